@@ -249,8 +249,8 @@ class _App:
                 trimmed = before
             before = hub.counts.handshakes
             if (summary := hub.heartbeat(loop.time())) is not None:
-                told = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
-                _log.info("nodes_returned", **told)
+                said = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
+                _log.info("nodes_returned", **said)
 
     async def _keep_topics(self, upstream: UpstreamPublisher) -> None:
         """Beside the heartbeat: a messaging service that does not answer must not stop it."""

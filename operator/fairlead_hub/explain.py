@@ -253,7 +253,7 @@ def _also_paused(live: LiveObject | None) -> str:
 def _routes(said: RoutesSaid) -> Step:
     """On the node's disk is not in force: what the node made of it counts."""
     if not said.is_known:
-        return Step("held", "held; the node has not told yet which of its routes it runs")
+        return Step("held", "held; the node has not reported yet which of its routes it runs")
     return routes_held(said.accepted, said.errors)
 
 

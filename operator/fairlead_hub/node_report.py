@@ -123,7 +123,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "deletionGuard": edge_node.guard_status(facts.guard),
         "waitingFor": hub.desired_state.not_synced(name),
         "kept": session.unsynced.kept_count if session is not None else 0,
-        "rules": deletion_blocked.told(hub.placement, name),
+        "rules": deletion_blocked.unreadable_rules(hub.placement, name),
     }
 
 
@@ -198,7 +198,7 @@ def _behind(hub: Hub, node: str, live: LiveObject | None) -> str | None:
 
 
 def _unlistable(placement: Placement, type: str, kind: Kind | None, *, is_known: bool) -> str:
-    """Why the kind cannot be listed; where no kind is known by this name, as far as it can be told from the name."""
+    """Why the kind cannot be listed; where no kind is known by this name, as far as the name says."""
     if kind is not None:
         why = placement.listed.frozen.get(kind.group_kind)
         return f"{kind.kind} cannot be listed: {why}" if why is not None else ""

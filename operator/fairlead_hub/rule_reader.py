@@ -3,7 +3,7 @@
     a rule ─ read | unreadable | gone ─▶ Placement ─▶ Read: the nodes it concerns, to be compared again
                                               └────▶ Notices: an Event on the rule, the nodes' EdgeNodes
 
-An EdgeRoutes object that cannot be read (its nodes cannot be told) is sent to no node: nodes keep what they hold of it.
+An EdgeRoutes object that cannot be read (its nodes are not known) is sent to no node: nodes keep what they hold of it.
 """
 
 from __future__ import annotations

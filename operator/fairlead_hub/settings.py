@@ -95,7 +95,7 @@ class Reconcile(Model):
 
 
 class DeletionGuard(Model):
-    """When removals at a node stop until somebody approves them."""
+    """When removals at a node stop until a person approves them."""
 
     removals_max: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """More removals of one node than this within the window stop until they are

@@ -104,7 +104,7 @@ async def test_bookkeeping_sends_nothing(kube: Cluster, namespace: str, hub: Hub
         await until("records", lambda: node.held and all_synced(kube, namespace, len(node.held)))
         updates, written = node.figures.updates, versions(kube, namespace)
         skipped = hub.metric("fairlead_hub_same_content_total")
-        kube.kubectl("annotate", "configmap", "status", "-n", namespace, "--field-manager=somebody",
+        kube.kubectl("annotate", "configmap", "status", "-n", namespace, "--field-manager=another",
                      "kubectl.kubernetes.io/last-applied-configuration={}", "--overwrite")  # fmt: skip
         await until("seen", lambda: hub.metric("fairlead_hub_same_content_total") > skipped)
         assert node.figures.updates == updates
@@ -183,7 +183,7 @@ async def test_silence_is_retried_then_parked_then_tried_again(kube: Cluster, na
 
 @pytest.mark.verify
 async def test_record_deleted_by_hand_comes_back(kube: Cluster, namespace: str, hub: HubProcess) -> None:
-    """Nobody can break the line by deleting a record or emptying its status."""
+    """A deleted or emptied document does not break the line."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1")])
     kube.apply(rule_for(namespace))
     async with fleet(hub, "edge-1") as nodes:
@@ -247,17 +247,17 @@ async def test_upstream_without_messaging_is_not_now(kube: Cluster, hub: HubProc
 
 
 async def test_newest_session_wins(kube: Cluster, hub: HubProcess) -> None:
-    """Two machines with one identity: the newer one is served, the older one is told why."""
+    """Two machines with one identity: the newer one is served, the older one hears why."""
     kube.apply(edge_node("edge-1"))
     async with fleet(hub, "edge-1") as first:
         await until("connected", first["edge-1"].connected.is_set)
         async with fleet(hub, "edge-1") as second:
             await until("the clone is served", second["edge-1"].connected.is_set)
-            await until("told", lambda: first["edge-1"].figures.refused == {"replaced": 1})
+            await until("reported", lambda: first["edge-1"].figures.refused == {"replaced": 1})
 
 
 async def test_unknown_node_and_old_hub_are_refused(kube: Cluster, hub: HubProcess) -> None:
-    """A node nobody created is told so; an edge that obeyed a higher number makes the hub raise its own."""
+    """A node that was not created hears so; an edge that obeyed a higher number makes the hub raise its own."""
     kube.apply(edge_node("edge-1"))
     async with fleet(hub, "stranger") as nodes:
         await until("refused", lambda: nodes["stranger"].figures.refused == {"node_unknown": 1})

@@ -167,8 +167,8 @@ def test_an_object_is_paused_by_kubectl_over_a_kill_of_the_hub_and_resumed(
     wait_until("c2 is there", lambda: held(edge, namespace).get("c2") == "3")
     assert held(edge, namespace)["c1"] == "1"
     for way in (("--hub", f"http://127.0.0.1:{hub.http_port}"), ("--kubeconfig", str(kube.kubeconfig))):
-        told = fairlead("explain", "configmap/c1", "-n", namespace, "--node", "edge-1", *way)
-        assert "paused" in told and WHY in told, told
+        said = fairlead("explain", "configmap/c1", "-n", namespace, "--node", "edge-1", *way)
+        assert "paused" in said and WHY in said, said
     assert hub.metric("fairlead_hub_objects_paused") == 1
     kube.kubectl("annotate", "configmap", "c1", "-n", namespace, "fairlead.dev/paused-")
     wait_until("c1 is there", lambda: held(edge, namespace)["c1"] == "2")

@@ -216,7 +216,7 @@ def test_routes_are_explained_as_what_they_are(core):
     one = routes(core)
     edge = core.connect("edge-1", one)
     edge.sent()
-    assert of_routes(core) == ("held", "held; the node has not told yet which of its routes it runs")
+    assert of_routes(core) == ("held", "held; the node has not reported yet which of its routes it runs")
     bad = message.RouteError(route="b", message="expected a source", line=1, column=1, end_column=2)
     for errors, found in (([], ("held", "held; routes in force: a")), ([bad], ("refused", REFUSED))):
         said = message.RoutesStatus(uid=one.uid, resource_version="1", accepted=["a"], errors=errors, digest=one.digest)

@@ -1,4 +1,4 @@
-"""A node somebody holds is sent nothing, and one that would lose too much loses nothing, whatever else happens."""
+"""A node that is paused is sent nothing, and one that would lose too much loses nothing, whatever else happens."""
 
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
@@ -19,7 +19,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return sorted((type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers)
 
 
@@ -52,12 +52,12 @@ def test_a_held_node_is_sent_nothing_and_afterwards_everything(core):
     core.remove(gone)
     core.put("r", ROUTES, namespace="", spec={"routes": {}})
     assert edge.sent() == [] and not edge.session.has_frames
-    assert told(neighbour.sent()) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
+    assert short(neighbour.sent()) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
     core.settle()
     core.annotate("edge-1")
     assert edge.session in core.hub.take_ready(core.now).sessions, "at once, not at the next change"
     sent = edge.sent()
-    assert told(sent) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
+    assert short(sent) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
     assert [header.resource_version for header in sent if header.resource.endswith("/a")] == ["3"]
 
 
@@ -78,7 +78,7 @@ def test_a_hub_that_starts_sends_nothing_before_it_knows_who_is_held():
     core.settle()
     assert edge.sent() == [] and edge.session.live, "compared, and nothing sent"
     core.annotate("edge-1")
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
 
 
 def test_what_was_in_flight_is_believed_and_not_sent_again_while_held(core):
@@ -111,7 +111,7 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
     assert edge.sent() == [] and len(edge.session.unsynced.parked()) == 1
     core.annotate("edge-1")
     core.hub.tick(edge.session, core.now)
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
 
 
 async def test_records_and_edge_node_say_held_and_are_written_once(core):
@@ -178,13 +178,13 @@ def test_explain_and_status_say_held_and_why(core):
 
 
 def test_a_hold_ends_with_its_edge_node(core):
-    """Somebody deleted it by hand."""
+    """It was deleted by hand."""
     core.put("a")
     core.annotate("edge-1", paused=WHY)
     edge = core.connect()
     assert edge.sent() == []
     core.hub.edge_node_vanished("edge-1", core.now)
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
 
 
 async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(core):
@@ -205,7 +205,7 @@ async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(cor
     assert edge.sent() == []
 
 
-# ---- brake ---------------------------------------------------------------------------------------
+# ---- deletion guard ---------------------------------------------------------------------------------------
 
 
 def filled(core, count=5):
@@ -216,7 +216,7 @@ def filled(core, count=5):
 
 
 async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core):
-    """The EdgeNode says how many, under which id; explain says braked; the rule back, all is as before."""
+    """The EdgeNode says how many, under which id; explain says guarded; the rule back, all is as before."""
     edge, ones = filled(core)
     core.hub.drop_rule("r")
     core.settle()
@@ -231,7 +231,7 @@ async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core)
     record = core.status(ones[0])
     assert (record["state"], record["reason"], record["wantedResourceVersion"]) == ("Deleting", "DeletionGuard", "")
     core.put("routes", ROUTES, namespace="", spec={"routes": {}})
-    assert told(edge.sent()) == [("Update", "routes")], "what is wanted still goes"
+    assert short(edge.sent()) == [("Update", "routes")], "what is wanted still goes"
     core.rule(CONFIG_MAPS, name="r")
     edge.sent()
     status = await reported(core)
@@ -254,7 +254,7 @@ async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
 
 
 async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
-    """After a wrong id nothing moves; after the right one all go and the brake is off."""
+    """After a wrong id nothing moves; after the right one all go and the guard is off."""
     edge, _ = filled(core)
     core.hub.drop_rule("r")
     core.settle()
@@ -277,7 +277,7 @@ async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
     assert (await reported(core))["deletionGuard"]["id"] != first
 
 
-async def test_a_braked_node_stays_braked_over_a_restart_of_the_hub(core):
+async def test_a_guarded_node_stays_guarded_over_a_restart_of_the_hub(core):
     """The new hub reads id and count before it sends; the id that was shown still releases."""
     edge, ones = filled(core)
     for one in ones:

@@ -1,4 +1,4 @@
-"""Hold and brake on a real API server with the real hub and a real edge agent, as people use them: by kubectl."""
+"""Pause and deletion guard on a real API server, with the real hub and a real edge agent, by kubectl as people do."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
     assert f"paused: {WHY}" in fairlead("status", *asked)
     assert f"paused: {WHY}" in fairlead("status", "--kubeconfig", str(kube.kubeconfig))
     for way in (asked, ("--kubeconfig", str(kube.kubeconfig))):
-        told = json.loads(fairlead("explain", "configmap/c9", "-n", namespace, "--node", "edge-1", *way, "-o", "json"))
-        assert told["code"] == "paused" and WHY in told["answer"]
+        said = json.loads(fairlead("explain", "configmap/c9", "-n", namespace, "--node", "edge-1", *way, "-o", "json"))
+        assert said["code"] == "paused" and WHY in said["answer"]
     assert hub.metric("fairlead_hub_nodes_paused") == 1
     assert WHY in kube.kubectl("get", "enode", "edge-1")
     kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/paused-")
@@ -122,13 +122,13 @@ def test_a_node_is_held_by_kubectl_over_a_kill_of_the_hub_and_released(
 
 
 @pytest.mark.verify
-def test_a_rule_deleted_by_mistake_is_braked_over_a_kill_of_the_hub_and_released_by_its_id(
+def test_a_rule_deleted_by_mistake_is_guarded_over_a_kill_of_the_hub_and_released_by_its_id(
     kube: Cluster, namespace: str, hub: HubProcess, edge: EdgeAgent
 ) -> None:
     """Nothing is removed, new objects still come with a new rule, and the id in the EdgeNode lets the removals go."""
     fill(kube, namespace, edge, 5)
     kube.kubectl("delete", "syncrule", "all")
-    wait_until("braked", lambda: condition(kube, "DeletionGuard")[0] == "True")
+    wait_until("guarded", lambda: condition(kube, "DeletionGuard")[0] == "True")
     brake = edge_status(kube)["deletionGuard"]
     assert brake["count"] >= 5 and f"approve-deletions={brake['id']}" in condition(kube, "DeletionGuard")[1]
     hub.kill()
@@ -143,5 +143,5 @@ def test_a_rule_deleted_by_mistake_is_braked_over_a_kill_of_the_hub_and_released
     kube.kubectl("annotate", "enode", "edge-1", "fairlead.dev/approve-deletions=00000000")
     kube.kubectl("annotate", "enode", "edge-1", "--overwrite", f"fairlead.dev/approve-deletions={brake['id']}")
     wait_until("they are gone", lambda: held(edge, namespace) == {})
-    wait_until("the brake is off", lambda: condition(kube, "DeletionGuard")[0] == "False")
+    wait_until("the guard is off", lambda: condition(kube, "DeletionGuard")[0] == "False")
     assert edge_status(kube).get("deletionGuard") is None

@@ -18,7 +18,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
     core.hub.kind_synced(KIND)
     core.rule(CONFIG_MAPS)
     core.settle()
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
 
 
 @pytest.mark.parametrize(

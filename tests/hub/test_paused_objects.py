@@ -21,7 +21,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return sorted((type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers)
 
 
@@ -47,7 +47,7 @@ async def test_a_paused_object_is_sent_to_no_node_and_resumed_at_once_with_its_n
     core.put("b")
     for edge, node in zip(edges, ("edge-1", "edge-2"), strict=True):
         sent = edge.sent()
-        assert told(sent) == [("Update", "b")]
+        assert short(sent) == [("Update", "b")]
         edge.ack(*sent)
         assert not edge.session.has_frames
         said = await status(core, one, node)
@@ -112,7 +112,7 @@ async def test_a_paused_object_that_nothing_selects_any_more_stays_until_the_pau
     assert answer(core)["code"] == "paused" and WHY in answer(core)["answer"]
     core.put("a", version="3")
     sent = edge.sent()
-    assert told(sent) == [("Delete", "a")]
+    assert short(sent) == [("Delete", "a")]
     edge.ack(*sent)
     assert await status(core, one) is None
 
@@ -125,7 +125,7 @@ async def test_a_paused_object_that_is_deleted_is_removed_from_the_nodes(core):
     one = core.put("a", version="2", metadata=PAUSE, data={"v": "2"})
     assert edge.sent() == []
     core.remove(one)
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
 
 
 def test_one_deleted_where_nothing_selects_it_is_removed_there_too(core):
@@ -137,7 +137,7 @@ def test_one_deleted_where_nothing_selects_it_is_removed_there_too(core):
     core.rule({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tier": "none"}}})
     assert edge.sent() == []
     core.remove(one)
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
 
 
 def test_a_namesake_made_anew_is_not_paused(core):
@@ -148,7 +148,7 @@ def test_a_namesake_made_anew_is_not_paused(core):
     core.put("a", version="2", metadata=PAUSE, data={"v": "2"})
     assert edge.sent() == []
     core.put("a", uid="another", version="3", data={"v": "3"})
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
 
 
 def test_a_pause_outlives_the_hub_and_the_connection(core):
@@ -186,7 +186,7 @@ def test_a_parked_object_is_not_tried_again_while_it_is_paused(core):
     core.hub.tick(edge.session, core.now)
     assert edge.sent() == []
     core.put("a", version="3", data={"v": "1"})
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
 
 
 def test_a_paused_deletion_does_not_trip_the_deletion_guard():
@@ -205,7 +205,7 @@ def test_a_paused_deletion_does_not_trip_the_deletion_guard():
 
 
 async def test_a_hub_that_starts_knows_of_paused_objects_whose_kind_no_rule_names(core):
-    """Their ObjectSyncs say so: the kind is watched, and nothing of it is deleted before that has told."""
+    """Their ObjectSyncs say so: the kind is watched, and nothing of it is deleted before that was reported."""
     one = core.put("a", kind=SECRET)
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="s")
     edge = core.connect()
@@ -235,4 +235,4 @@ async def test_a_hub_that_starts_knows_of_paused_objects_whose_kind_no_rule_name
     again.hub.kind_synced(SECRET.group_kind)
     assert edge.sent() == [] and WHY in next(iter(edge.session.unsynced.kept().values())).why
     again.remove(paused)
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]

@@ -105,7 +105,7 @@ def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
         "lost": {"route": "FROM /messages/* INTO $cloud", "topic": "shop/alarms"},
     }
     kube.apply(edge_routes("main", table))
-    wait_until("the node told", lambda: row(kube, "main"))
+    wait_until("the node reported", lambda: row(kube, "main"))
     found = row(kube, "main")
     assert found["acceptedRoutes"] == ["good"]
     assert {each["route"] for each in found["errors"]} == {"typo", "late", "lost"}
@@ -130,8 +130,8 @@ def test_a_broken_route_takes_no_running_one_down(kube: Cluster, hub: HubProcess
     wait_until("running", lambda: row(kube, "shops").get("acceptedRoutes") == ["alarms", "telemetry"])
     broken = {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": "FROM nowhere", "priority": 9}}
     kube.apply(edge_routes("aaa", broken))
-    wait_until("told", lambda: row(kube, "aaa"))
-    wait_until("told here too", lambda: row(kube, "shops").get("warnings"))
+    wait_until("reported", lambda: row(kube, "aaa"))
+    wait_until("reported here too", lambda: row(kube, "shops").get("warnings"))
     assert row(kube, "shops")["acceptedRoutes"] == ["alarms", "telemetry"] and not row(kube, "shops").get("errors")
     assert {each["route"] for each in row(kube, "shops")["warnings"]} == {"alarms", "telemetry"}
     assert all("in EdgeRoutes shops runs" in each["message"] for each in row(kube, "aaa")["errors"])
@@ -157,7 +157,7 @@ def test_one_name_in_two_objects_is_the_newer_format_then_the_older_object(
     wait_until("running", lambda: row(kube, "old").get("acceptedRoutes") == ["all"])
     kube.apply(edge_routes("zzz", {"all": {"route": UP, "priority": 4}}))
     wait_until("the new format runs", lambda: row(kube, "zzz").get("acceptedRoutes") == ["all"])
-    wait_until("both told", lambda: row(kube, "old").get("errors") and row(kube, "zzz").get("warnings"))
+    wait_until("both reported", lambda: row(kube, "old").get("errors") and row(kube, "zzz").get("warnings"))
     assert "EdgeRoutes zzz, which has it in the object form: it runs" in row(kube, "old")["errors"][0]["message"]
     assert "EdgeRoutes old; this one runs, because it has it in" in row(kube, "zzz")["warnings"][0]["message"]
     wait_until("in the objects", lambda: "object form" in status(kube, "old").get("message", ""))
@@ -166,7 +166,7 @@ def test_one_name_in_two_objects_is_the_newer_format_then_the_older_object(
     created = datetime.fromisoformat(kube.get(f"{OURS}/edgeroutes/zzz")["metadata"]["creationTimestamp"])
     wait_until("another second", lambda: datetime.now(UTC) >= created + timedelta(seconds=1))
     kube.apply(edge_routes("aaa", {"all": {"route": UP, "priority": 2}}))
-    wait_until("the younger one told", lambda: row(kube, "aaa").get("errors"))
+    wait_until("the younger one reported", lambda: row(kube, "aaa").get("errors"))
     assert "EdgeRoutes zzz, which was made first: it runs" in row(kube, "aaa")["errors"][0]["message"]
     assert priority() == 4
 

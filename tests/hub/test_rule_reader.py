@@ -1,4 +1,4 @@
-"""Rules and routes as they come, and who is told when one cannot be read."""
+"""Rules and routes as they come, and what says so when one cannot be read."""
 
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
@@ -18,7 +18,7 @@ def unreadable(name, why="spec: why"):
     return sync_rule.unreadable({"metadata": {"name": name}}, why)
 
 
-def told(*reads):
+def short(*reads):
     return [(each.notice.kind, each.notice.name, each.notice.reason) for each in reads if each.notice is not None]
 
 
@@ -27,10 +27,10 @@ def test_breaking_and_mending_are_each_told_once(core):
     reader, good = core.hub.rules, core.hub.placement.rules.readable["r"]
     broken = [reader.unreadable(unreadable("r")) for _ in range(4)]
     assert [each.nodes for each in broken] == [{"edge-1", "edge-2"}, set(), set(), set()], "compared again once"
-    assert told(*broken) == [("SyncRule", "r", "Unreadable")]
+    assert short(*broken) == [("SyncRule", "r", "Unreadable")]
     mended = [reader.read(good) for _ in range(3)]
     assert all(each.nodes == {"edge-1", "edge-2"} for each in mended)
-    assert told(*mended) == [("SyncRule", "r", "Readable")]
+    assert short(*mended) == [("SyncRule", "r", "Readable")]
 
 
 def test_another_reason_is_news(core):
@@ -62,13 +62,13 @@ def test_routes_are_read_for_their_nodes_and_topics(core):
     assert "main" not in placement.rules.routes and "edgeroutes/main" in placement.rules.broken
     mended = reader.routes_seen(routes())
     assert "main" in placement.rules.routes and placement.rules.broken == {}
-    assert told(first, broken, mended) == [("EdgeRoutes", "main", "Unreadable"), ("EdgeRoutes", "main", "Readable")]
+    assert short(first, broken, mended) == [("EdgeRoutes", "main", "Unreadable"), ("EdgeRoutes", "main", "Readable")]
     reader.routes_gone("main")
     assert placement.rules.routes == {} == placement.rules.broken
 
 
 def test_routes_no_edge_could_read_are_unreadable_here_too(core):
-    """Nested deeper than anybody decodes."""
+    """Nested deeper than a decoder goes."""
     deep = routes(routes={})
     deep.problem = content.Undeliverable("too_deep", "nested deeper than 100 levels")
     core.hub.rules.routes_seen(deep)

@@ -1,4 +1,4 @@
-"""Objects the API server takes and nobody can deliver: each is parked with its reason, and harms nothing but itself.
+"""Objects that the API server takes and that cannot be delivered: each is parked with its reason, and harms no other.
 
 Also other people's answers in the API server's place: a load balancer's page, nothing, half a document.
 """
@@ -69,7 +69,7 @@ def records(kube: Cluster, namespace: str) -> dict[str, dict[str, Any]]:
 async def test_an_object_nested_too_deep_is_parked_and_the_hub_lives(
     kube: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """In a watch, in a list, after a restart; also a name no edge could be told.  Mended, it arrives."""
+    """In a watch, in a list, after a restart; also a name that no edge takes.  Mended, it arrives."""
     deep = b'{"a":' * 1100 + b"1" + b"}" * 1100
     role = b'{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"odd?name",'
     role += b'"labels":{"ours":"yes"}},"rules":[]}'
@@ -127,21 +127,21 @@ async def test_an_object_nested_too_deep_is_parked_and_the_hub_lives(
 
 @pytest.mark.verify
 async def test_routes_nested_too_deep_are_refused_by_name(kube: Cluster, namespace: str, tmp_path: Path) -> None:
-    """EdgeRoutes of any depth: told in their status; rules beside them are told theirs."""
+    """EdgeRoutes of any depth: reported in their status; rules beside them have theirs."""
     deep = b'{"a":' * 1100 + b"1" + b"}" * 1100
     hub = HubProcess(kube, tmp_path, toml=TOML).start()
     try:
         head = b'"apiVersion":"fairlead.dev/v1alpha1","kind":"EdgeRoutes","metadata":{"name":"deep"}'
         post(kube, "/apis/fairlead.dev/v1alpha1/edgeroutes", b'{%b,"spec":{"routes":{"r":%b}}}' % (head, deep))
 
-        def told(plural: str, name: str) -> str:
+        def said(plural: str, name: str) -> str:
             path = "{.status.conditions[?(@.type=='Accepted')]['status', 'message']}"
             return kube.kubectl("get", plural, name, "-o", f"jsonpath={path}")
 
-        await until("the routes are refused", lambda: told("edgeroutes", "deep").startswith("False"))
-        assert "200 levels" in told("edgeroutes", "deep")
+        await until("the routes are refused", lambda: said("edgeroutes", "deep").startswith("False"))
+        assert "200 levels" in said("edgeroutes", "deep")
         kube.apply(sync_rule("maps", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace]}))
-        await until("a rule is accepted", lambda: told("syncrules", "maps").startswith("True"))
+        await until("a rule is accepted", lambda: said("syncrules", "maps").startswith("True"))
         await until("kopf, which cannot read it, says so", lambda: hub.events("operator_restarted"))
     finally:
         assert hub.stop() == 0

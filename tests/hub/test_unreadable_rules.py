@@ -90,8 +90,8 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
 
         broken["spec"]["delivery"] = BAD_DELIVERY
         kube.apply([broken, sync_rule("aaa", maps(namespace), delivery=BAD_DELIVERY)])
-        told = ("False", "spec.delivery.maximum_delay")
-        await until("told", lambda: condition(kube, "syncrules", "theirs", "Accepted")[1].startswith(told[1]))
+        said = ("False", "spec.delivery.maximum_delay")
+        await until("reported", lambda: condition(kube, "syncrules", "theirs", "Accepted")[1].startswith(said[1]))
         kube.kubectl("delete", "configmap", "-n", namespace, "a1", "b1")
         await until("the good rule goes on", lambda: own(node.held, namespace) == {"a1", "a2", "b2"})
         assert own(other.held, namespace) == {"b2"}, "the new rule selects nothing"
@@ -129,7 +129,7 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
         broken["spec"]["delivery"] = {}
         kube.apply(broken)
         await until("mended", lambda: own(node.held, namespace) == {"a2", "a3", "b2"})
-        await until("told", lambda: condition(kube, "edgenodes", "edge-1", "RulesReadable")[0] == "True")
+        await until("reported", lambda: condition(kube, "edgenodes", "edge-1", "RulesReadable")[0] == "True")
         kube.kubectl("delete", "syncrule", "aaa")
         await until("none", lambda: hub.metric("fairlead_hub_rules_unreadable") == 0)
 
@@ -150,7 +150,7 @@ async def test_a_rule_broken_while_no_hub_looked_keeps_what_it_selected(
         hub.start()
         await until("known as unreadable", lambda: hub.metric("fairlead_hub_rules_unreadable") == 1)
         await until("compared", lambda: hub.metric("fairlead_hub_nodes_waiting") == 0 and hub.json("/v1/nodes"))
-        await until("told", lambda: condition(kube, "syncrules", "theirs", "Accepted")[0] == "False")
+        await until("reported", lambda: condition(kube, "syncrules", "theirs", "Accepted")[0] == "False")
         assert own(node.held, namespace) == {"a"}
 
 
@@ -169,7 +169,7 @@ async def test_routes_that_cannot_be_read_keep_only_themselves(kube: Cluster, na
         digest = node.held[key].digest
         routes["spec"] = {**routes["spec"], "nodeSelector": {"matchExpressions": [{"key": "x", "operator": "In"}]}}
         kube.apply(routes)
-        await until("told", lambda: "spec.nodeSelector" in status(kube, "edgeroutes", "main").get("message", ""))
+        await until("reported", lambda: "spec.nodeSelector" in status(kube, "edgeroutes", "main").get("message", ""))
         hub.kill()
         hub.start()
         kube.kubectl("delete", "configmap", "-n", namespace, "a")
@@ -192,15 +192,15 @@ async def test_a_version_that_is_not_served_concerns_its_rule_alone(
     """First in the alphabet, for no node or for all: what the good rule selects comes, changes and goes."""
     kube.apply([edge_node("edge-1"), config_map("a", namespace, v="1")])
     odd = {**maps(namespace), "apiVersion": "v2"}
-    nobody = {"matchLabels": {"no": "such"}}
-    kube.apply([sync_rule("aaa", odd, nodeSelector=nobody), sync_rule("aab", odd), sync_rule("good", maps(namespace))])
+    none = {"matchLabels": {"no": "such"}}
+    kube.apply([sync_rule("aaa", odd, nodeSelector=none), sync_rule("aab", odd), sync_rule("good", maps(namespace))])
     async with fleet(hub, "edge-1", keep_content=True) as nodes:
         node = nodes["edge-1"]
         await until("there", lambda: own(node.held, namespace) == {"a"})
         kube.apply(config_map("a", namespace, v="2"))
         await until("changed", lambda: b'"v":"2"' in node.contents[f"configmaps/{namespace}/a"])
         kube.apply(sync_rule("aac", {**maps(namespace), "apiVersion": "v3"}))
-        await until("told", lambda: condition(kube, "syncrules", "aac", "Listed")[1].startswith("v3 ConfigMap"))
+        await until("reported", lambda: condition(kube, "syncrules", "aac", "Listed")[1].startswith("v3 ConfigMap"))
         await until("the good rule's too", lambda: condition(kube, "syncrules", "good", "Listed")[0] == "True")
         kube.kubectl("delete", "configmap", "-n", namespace, "a")
         await until("gone", lambda: own(node.held, namespace) == set())

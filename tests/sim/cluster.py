@@ -114,14 +114,14 @@ class Cluster(MemoryStatusClient):
                 self._stamp(name)
 
     def pause_object(self, name: str, why: str | None) -> None:
-        """Somebody annotates an object, if there is one of this name; None: not any more."""
+        """A person annotates an object, if there is one of this name; None: not any more."""
         body = self._bodies.get(name)
-        told = body["metadata"].setdefault("annotations", {}) if body is not None else {}
-        if body is None or told.get(PAUSED) == why:
+        said = body["metadata"].setdefault("annotations", {}) if body is not None else {}
+        if body is None or said.get(PAUSED) == why:
             return
-        told.pop(PAUSED, None)
+        said.pop(PAUSED, None)
         if why is not None:
-            told[PAUSED] = why
+            said[PAUSED] = why
         self._stamp(name)
 
     def paused_objects(self) -> set[str]:
@@ -183,7 +183,7 @@ class Cluster(MemoryStatusClient):
         self._edit_rule(name, rule.spec())
 
     def _break_rule(self, name: str) -> None:
-        """Somebody adds an entry that is none; what it said before still stands beside it."""
+        """A person adds an entry that is none; what it said before still stands beside it."""
         self.broken.add(name)
         spec = self.rules[name].spec()
         spec["resources"].append(MISTAKE)
@@ -259,14 +259,14 @@ class Cluster(MemoryStatusClient):
         return str(self._version)
 
     def annotate(self, node: str, key: str, value: str | None) -> None:
-        """Somebody annotates its EdgeNode, if there is one."""
+        """A person annotates its EdgeNode, if there is one."""
         there = self.documents.get((EDGE_NODES, "", node))
-        told = self.annotations.setdefault(node, {})
-        if there is None or told.get(key) == value:
+        said = self.annotations.setdefault(node, {})
+        if there is None or said.get(key) == value:
             return
-        told.pop(key, None)
+        said.pop(key, None)
         if value is not None:
-            told[key] = value
+            said[key] = value
         self._replace((EDGE_NODES, "", node), there)
         self._tell((EDGE_NODES, "", node))
 
@@ -281,7 +281,7 @@ class Cluster(MemoryStatusClient):
         return read[1]
 
     def meddle(self) -> None:
-        """Somebody deletes a document of the hub's, or writes nonsense into its status."""
+        """A person deletes a document of the hub's, or writes nonsense into its status."""
         names = sorted(name for name in self.documents if name[0] != RULES)
         if not names:
             return
@@ -313,7 +313,7 @@ class Cluster(MemoryStatusClient):
             self.annotations.pop(name[2], None)
 
     def _replace(self, name: Name, document: Observed | None) -> None:
-        """Written by somebody else than the hub, at the next version."""
+        """Written by others than the hub, at the next version."""
         self._version += 1
         if document is None:
             self.documents.pop(name, None)

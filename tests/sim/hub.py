@@ -59,9 +59,9 @@ class Around(Protocol):
 
     def node_forgotten(self, node: str) -> None: ...
 
-    def told(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None: ...
+    def annotations_seen(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None: ...
 
-    def objects_told(self) -> None: ...
+    def objects_seen(self) -> None: ...
 
     def deliver(self, link: Link, frame: bytes) -> None: ...
 
@@ -188,7 +188,7 @@ class HubShell:
     def object_changed(self, before: LiveObject | None, after: LiveObject | None) -> None:
         if not self._kind_listed:
             return
-        self._world.objects_told()
+        self._world.objects_seen()
         if before is not None and (after is None or after.uid != before.uid):
             self.hub.remove_object(before.key, before.uid, self._world.now)
         if after is not None:
@@ -200,7 +200,7 @@ class HubShell:
             return
         hub, now = self.hub, self._world.now
         self._kind_listed = True
-        self._world.objects_told()
+        self._world.objects_seen()
         hub.kind_served(KIND, {"v1": ""})
         for live in self._cluster.objects.values():
             hub.put_object(live, now)
@@ -333,7 +333,7 @@ class HubShell:
     def _observe(self, name: Name, there: Observed | None, annotations: dict[str, str], version: str) -> None:
         hub, now = self.hub, self._world.now
         if name[0] == EDGE_NODES:
-            self._world.told(self, name[2], annotations if there is not None else {})
+            self._world.annotations_seen(self, name[2], annotations if there is not None else {})
             if there is None:
                 hub.edge_node_vanished(name[2], now, version)
             else:
@@ -355,7 +355,7 @@ class HubShell:
         listed = {f"{name[1]}/{name[2]}" for name in names}
         if collection == EDGE_NODES:
             for node in self.hub.node_controls.pauses.keys() - {name[2] for name in names}:
-                self._world.told(self, node, {})
+                self._world.annotations_seen(self, node, {})
         self.hub.documents_named(collection, listed, self._cluster.version, self._world.now)
         self.hub.documents_listed(collection, self._world.now)
         self._follow_kind()

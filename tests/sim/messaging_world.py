@@ -201,7 +201,7 @@ class MessagingWorld:
     # --- the end
 
     def _calm(self) -> None:
-        """No more failures; whoever is still open times out, and everything is marked."""
+        """No more failures; what is still open times out, and everything is marked."""
         self.core.now_ms += int(TIMEOUT_SECONDS * 1000) + 10_000
         self.core.do(ExpireTransactions())
         while self.core.do(MarkAborted()):

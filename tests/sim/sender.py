@@ -49,7 +49,7 @@ class Sender:
     ) -> None:
         self.name = name
         self.accepted: dict[str, float | None] = {}
-        """Message id → when it expires; what an application was told is on disk."""
+        """Message id → when it expires; what an application heard is on disk."""
         self.excused: set[str] = set()
         """Accepted after the copy of the disk that was restored: the disk took them with it."""
         self._random = random

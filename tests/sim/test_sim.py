@@ -134,7 +134,7 @@ def test_the_laws_notice_a_subscription_that_passes_messages_over(planted, monke
 
 
 def _forgets(self, item, topic):
-    """Asks nobody, and says that it is written."""
+    """Writes nothing, and says that it is written."""
     yield push.Pause(0)
     return ""
 

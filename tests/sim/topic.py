@@ -51,11 +51,11 @@ class Topics:
         return 1_700_000_000_000 + int((self._now() + self._clock_step) * 1000)
 
     def step_clock(self) -> None:
-        """Somebody set the machine's clock, maybe back."""
+        """The machine's clock was set, maybe back."""
         self._clock_step += self._random.uniform(-30, 30)
 
     def kill(self) -> None:
-        """The process is gone; what its store holds stays, nobody waiting is answered."""
+        """The process is gone; what its store holds stays, what waits is not answered."""
         self._life += 1
         self._service = Service(self._kv)
         waiting, self._waiting = self._waiting, []

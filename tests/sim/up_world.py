@@ -3,8 +3,8 @@
 The cores are the real ones (the pump, the outbox's twin, the hub's plan for a batch, messaging's writer and its
 producers' pages over the store's twin).  Messages of one priority go to many topics.  Laws:
 
-1. Every message an application was told is on disk is in the topic once things have calmed, unless its time to live
-   ended at the edge or its disk was replaced by an older copy; and it is there once.
+1. Every message that was reported to an application as on disk is in the topic once things have calmed, unless its
+   time to live ended at the edge or its disk was replaced by an older copy; and it is there once.
 2. When a batch is decided, nothing more urgent that could go is passed over; and while nothing at all is taken, because
    messaging is away, nothing more urgent that waits is.
 3. No batch holds a message twice.

@@ -296,8 +296,8 @@ class World:
             self.links.pop(name)
             self.edges[name].disconnect()
         self._flights.clear()
-        self.told_paused: dict[str, bool] = {}
-        self.told_paused_objects: set[str] = set()
+        self.known_paused: dict[str, bool] = {}
+        self.known_paused_objects: set[str] = set()
         self._tokens, self._tokens_at = float(BURST), self.now
         self.approved: dict[str, set[str]] = {name: set() for name in NODES}
         self.removed: dict[str, dict[str, float]] = {name: {} for name in NODES}
@@ -349,11 +349,11 @@ class World:
             flights[header.resource] = (header.id, self.now)
             if node not in self.cluster.nodes:
                 raise LawBroken(f"law 5 {at} is sent to {node}, which is gone")
-            if self.told_paused.get(node, PAUSED in self.cluster.annotations.get(node, ())):
+            if self.known_paused.get(node, PAUSED in self.cluster.annotations.get(node, ())):
                 raise LawBroken(f"law 7 {at} is sent to {node}, which is paused")
             if self.settings.rate_limit.objects_per_second:
                 self._count_token(at)
-            if header.uid in self.told_paused_objects:
+            if header.uid in self.known_paused_objects:
                 raise LawBroken(f"law 10 {at} is sent to {node}, and the object is paused")
             if isinstance(header, message.Delete):
                 desired = self.cluster.desired(node).get(header.resource)
@@ -402,9 +402,9 @@ class World:
             if (held.uid, held.digest) not in durable:
                 raise LawBroken(f"law 1 at {self.now:.2f}: {session.node} never stored {held.path} as the hub believes")
 
-    def told(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None:
+    def annotations_seen(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None:
         """The watch tells the hub next what people say of this node."""
-        self.told_paused[node] = PAUSED in annotations
+        self.known_paused[node] = PAUSED in annotations
         guard = shell.hub.node_controls.guard(node)
         if guard is None or not guard.stops or guard.tripped is None:
             return
@@ -413,18 +413,18 @@ class World:
             for key in guard.due:
                 self.removed[node].pop(key, None)
 
-    def objects_told(self) -> None:
+    def objects_seen(self) -> None:
         """The watch tells the hub next what there is."""
-        self.told_paused_objects = self.cluster.paused_objects()
+        self.known_paused_objects = self.cluster.paused_objects()
 
     def edge_nodes_listed(self, shell: HubShell) -> None:
         starting, self._is_starting = self._is_starting, False
         for name in NODES:
-            self.told_paused.setdefault(name, False)
+            self.known_paused.setdefault(name, False)
         for name in NODES if starting else ():
-            told, guard = self.cluster.deletion_guard(name), shell.hub.node_controls.guard(name)
-            if told is not None and (guard is None or guard.tripped is None or guard.tripped.id != told["id"]):
-                raise LawBroken(f"law 9: {name} was guarded under {told['id']}, the new hub does not know")
+            guarded, guard = self.cluster.deletion_guard(name), shell.hub.node_controls.guard(name)
+            if guarded and (guard is None or guard.tripped is None or guard.tripped.id != guarded["id"]):
+                raise LawBroken(f"law 9: {name} was guarded under {guarded['id']}, the new hub does not know")
 
     def _judge_documents(self) -> None:
         """Law 1 of every ObjectSync that was written since."""

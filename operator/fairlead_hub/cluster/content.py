@@ -156,7 +156,7 @@ def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
     if problem is None:
         problem, canonical = _delivered(body, kind, name, header)
     encoding, packed = codec.pack(canonical)
-    # Nobody holds an object under the digest of what was never sent: it stays wanted, and parked.
+    # No edge holds an object under the digest of what was never sent: it stays wanted, and parked.
     fingerprint = digest.content_digest(canonical if problem is None else bytes(raw))
     is_pod = kind.group_kind == POD
     spec = body.get("spec")

@@ -1,4 +1,4 @@
-"""Whether an object may be removed from a node: why not yet, as narrowly as it can be told.
+"""Whether an object may be removed from a node: why not yet, for as few objects as possible.
 
     rules that cannot be read, kinds that cannot be listed, versions that are not served ─blocked─▶ the reason, or ""
 
@@ -66,7 +66,7 @@ def _unlisted(placement: Placement, node: str, at: Resource, kind: GroupKind | N
                 continue
             if entry.group_kind in placement.listed.frozen:
                 return f"{entry.kind} cannot be listed: {placement.listed.frozen[entry.group_kind]}"
-            # Held at the version nobody serves now: it came by this entry.  Held at another, it did not.
+            # Held at the version that is not served now: it came by this entry.  Held at another, it did not.
             why = placement.rules.unserved.get((entry.api_version, entry.kind))
             if why is not None and entry.api_version == at.api_version:
                 return f"{entry.kind} cannot be listed: {why}"
@@ -102,7 +102,7 @@ def consequence(placement: Placement, name: str) -> str:
     return "it selects nothing until it is mended"
 
 
-def told(placement: Placement, node: str) -> str:
+def unreadable_rules(placement: Placement, node: str) -> str:
     """For people: which SyncRules that concern this node cannot be read; empty when all can."""
     names = placement.rules.unreadable_for(node)
     found = [f"SyncRule {name}: {placement.rules.broken[f'syncrules/{name}']}" for name in names[:TOLD_MAX]]
@@ -112,7 +112,7 @@ def told(placement: Placement, node: str) -> str:
 
 
 def _fits(entry: sync_rule.Entry, at: Resource, kind: GroupKind | None, labels: Mapping[str, str] | None) -> bool:
-    """None: it was deleted while no hub looked, and nobody knows its labels any more."""
+    """None: it was deleted while no hub looked, and its labels are not known any more."""
     return _names(entry, at, kind) and _in_namespace(entry, at) and (labels is None or entry.labels.matches(labels))
 
 

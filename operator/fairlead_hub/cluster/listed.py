@@ -68,7 +68,7 @@ class Listed:
         self.frozen.pop(kind, None)
 
     def not_synced(self, node: str) -> str:
-        """Why what this node should hold cannot be told yet; empty when it can."""
+        """Why it is not known yet what this node should hold; empty when it is."""
         for name in INPUTS:
             if name not in self.inputs:
                 return f"{name} are not listed yet"

@@ -3,7 +3,7 @@
     objects that are paused (object cache)                         ┐
     ObjectSyncs that say Paused, read at the start ─remembered─▶   ┴─▶ kinds(), perhaps_paused()
 
-Whether a pause stands can only be told of a kind that is watched, and a paused object is deleted nowhere.
+Whether a pause stands is only known of a kind that is watched, and a paused object is deleted nowhere.
 """
 
 from __future__ import annotations

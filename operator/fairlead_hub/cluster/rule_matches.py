@@ -4,7 +4,7 @@
     an object changed     ─object_changed─▶ counts of the rules that select it ├─▶ take: names whose status may differ
     nodes, lists          ─touch─▶                                             ┘
 
-A count is made once, when somebody asks, and then follows the changes: all objects are never counted again and again.
+A count is made once, when it is asked for, and then follows the changes: all objects are never counted again and again.
 """
 
 from __future__ import annotations

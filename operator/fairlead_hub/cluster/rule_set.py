@@ -153,7 +153,7 @@ class RuleSet:
         return sorted(key.partition("/")[2] for key in self.broken if key.startswith(f"{collection}/"))
 
     def unreadable_at(self, name: str) -> frozenset[str]:
-        """Nodes that a SyncRule which cannot be read concerns, as far as that can be told."""
+        """Nodes that a SyncRule which cannot be read concerns, as far as that is known."""
         if f"syncrules/{name}" not in self.broken:
             return frozenset()
         reach = self.reaches.get(name)

@@ -35,7 +35,7 @@ MAY_BE_IN_FORCE = "SelectionUnknown"
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
 
 MISTAKES_TOLD_MAX = 10
-"""Of one object; the others are told when these are mended."""
+"""Of one object; the others are reported when these are mended."""
 
 Select = Literal["bound", "referenced", "all"]
 
@@ -84,7 +84,7 @@ class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     """Its last readable form, as its status remembers it."""
     reach: Rule | None
     """What it may have selected besides, as far as its text says: it was in force, or may have been, in a form that
-    nobody wrote down.  None: nothing."""
+    is not written down.  None: nothing."""
 
 
 class Routes(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +143,7 @@ def _last_readable(body: dict[str, Any], status: dict[str, Any]) -> Rule | None:
         metadata = {**body["metadata"], "generation": kept.get("generation", 0)}
         spec, problem = api_json.document(kept["spec"].encode())
         return None if problem else rule({"metadata": metadata, "spec": spec})
-    except (Malformed, ValueError, TypeError):  # somebody edited it
+    except (Malformed, ValueError, TypeError):  # it was edited by hand
         return None
 
 
@@ -200,7 +200,7 @@ def _selector_or_everything(value: Any) -> selector.Selector:
 
 
 def routes(body: dict[str, Any]) -> Routes:
-    """Raises ``ValueError``: ``field: reason``, when it cannot be told which nodes it is for.
+    """Raises ``ValueError``: ``field: reason``, when it is not known which nodes it is for.
 
     Routes are for the edge to judge, one by one.  A topic that is none is not granted; the edge refuses its route.
     """
@@ -234,12 +234,12 @@ def mistakes_in(spec: Any, model: Any) -> str:
     try:
         model_mistakes.read(spec, model)
     except (ValueError, RecursionError):
-        told = [str(each.below("spec")) for each in model_mistakes.find(spec, model)]
+        said = [str(each.below("spec")) for each in model_mistakes.find(spec, model)]
     else:
         return ""
-    if len(told) > MISTAKES_TOLD_MAX:
-        told[MISTAKES_TOLD_MAX:] = [f"and {len(told) - MISTAKES_TOLD_MAX} more"]
-    return "; ".join(told) or "spec: cannot be read"
+    if len(said) > MISTAKES_TOLD_MAX:
+        said[MISTAKES_TOLD_MAX:] = [f"and {len(said) - MISTAKES_TOLD_MAX} more"]
+    return "; ".join(said) or "spec: cannot be read"
 
 
 def _entry(item: dict[str, Any], delivery: Delivery | None, priority: int) -> Entry:

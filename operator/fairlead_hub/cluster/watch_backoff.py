@@ -5,7 +5,7 @@
        └───────────────────── failed ─────────────▶ a pause that grows to seconds, never to minutes
 
 A server ends watches that are slow or that it has no room for; that says nothing against the version.  What does: it
-is told to be too old, it is rejected again and again, or the server was away so long that a list is the smaller risk.
+is called too old, it is rejected again and again, or the server was away so long that a list is the smaller risk.
 """
 
 from __future__ import annotations

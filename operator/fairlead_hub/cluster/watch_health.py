@@ -36,7 +36,7 @@ class WatchHealth:
         return known is None
 
     def fresh(self, collection: str) -> float | None:
-        """It is followed again, or nobody asks for it any more; since when it was not, None if it was."""
+        """It is followed again, or not wanted any more; since when it was not, None if it was."""
         known = self._stale.pop(collection, None)
         return None if known is None else known.since
 

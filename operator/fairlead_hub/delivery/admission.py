@@ -17,7 +17,7 @@ def refusal(
 ) -> message.Refuse | None:
     """Why this hello is not answered with a welcome, and when to come back; None: it is.
 
-    ``node`` is what the certificate says, ``nodes`` are the edge Nodes (None: not listed yet, so nobody is unknown),
+    ``node`` is what the certificate says, ``nodes`` are the edge Nodes (None: not listed yet, so no node is unknown),
     ``others`` is how many other nodes are connected.
     """
     if hello.protocol != message.PROTOCOL:

@@ -1,4 +1,4 @@
-"""The deletion guard: a node that would lose too many objects at once loses none until somebody says it is meant.
+"""The deletion guard: a node that would lose too many objects at once loses none until a person says that it is meant.
 
     removals due and sent lately ≤ removals_max ─▶ they go
                                  >              ─▶ Tripped(id): removals stop, everything else goes on
@@ -64,7 +64,7 @@ class DeletionGuard:
     # ---- what is due -----------------------------------------------------------------------------
 
     def set_due(self, keys: Set[str]) -> None:
-        """All that has to be removed: told whenever the node's store and the cluster are compared."""
+        """All that has to be removed: set whenever the node's store and the cluster are compared."""
         self.due = set(keys)
         if self.approved and not self._allowed:
             self._allowed = set(keys)  # approved in an earlier life, or while it was not known what is due
@@ -118,7 +118,7 @@ class DeletionGuard:
         )
 
     def approve(self, id: str) -> bool:
-        """Somebody means it.  True: that is the id under which it has tripped, and what is due may go."""
+        """A person means it.  True: that is the id under which it has tripped, and what is due may go."""
         if self.tripped is None or self.tripped.id != id or self.approved:
             return False
         self.approved = True
@@ -136,5 +136,5 @@ class DeletionGuard:
 
     def _id(self, since: str) -> str:
         """New each time: the second is in it, and what is due."""
-        told = "\n".join((self._node, since, *sorted(self.due)))
-        return hashlib.sha256(told.encode()).hexdigest()[:ID_CHARS]
+        said = "\n".join((self._node, since, *sorted(self.due)))
+        return hashlib.sha256(said.encode()).hexdigest()[:ID_CHARS]

@@ -2,9 +2,9 @@
 
     first session ─▶ bound to (Node UID, certificate's issue time), kept in EdgeNode's status, which outlives the Node
     Node made again (another UID) ─┬─ a certificate issued later ─▶ bound anew
-                                   └─ the same, or an older one ─▶ held until somebody approves it
+                                   └─ the same, or an older one ─▶ held until a person approves it
 
-Whoever deletes a Node means to cut it off; a kubelet that registers again, or a thief of the disk, must not undo that
+Who deletes a Node means to cut it off; a kubelet that registers again, or a thief of the disk, must not undo that
 unseen.  No clocks are compared: of two certificates of one authority the newer one was issued on purpose.
 Times are RFC 3339 text in UTC, so that they compare as text.
 """

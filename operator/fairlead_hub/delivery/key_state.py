@@ -70,7 +70,7 @@ class Cause(StrEnum):
     DELETION_GUARD = "deletion guard"
     """Too many deletions at once."""
     PAUSE = "pause"
-    """The node is paused.  Told, never stored (see the module)."""
+    """The node is paused.  Reported, never stored (see the module)."""
     OBJECT_PAUSED = "object paused"
     """The object is paused: its newest content waits."""
     DELETION_PAUSED = "deletion paused"
@@ -104,7 +104,7 @@ NAMES: Final[Mapping[type[State], str]] = {
 
 
 def is_pending(state: State) -> bool:
-    """On its way to the node: it arrives without anybody doing anything, unless something else happens."""
+    """On its way to the node: it arrives by itself, unless something else happens."""
     kind = type(state)
     return kind is InFlight or kind is Queued or (kind is not Parked and not (type(state) is Withheld and state.keeps))
 

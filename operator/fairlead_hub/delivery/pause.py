@@ -1,4 +1,4 @@
-"""What people told the hub not to do to a node, by annotations on its EdgeNode: pause it, or approve its deletions.
+"""What people do not want the hub to do to a node, by annotations on its EdgeNode: pause it, or approve its deletions.
 
     fairlead.dev/paused: "<why>"                nothing is sent to that node while it stands there
     fairlead.dev/approve-deletions: "<id>"      deletions stopped under this id may go (``deletion_guard``)
@@ -106,12 +106,12 @@ class NodeControls:
         if node in self._seen:
             return
         self._seen.add(node)
-        told = status.get("deletionGuard") or status.get("brake")  # the former name is of hubs before 0.2
+        said = status.get("deletionGuard") or status.get("brake")  # the former name is of hubs before 0.2
         guard = self.guard(node)
-        if guard is None or guard.tripped is not None or not isinstance(told, dict) or not told.get("id"):
+        if guard is None or guard.tripped is not None or not isinstance(said, dict) or not said.get("id"):
             return
-        count = told.get("count")
+        count = said.get("count")
         guard.tripped = Tripped(
-            id=str(told["id"]), count=count if isinstance(count, int) else 0, since=str(told.get("since", ""))
+            id=str(said["id"]), count=count if isinstance(count, int) else 0, since=str(said.get("since", ""))
         )
         self.news.add(node)

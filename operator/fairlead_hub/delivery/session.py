@@ -126,7 +126,7 @@ class NodeSession:
         return self.deliveries.objects.no_longer_withheld()
 
     def state_of(self, key: str) -> State:
-        """Where a key is, as it is told."""
+        """Where a key is, as it is reported."""
         return self.deliveries.state_of(key)
 
     @property

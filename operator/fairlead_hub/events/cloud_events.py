@@ -3,8 +3,8 @@
     Hub ─note─▶ waiting ─take─▶ Ready ─▶ io.cloud_event_publisher ─▶ messaging
 
 An event delays nothing: it costs one entry in a bounded queue, and without messaging nothing is kept.  The truth is in
-the status of our documents; an event says that it changed.  What can repeat without end (refused messages) is told at
-once, then once a ``CALM_SECONDS`` with its count.
+the status of our documents; an event says that it changed.  What can repeat without end (refused messages) is reported
+at once, then once a ``CALM_SECONDS`` with its count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WAITING_MAX = 10_000
 """Events not yet carried away; more are dropped and counted."""
 CALM_SECONDS = 60.0
 CALM_MAX = 4096
-"""Things remembered for counting; beyond, the oldest is told early."""
+"""Things remembered for counting; beyond, the oldest is reported early."""
 ERRORS_MAX = 8
 """Errors of one EdgeRoutes object named in one event; its status has them all."""
 
@@ -98,7 +98,7 @@ class CloudEvents:
     # ---- of objects ------------------------------------------------------------------------------
 
     def delivered(self, node: str, events: Iterable[DeliveryEvent], now: float) -> None:
-        """What became of deliveries; parked objects, and those tried again, are told."""
+        """What became of deliveries; parked objects, and those tried again, are reported."""
         if not self._enabled:
             return
         for event in events:
@@ -121,7 +121,7 @@ class CloudEvents:
     # ---- of routes and messages ------------------------------------------------------------------
 
     def routes_read(self, name: str, broken: str, now: float) -> None:
-        """The hub read an EdgeRoutes object; ``broken`` says why it cannot be used.  The same is told once."""
+        """The hub read an EdgeRoutes object; ``broken`` says why it cannot be used.  The same is reported once."""
         if self._routes_broken.get(name, "") == broken:
             return
         if broken:
@@ -137,7 +137,7 @@ class CloudEvents:
         after: Mapping[str, message.RoutesStatus],
         now: float,
     ) -> None:
-        """An edge said what it made of its EdgeRoutes: objects with errors it did not have before are told."""
+        """An edge said what it made of its EdgeRoutes: objects with errors it did not have before are reported."""
         for name, status in after.items():
             known = before.get(name)
             if status.errors and (known is None or known.errors != status.errors):
@@ -160,7 +160,7 @@ class CloudEvents:
             self._calmly("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
 
     def queues_stalled(self, node: str, edge: message.EdgeStatus, now: float) -> None:
-        """Nothing of these is taken although the node is connected: nothing is lost, but somebody should look."""
+        """Nothing of these is taken although the node is connected: nothing is lost, but a person should look."""
         for queue in edge.queues:
             if self._enabled and queue.stalled_seconds:
                 data = {"message": short(queue.stalled_by), "priority": queue.priority, "length": queue.length}

@@ -112,7 +112,7 @@ class Acceptor:
         self._listeners.clear()
 
     def opened(self, connection: LinkSocket) -> None:
-        """It is a session, or was told why not: it needs no slot and has no deadline any more."""
+        """It is a session, or was refused with the reason: it needs no slot and has no deadline any more."""
         opening = self._by_socket.get(connection)
         if opening is not None:
             self._end(opening)
@@ -185,7 +185,7 @@ class Acceptor:
         if opening.over:
             return
         self._failed[reason] += 1
-        # Who comes back every second is told of once in a while.
+        # A node that comes back every second is logged once in a while.
         times = self._limiter.due((opening.peer.rpartition(":")[0], reason, text), self._loop.time())
         if times is not None:
             _log.info("opening_failed", peer=opening.peer, reason=reason, text=text, times=times)
@@ -267,15 +267,15 @@ def _backlog(listener: socket.socket) -> int:
     if not hasattr(socket, "TCP_INFO"):
         return 0
     try:
-        told = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        info = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
     except OSError:
         return 0
     # Of a listening socket tcpi_unacked, behind eight bytes and four words, is the length of its queue.
-    return int.from_bytes(told[24:28], sys.byteorder)
+    return int.from_bytes(info[24:28], sys.byteorder)
 
 
 def _has_left(accepted: socket.socket) -> bool:
-    """Whoever waited longer than it wanted to has closed its side: no handshake is wasted on it."""
+    """A node that waited longer than it wanted to has closed its side: no handshake is wasted on it."""
     if not hasattr(select, "POLLRDHUP"):
         return False
     poll = select.poll()

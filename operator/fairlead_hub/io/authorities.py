@@ -2,7 +2,7 @@
 
     nodes ══ link_ca ══▶ listen      people, probes ══ tls_ca ══▶ http_listen      hub ══ tls_ca ══▶ messaging
 
-Without ``link_ca`` one authority does both: then whoever has an internal certificate named like a Node is that Node,
+Without ``link_ca`` one authority does both: then a program with an internal certificate named like a Node is that Node,
 and a node's certificate opens what is internal.  That is said at the start, where there is anything internal.
 """
 

@@ -27,7 +27,7 @@ _log = logs.get("hub.cloud_events")
 
 
 class CloudEventPublisher:
-    """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are told apart."""
+    """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are distinguished."""
 
     def __init__(self, client: AsyncClient, *, topic: str, source: str, epoch: int) -> None:
         self._client = client
@@ -80,7 +80,7 @@ class CloudEventPublisher:
         if dropped > self._dropped_seen:
             _log.warning("events_dropped", count=dropped - self._dropped_seen, total=dropped)
             self._dropped_seen = dropped
-            await self._make_topic()  # somebody may have deleted it
+            await self._make_topic()  # it may have been deleted
 
     async def _make_topic(self) -> None:
         """Return once it is there.  Events gather meanwhile."""

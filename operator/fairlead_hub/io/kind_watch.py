@@ -92,7 +92,7 @@ class KindWatch:
         return unserved and followed is not None and followed.api_version not in self._versions
 
     async def _discover(self) -> Kind | None:
-        """The first version that is served; None when none is, or nobody can tell now."""
+        """The first version that is served; None when none is, or that is not known now."""
         answers: dict[str, str] = {}
         found: Kind | None = None
         for version in self._versions:

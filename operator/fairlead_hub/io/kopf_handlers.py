@@ -115,7 +115,7 @@ async def run(access: Access, checked: Callable[[SpecCheck], None]) -> None:
 
 
 def _begin(registry: kopf.OperatorRegistry, stop: threading.Event) -> asyncio.Future[str]:
-    """A life of kopf in a thread that holds nobody up when it does not end; the future says why it ended."""
+    """A life of kopf in a thread that stops nothing else when it does not end; the future says why it ended."""
     loop = asyncio.get_running_loop()
     life: asyncio.Future[str] = loop.create_future()
 
@@ -125,7 +125,7 @@ def _begin(registry: kopf.OperatorRegistry, stop: threading.Event) -> asyncio.Fu
 
     def live() -> None:
         reason = _live(registry, stop)
-        with contextlib.suppress(RuntimeError):  # our own loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # our own loop is closed: nothing waits any more
             loop.call_soon_threadsafe(tell, reason)
 
     threading.Thread(target=live, name="kopf", daemon=True).start()
@@ -143,7 +143,7 @@ def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
 
 
 async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: list[str]) -> None:
-    """``failed`` is told why a task ended that nobody waits for."""
+    """``failed`` gets the reason why a task ended that nothing waits for."""
 
     def end(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         # Other tasks of kopf may wait for this one for ever (its login after a refused token was seen to): start anew.

@@ -345,7 +345,7 @@ class Kube:
     async def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
         error = _failure(status, headers, content)
         if status == UNAUTHORIZED:
-            # Said once, however many requests meet it; whoever asked comes again as if the API server were away.
+            # Said once, however many requests meet it; the caller comes again as if the API server were away.
             if not self._rejected:
                 self._rejected = True
                 remedy = "renew the token or certificate that the kubeconfig or the service account names"
@@ -359,7 +359,7 @@ class Kube:
 
 
 def decoded(decoder: msgspec.json.Decoder[Decoded], content: bytes, path: str) -> Decoded:
-    """One answer's body.  Raises ``Unreadable``: whoever answered in the API server's place may be gone soon."""
+    """One answer's body.  Raises ``Unreadable``: what answered in the API server's place may be gone soon."""
     try:
         return api_json.decode(decoder, content)
     except Malformed as error:

@@ -27,7 +27,7 @@ class LeaseKeeper:
     """``acquire`` once, then ``keep`` beside the work.
 
     ``valid`` and ``seconds_left`` say whether writing is still allowed, ``may_send`` whether anything may be said to
-    nodes.  Whom ``subscribe`` names hears when nothing may any more: end every connection.
+    nodes.  ``subscribe`` names what is called when nothing may any more: end every connection.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LeaseKeeper:
 
     @property
     def valid(self) -> bool:
-        """Renewed recently enough that nobody else can hold it."""
+        """Renewed recently enough that no other process can hold it."""
         return self.seconds_left > 0
 
     @property
@@ -131,7 +131,7 @@ class LeaseKeeper:
         return outcome
 
     async def keep(self) -> None:
-        """Until cancelled, or until it is lost (``on_lost`` is told why, once)."""
+        """Until cancelled, or until it is lost (``on_lost`` gets the reason, once)."""
         pulse = asyncio.create_task(self._pulse())
         try:
             while await self._renew():
@@ -167,7 +167,7 @@ class LeaseKeeper:
             else:
                 _log.warning("lease_refused", reason=str(error))
         except Unavailable as error:
-            # Nobody can take over while the API server is away: edges are served on.
+            # No hub can take over while the API server is away: edges are served on.
             _log.warning("lease_delayed", reason=str(error))
         return True
 
@@ -176,13 +176,13 @@ class LeaseKeeper:
         self._on_lost("another hub holds the Lease")
 
     async def _pulse(self) -> None:
-        """Find out soon when this process was stopped, also while nobody wants to send."""
+        """Find out soon when this process was stopped, also while nothing is to be sent."""
         while True:
             self.may_send()
             await asyncio.sleep(PULSE_SECONDS)
 
     async def _look_again(self) -> None:
-        """Somebody wrote the Lease since, or deleted it (the API server calls that a conflict too).
+        """It was written since, or deleted (the API server calls that a conflict too).
 
         Then it is made again, and the number must not start again from one.
         """
@@ -225,7 +225,7 @@ class LeaseKeeper:
 
 
 def _lease(content: bytes) -> dict[str, Any]:
-    """Raises ``Unreadable``: without its version it would be written over whoever holds it."""
+    """Raises ``Unreadable``: without its version it would be written over another holder's."""
     try:
         found = api_json.document(content)[0]
         header = api_json.header_of(found)

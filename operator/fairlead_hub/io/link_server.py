@@ -36,7 +36,7 @@ UNHEARD_FRAMES_MAX = 4096
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
 REFUSED_SECONDS = 30.0
-"""When somebody who cannot be served may ask again."""
+"""When a node that cannot be served may ask again."""
 _OPENED = Request("/", Headers())
 """Stands for any opening that is over."""
 _log = logs.get("hub.server")
@@ -200,12 +200,12 @@ class LinkServer:
             link.socket.on_message = _ignore
             self._hub.refuse(link.session, message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
             if link.socket.paused:
-                link.socket.transport.abort()  # it reads nothing: there is nobody to tell
+                link.socket.transport.abort()  # it reads nothing: a reason would not arrive
             else:
                 self._send(link)
 
     def _receive_part(self, link: _Link) -> None:
-        """A message takes long to arrive: the node is there, and is told that we are; its keepalive waits behind it."""
+        """A message takes long to arrive: the node is there, and hears that we are; its keepalive waits behind it."""
         may_send = not link.socket.paused and link.socket.is_open
         keepalive = self._hub.receive_part(link.session, self._clock(), may_send=may_send)
         if keepalive is not None:
@@ -230,13 +230,13 @@ class LinkServer:
                 self._send(link)
 
     def _send(self, link: _Link) -> None:
-        """One batch of what the session has now; a slow reader holds up nobody but itself."""
+        """One batch of what the session has now; a slow reader holds up itself alone."""
         session = link.session
         if not self._may_send():
             link.socket.transport.abort()
             return
         if link.socket.paused or not link.socket.is_open:
-            return  # ``on_room`` comes back here; whoever is gone has nothing to hear
+            return  # ``on_room`` comes back here; a node that is gone has nothing to hear
         try:
             batch = [codec.encode(*frame) for frame in self._hub.frames(session, self._clock(), BATCH_FRAMES)]
         except LocalError as error:

@@ -1,6 +1,6 @@
 """A WebSocket whose frames go straight to a function: a quiet node keeps no task, no future and no coroutine.
 
-websockets' own connection hands messages to whoever awaits ``recv``.  With thousands of quiet nodes that is a task and
+websockets' own connection hands messages to what awaits ``recv``.  With thousands of quiet nodes that is a task and
 half a dozen frames of coroutines each, and for every ack a future and a turn of the loop.  Here a message is handled
 where it is decoded, and frames are written where they are made: ``paused`` says when to stop, ``on_room`` when it may
 go on.
@@ -25,7 +25,7 @@ _CALM = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
 
 
 def _nothing() -> None:
-    """Until somebody wants to know."""
+    """Until there is a listener."""
 
 
 def _ignore(message: bytes | str) -> None:

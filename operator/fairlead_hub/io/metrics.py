@@ -103,7 +103,11 @@ class HubMetrics(Collector):
             ),
             ("status_lag_seconds", "How long the oldest ObjectSync has been behind the truth.", self._status_lag(now)),
             ("status_dirty", "Documents whose status waits to be written.", len(hub.status_cache)),
-            ("status_refused", "Documents whose status the API server refuses; tried again.", len(hub.status_cache.refusals)),
+            (
+                "status_refused",
+                "Documents the API server refuses; tried again.",
+                len(hub.status_cache.refusals),
+            ),
             ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.listed.frozen)),
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
@@ -117,7 +121,7 @@ class HubMetrics(Collector):
                 "Objects at nodes that wait for a grant of topics, or because they are paused.",
                 sum(each.count(Withheld) - each.kept_count for each in unsynced),
             ),
-            ("nodes_paused", "Nodes nothing is sent to, because somebody said so.", len(hub.node_controls.pauses)),
+            ("nodes_paused", "Nodes nothing is sent to, because an annotation says so.", len(hub.node_controls.pauses)),
             (
                 "objects_paused",
                 "Objects that are sent to no node, because their annotation says so.",

@@ -126,7 +126,7 @@ def _paused(account: dict[str, Any]) -> str:
 
 
 async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
-    """Something is to be done: unless people said not to, or the brake did."""
+    """Something is to be done: unless people said not to, or the deletion guard did."""
     try:
         account = await _one(kube, f"{OURS}/edgenodes/{node}")
     except Refused:
@@ -153,7 +153,7 @@ def _verdict(
             if why is not None:
                 return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
             return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it"
-        notes = "".join(f"; {told}" for told in _unreadable(placement))
+        notes = "".join(f"; {note}" for note in _unreadable(placement))
         return "not_selected", f"no SyncRule selects this object for this node{notes}"
     if record is None and live is not None and live.problem is not None:
         return "undeliverable", f"no edge can be given it: {live.problem.code}: {live.problem.reason}"
@@ -201,7 +201,7 @@ async def _placement(
 
 
 def _unreadable(placement: Placement) -> list[str]:
-    """The first of the rules nobody can read: what they would select, nobody can tell."""
+    """The first of the rules that cannot be read: what they would select is not known."""
     names = placement.rules.broken_names("syncrules")[: explaining.NOTES_MAX]
     return [f"SyncRule {name} cannot be read: {placement.rules.broken[f'syncrules/{name}']}" for name in names]
 
@@ -281,7 +281,7 @@ async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: st
         status = {}
     row = node_routes.rows_in(status).get(routes.name)
     if row is None or (row.get("uid"), row.get("observedGeneration")) != (routes.uid, routes.generation):
-        return "held", f"{held}; the node has not told yet which of its routes it runs"
+        return "held", f"{held}; the node has not reported yet which of its routes it runs"
     errors = [(each.get("route", ""), each.get("message", "")) for each in row.get("errors") or ()]
     return explaining.routes_held(row.get("acceptedRoutes") or (), errors)
 

@@ -1,4 +1,4 @@
-"""List one collection once, watch it for ever, and say when what it told is complete.
+"""List one collection once, watch it for ever, and say when what it reported is complete.
 
     list in chunks ─▶ on_object … on_listed ─▶ watch ─▶ on_object | on_gone … (bookmarks move the version on)
          ▲                                       │ ended, broken, silent: again from the last version
@@ -8,7 +8,7 @@
 A watch that ends, whatever ended it, is taken up where it was; ``watch_pace`` says when.  A new list is made only where
 the version is worth nothing: the server says so (410), answers it with errors or nonsense again and again, was away for
 long, or is behind it: then it was restored from an older copy, and a watch from a version it has not reached yet would
-stay silent.  That is asked after every time the server was away; where it cannot be told any more, because the server
+stay silent.  That is asked after every time the server was away; where it is not known any more, because the server
 was away or refused the list for so long that it may have passed our version since, it counts as restored.  Until a new
 list is whole the cache counts as it was.
 """
@@ -329,7 +329,7 @@ class Reflector:
             self._pace.moved_on()
 
     def _tell(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
-        """An object that cannot even be named is counted and left out: the others are told all the same."""
+        """An object that cannot even be named is counted and left out: the others are reported all the same."""
         try:
             if not gone:
                 return self._sink.on_object(raw)

@@ -1,7 +1,7 @@
 """Status documents in the API server: create, then the status subresource; one status patch for every later write.
 
 Writes carry the version they were decided on, so a conflict is noticed; a status written by a newer hub (a higher
-``fence``) is never overwritten.  Nothing is read before a write: the watch has told us what is there.
+``fence``) is never overwritten.  Nothing is read before a write: the watch has brought what is there.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class KubeStatusClient:
             return Answer.RETRY, None
 
     async def _conflict(self, document: Document, fence: int) -> tuple[Answer, Observed | None]:
-        """Somebody wrote since, or it exists although our watch has not told yet: look, and decide anew.
+        """It was written since, or it exists although our watch has not brought it yet: look, and decide anew.
 
         Perhaps that was us: a request whose answer was lost is repeated, and meets its own work.
         """
@@ -72,8 +72,8 @@ class KubeStatusClient:
             return Answer.RETRY, None
         if there.outranks(fence):
             return Answer.FENCED, there
-        told = document.is_written_in(there) and not there.is_absurd(fence)
-        return (Answer.WRITTEN if told else Answer.CONFLICT), there
+        is_written = document.is_written_in(there) and not there.is_absurd(fence)
+        return (Answer.WRITTEN if is_written else Answer.CONFLICT), there
 
     def refusal(self, name: Name) -> str:
         return self._refusals.pop(name, "")
@@ -104,7 +104,7 @@ class KubeStatusClient:
 
 
 class Answers(Protocol):
-    """Who is told what became of a write; the hub."""
+    """What hears what became of a write; the hub."""
 
     def document_answered(
         self, wanted: Wanted, answer: Answer, there: Observed | None, now: float, *, reason: str = ""

@@ -73,7 +73,7 @@ class UpstreamPublisher:
         self._ready: set[str] = set()
         """Topics known to exist."""
         self._away_until = float("-inf")
-        """Messaging was found away: until then nobody's batch is tried, so that no less urgent one is the first."""
+        """Messaging was found away: until then no batch is tried, so that no less urgent one is the first."""
         self._away_reason = ""
 
     def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
@@ -111,9 +111,9 @@ class UpstreamPublisher:
                     self._hub.refuse(session, refusal)
                 except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
                     remedy = "report it; the node sends the batch again"
-                    told = logs.describe_error(error)
-                    _log.error("upstream_error", node=session.node, stream=header.stream, remedy=remedy, **told)
-                    reason = f"the hub failed: {told['error']}"
+                    details = logs.describe_error(error)
+                    _log.error("upstream_error", node=session.node, stream=header.stream, remedy=remedy, **details)
+                    reason = f"the hub failed: {details['error']}"
                     answer = self._not_now(header, "hub_error", reason, NOT_NOW_SECONDS)
                     chain.order.answered(answer)
                 if chain.batches:
@@ -167,7 +167,7 @@ class UpstreamPublisher:
             self.counts.refused(item.code)
         if refused:
             self._hub.messages_refused(session.node, refused, asyncio.get_running_loop().time())
-        return message.Ack(parent_id=header.id, refused=publish_batch.told(refused))
+        return message.Ack(parent_id=header.id, refused=publish_batch.bounded(refused))
 
     async def _is_away(self, error: Temporary) -> bool:
         """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
@@ -232,7 +232,7 @@ class UpstreamPublisher:
                 return
 
     async def _create(self, topic: str) -> None:
-        """Raises ``Temporary``; a topic nobody can ever create is a reason to tell, not to drop messages."""
+        """Raises ``Temporary``; a topic that can never be created is reported; its messages are not dropped."""
         assert self._messaging is not None
         namespace, _, name = topic.partition("/")
         try:

@@ -1,7 +1,7 @@
 """Who is the hub: the Lease, and the fencing number that rises with every take-over.
 
 The number is kept in an annotation of the Lease (and, as its lower bound, in ``leaseTransitions``); edges and records
-remember the highest they have seen, so a hub that was replaced is obeyed by nobody, however long it believes otherwise.
+remember the highest they have seen, so a hub that was replaced is obeyed by no node, whatever it believes.
 
 Times in a Lease are other machines' wall clocks and are never compared with ours: a Lease is abandoned when it was
 *seen* unchanged for long enough on our own clock (``Rival``), as client-go judges it.  The times we write are for
@@ -39,7 +39,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody else is the hub; look again after this long."""
+    """Another process is the hub; look again after this long."""
 
     holder: str
     seconds: float
@@ -64,7 +64,7 @@ class Rival:
 
 
 def holder_of(current: dict[str, Any] | None) -> str:
-    """Empty: nobody."""
+    """Empty: none."""
     found = _spec(current).get("holderIdentity")
     return found if isinstance(found, str) else ""
 
@@ -101,19 +101,19 @@ def renewed(current: dict[str, Any], *, identity: str, wall: float, fence: int) 
 
 
 def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
-    """Nobody took it over since.
+    """No other process took it over since.
 
-    Under a lower number the API server was restored from an older copy; under none, or one that cannot be, somebody
-    edited it.  A newer run with our own identity has a number a little above ours.
+    Under a lower number the API server was restored from an older copy; under none, or one that cannot be, it was
+    edited by hand.  A newer run with our own identity has a number a little above ours.
     """
     last = fence_of(current)
     return holder_of(current) == identity and (last <= fence or not is_believable(last, fence))
 
 
 def is_believable(seen: int, fence: int) -> bool:
-    """May the hub with number ``fence`` go above the number that somebody says to have seen?
+    """May the hub with number ``fence`` go above a number that a node says to have seen?
 
-    Numbers are never given back: one node with an absurd one could otherwise leave none for anybody.
+    Numbers are never given back: one node with an absurd one could otherwise leave none for any hub.
     """
     return seen - fence <= FENCE_AHEAD_MAX
 

@@ -2,9 +2,9 @@
 
     renewed ── writes allowed for LEASE_SECONDS ──▶ not renewed: no writes; nodes are served on
        ▲                                                 │ and we did not run for PAUSE_SECONDS
-       └──────────── renewed again ────────── doubted: nothing is sent to anybody either
+       └──────────── renewed again ────────── doubted: nothing is sent to any node either
 
-While the API server is away nobody can take over, so edges are served on.  A process that was stopped or suspended may
+While the API server is away no hub can take over, so edges are served on.  A process that was stopped or suspended may
 have been replaced meanwhile, and must ask before it says another word.  ``now`` is seconds of a clock that counts
 suspended time.
 """
@@ -14,9 +14,9 @@ from __future__ import annotations
 from fairlead_hub.leadership.lease import LEASE_SECONDS, RENEW_SECONDS
 
 PULSE_SECONDS = 0.5
-"""How often ``ran`` is told at least."""
+"""How often ``ran`` is called at least."""
 PAUSE_SECONDS = LEASE_SECONDS - RENEW_SECONDS - 2.0
-"""A shorter pause leaves time to renew before anybody may take over."""
+"""A shorter pause leaves time to renew before another hub may take over."""
 
 
 class Tenure:
@@ -38,7 +38,7 @@ class Tenure:
         self._renewed_at = float("-inf")
 
     def seconds_left(self, now: float) -> float:
-        """How long writes are allowed still: nobody else can hold the Lease before that.  0: they are not."""
+        """How long writes are allowed still: no other hub can hold the Lease before that.  0: they are not."""
         return max(0.0, self._renewed_at + LEASE_SECONDS - now)
 
     def ran(self, now: float) -> bool:

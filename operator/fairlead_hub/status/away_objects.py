@@ -57,7 +57,7 @@ class _Comparison(msgspec.Struct, frozen=True):
     namespace: str
     uids: tuple[str, ...]
     since: float | None = None
-    """When it changed; None: nobody saw it."""
+    """When it changed; None: no hub saw it."""
     refresh: bool = False
 
 

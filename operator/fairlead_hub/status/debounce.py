@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 COMING_SECONDS: Final = 2.0
-"""A node that comes up has its objects by then, or is told to be on the way a while later."""
+"""A node that comes up has its objects by then, or is reported to be on the way a while later."""
 AWAY_SECONDS: Final = 3.0
 """Links break and are back within this."""
 COUNTS_SECONDS: Final = 10.0

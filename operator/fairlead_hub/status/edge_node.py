@@ -219,7 +219,7 @@ def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 
 
 def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Only what changes while a node comes up or leaves may differ, nothing that somebody has to know or do."""
+    """Only what changes while a node comes up or leaves may differ, nothing that a person has to know or do."""
     defaults: dict[str, Any] = {"objectsParked": 0, "hold": ""}
     granted = observed.get("grantedTopics")
     known = {DEFAULT_TOPIC, *(granted if isinstance(granted, list) else ())}
@@ -254,8 +254,8 @@ def _mistakes_of(status: dict[str, Any]) -> dict[Any, Any]:
     """By EdgeRoutes object: what of it the node refuses or warns of."""
     rows = status.get("routes")
     found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    told = {row.get("name"): (row.get("errors"), row.get("warnings")) for row in found}
-    return {name: mistakes for name, mistakes in told.items() if any(mistakes)}
+    said = {row.get("name"): (row.get("errors"), row.get("warnings")) for row in found}
+    return {name: mistakes for name, mistakes in said.items() if any(mistakes)}
 
 
 def _is_synced(status: dict[str, Any]) -> Any:

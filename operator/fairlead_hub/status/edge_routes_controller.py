@@ -190,7 +190,7 @@ class EdgeRoutesController:
             return Outcome("Lagging", f"version {live.version} is not delivered: {_why_not(session, key)}")
         said = self._said.get(node, {}).get(routes.name)
         if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
-            return Outcome("Lagging", f"the node has not told what it makes of version {live.version}")
+            return Outcome("Lagging", f"the node has not reported what it makes of version {live.version}")
         return node_routes.judged(said.errors, said.warnings)
 
     def _row_for(self, name: str) -> Callable[[str], dict[str, Any]]:

@@ -112,9 +112,9 @@ def _summary(rows: Iterable[Mapping[str, Any]], field: str, total: int) -> str:
             place = f" (line {each['line']}, column {each['column']})" if each.get("endColumn", 1) > 1 else ""
             text = f"{each.get('route') or 'manifest'}: {each.get('message', '')}{place}"
             nodes_of.setdefault(text, []).append(str(row["node"]))
-    told = [f"{text} [{_joined(nodes[:TOLD_MAX], len(nodes))}]" for text, nodes in list(nodes_of.items())[:TOLD_MAX]]
+    said = [f"{text} [{_joined(nodes[:TOLD_MAX], len(nodes))}]" for text, nodes in list(nodes_of.items())[:TOLD_MAX]]
     more = f"; {total - count} more nodes refuse some of it" if total > count else ""
-    return _joined(told, len(nodes_of), "; ") + more
+    return _joined(said, len(nodes_of), "; ") + more
 
 
 def _joined(some: Sequence[str], total: int, between: str = ", ") -> str:

@@ -44,7 +44,7 @@ REFUSED_AND_WARNED = Outcome("Refused", warned=True)
 
 
 def judged(errors: object, warnings: object) -> Outcome:
-    """Of a node that told of the newest version."""
+    """Of a node that reported on the newest version."""
     if errors:
         return REFUSED_AND_WARNED if warnings else REFUSED
     return WARNED if warnings else ACCEPTED
@@ -98,7 +98,7 @@ def bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def rows_in(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By object: what stands in an EdgeNode, which anybody may have edited."""
+    """By object: what stands in an EdgeNode, which may have been edited by hand."""
     rows = status.get("routes")
     if not isinstance(rows, list):
         return {}

@@ -267,7 +267,7 @@ class NodeStatus:
 
     def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.NodeFacts:
         """What is known of one node now."""
-        unreadable = deletion_blocked.told(self._placement, node) if self._placement.rules.broken else ""
+        unreadable = deletion_blocked.unreadable_rules(self._placement, node) if self._placement.rules.broken else ""
         if session is None:
             observed = self._cache.observed.get((EDGE_NODES, "", node))
             said = observed.status if observed is not None else {}

@@ -3,7 +3,7 @@
     refused ─▶ waits 1, 2, 4 … 30 s ─may_try─▶ written: all that were refused are tried at once
                                             └▶ refused
 
-Rights come back, namespaces and definitions are made, policies are mended; nobody tells us.  A few are tried at a time:
+Rights come back, namespaces and definitions are made, policies are mended; no event says so.  A few are tried at once:
 thousands that are refused for one reason must not keep the API server busy with refusing.
 """
 

@@ -1,6 +1,6 @@
 """Who is to come back after this hub's start: nodes whose EdgeNode says connected and that have no session yet.
 
-expect ─▶ waiting ─back─▶ returned        all back, or time is over ─▶ told once
+expect ─▶ waiting ─back─▶ returned        all back, or time is over ─▶ reported once
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     returned: int
     missing: int
     seconds: float
-    """From the first that was expected to the last that came, or until nobody was waited for any longer."""
+    """From the first that was expected to the last that came, or until no node was waited for any longer."""
 
 
 class ReturningNodes:
@@ -47,7 +47,7 @@ class ReturningNodes:
         self._waiting.discard(node)
 
     def summary(self, now: float, *, give_up: bool) -> Summary | None:
-        """Once, when all are back or nobody is waited for any longer; None before and afterwards."""
+        """Once, when all are back or no node is waited for any longer; None before and afterwards."""
         if self._over or (self._waiting and not give_up) or (self._since is None and not give_up):
             return None
         self._over = True

@@ -1,4 +1,4 @@
-"""What SyncRules are told in their status: who matched, what cannot be listed, why one cannot be read.
+"""What the status of SyncRules says: who matched, what cannot be listed, why one cannot be read.
 
 Only the status subresource is written; specs belong to their users.
 """

@@ -31,7 +31,7 @@ class Observed:
     """A document as it stands in the API: its version, its status, and of its head what the reader keeps.
 
     Tens of thousands of them stay in memory, and most say the same: bodies are packed (``compact``), a fifth of what
-    dicts would take, and unpacked when somebody asks.
+    dicts would take, and unpacked when they are read.
     """
 
     __slots__ = ("_head", "_status", "fence", "generation", "uid", "version")
@@ -43,7 +43,7 @@ class Observed:
         self.generation = generation
         fence = status.get("fence", 0)
         self.fence = fence if isinstance(fence, int) else 0
-        """Of the hub that wrote it; 0 when nobody said."""
+        """Of the hub that wrote it; 0 when it does not say."""
         self._status = compact_json.pack(status)
         self._head = compact_json.pack(head)
 
@@ -118,7 +118,7 @@ class Answer(enum.Enum):
     GONE = "gone"
     """It does not exist (any more): for a removal that is what was wanted."""
     CONFLICT = "conflict"
-    """Somebody else wrote since; look again and decide anew."""
+    """It was written since; look again and decide anew."""
     FORBIDDEN = "forbidden"
     """Not like this, or not now: its namespace is going away, or we are not allowed to.  Counted, tried again later."""
     RETRY = "retry"
@@ -144,8 +144,8 @@ class StatusCache:
     """See the module.
 
     The watch and our own writes tell of the same documents, each in its own time.  Versions say which is newer: what is
-    older than what is known is an echo, however late.  Only a restored API server begins again with lower ones; whoever
-    notices says so (``restored``).
+    older than what is known is an echo, however late.  Only a restored API server begins again with lower ones; the
+    watch that notices says so (``restored``).
     """
 
     def __init__(self, fence: int = 0) -> None:
@@ -259,7 +259,7 @@ class StatusCache:
     def _changed_behind_us(
         self, wanted: Document, written: Observed | None, version: str, read: Callable[[], Observed] | None
     ) -> None:
-        """Somebody changed or deleted it after our write, and the watch was faster than the answer to that."""
+        """It was changed or deleted after our write, and the watch was faster than the answer to that."""
         if written is None or not wire_version.is_newer(version, written.version):
             return
         if read is None:

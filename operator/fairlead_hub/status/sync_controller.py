@@ -66,7 +66,7 @@ class SyncController:
             writes_per_second=settings.record.away_writes_per_second,
         )
         self._edited: set[str] = set()
-        """Nodes with status that somebody else changed or deleted: compared once, however much it was."""
+        """Nodes with status that was changed or deleted by others: compared once, however much it was."""
 
     # ---- delivery events -------------------------------------------------------------------------
 
@@ -227,12 +227,12 @@ class SyncController:
     # ---- what the API says -----------------------------------------------------------------------
 
     def edited(self, name: status_cache.Name, node: str) -> None:
-        """An ObjectSync that somebody else changed: compared with the next ``sweep``, or removed with its Node."""
+        """An ObjectSync that others changed: compared with the next ``sweep``, or removed with its Node."""
         if not self.vanished(node) and self._desired_state.is_gone(node):
             self._object_syncs.remove(name, node)
 
     def vanished(self, node: str) -> bool:
-        """Somebody else deleted an ObjectSync: the node is compared with the next ``sweep`` (False: it is away)."""
+        """An ObjectSync was deleted by others: the node is compared with the next ``sweep`` (False: it is away)."""
         session = self._sessions.get(node)
         if session is None or not session.live:
             return False

@@ -3,7 +3,7 @@
 A topic once granted stays granted, also over a restart (``EdgeNode`` remembers): what was routed before a change of
 routes must not be refused after it (contract section 8).  So a topic is written down before the node may hear of it:
 EdgeRoutes wait for ``EdgeNode`` to name their topics (``unwritten``).  Fairlead's own topics are never granted,
-whoever names them.
+whichever EdgeRoutes name them.
 """
 
 from __future__ import annotations

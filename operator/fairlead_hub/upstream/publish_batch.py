@@ -146,7 +146,7 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
     return Plan(parcels=list(parcels.values()), refused=refused, count=len(batch))
 
 
-def told(refused: Iterable[message.Refused]) -> list[message.Refused]:
+def bounded(refused: Iterable[message.Refused]) -> list[message.Refused]:
     """What an ack tells of them, in order: every code, and as many reasons as its header has room for."""
     found = []
     room = REASONS_BYTES_MAX

@@ -78,7 +78,7 @@ def test_a_kind_that_cannot_be_listed_keeps_what_is_selected_by_it(placement):
 
 
 def test_references_are_uncertain_while_pods_cannot_be_listed(placement):
-    """Without the Pods nobody knows what is referenced."""
+    """Without the Pods it is not known what is referenced."""
     add(placement, REFERENCED, MAPS)
     placement.listed.frozen[POD.group_kind] = "403 Forbidden"
     assert "Pod" in blocked(placement, SECRET_ONE)
@@ -142,7 +142,7 @@ def test_a_version_that_is_not_served_keeps_what_came_at_it(placement):
 
 
 def test_a_kind_discovery_knows_no_more_is_told_by_its_group(placement):
-    """Its definition is gone, so nobody knows which kind the plural was; core kinds have names everybody knows."""
+    """Its definition is gone, so it is not known which kind the plural was; core kinds have well-known names."""
     add(placement, {"apiVersion": "shop.io/v1", "kind": "Till"}, MAPS)
     placement.rules.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
     placement.listed.frozen[CONFIG_MAP.group_kind] = "403"
@@ -168,9 +168,9 @@ def test_a_node_is_told_of_the_rules_that_concern_it(placement):
     for number in range(deletion_blocked.TOLD_MAX + 2):
         add(placement, MAPS, name=f"r{number}", nodeSelector=SHOPS)
         broken(placement, f"r{number}", generation=2)
-    assert deletion_blocked.told(placement, "edge-2") == ""
-    told = deletion_blocked.told(placement, "edge-1")
-    assert "SyncRule r0: spec.resources" in told and told.endswith("and 2 more")
+    assert deletion_blocked.unreadable_rules(placement, "edge-2") == ""
+    said = deletion_blocked.unreadable_rules(placement, "edge-1")
+    assert "SyncRule r0: spec.resources" in said and said.endswith("and 2 more")
 
 
 @pytest.mark.parametrize("asked", ["till", "tills", "tills.shop.io"])

@@ -15,7 +15,7 @@ def core():
 
 
 def test_wishes_follow_the_cluster(core):
-    """Wanted as soon as it is there, by the key and in the whole; nothing for a node nobody knows."""
+    """Wanted as soon as it is there, by the key and in the whole; nothing for a node that is not known."""
     one = core.put("a")
     view = core.hub.desired_state
     assert view.live("edge-1", one.key) is one and view.desired_objects("edge-1") == {one.key: one}

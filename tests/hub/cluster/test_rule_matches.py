@@ -87,7 +87,7 @@ def test_only_what_a_change_concerns_is_looked_at_again(core):
 
 
 def test_objects_are_counted_once(core, monkeypatch):
-    """Not each time somebody asks."""
+    """Not each time it is asked for."""
     for number in range(50):
         core.put(f"c-{number}")
     assert matches(core).count("r") == 50

@@ -25,7 +25,7 @@ def test_every_mistake_is_named():
 
 @pytest.mark.parametrize("spec", [None, 3, [], "x"])
 def test_whatever_the_spec_is_it_is_no_defect_of_ours(spec):
-    """Somebody wrote it."""
+    """A person wrote it."""
     assert spec_check.check("syncrules", "r", "u", 1, spec).mistakes
 
 

@@ -138,19 +138,19 @@ def test_a_form_that_was_too_large_to_keep_counts_as_unknown():
 )  # fmt: skip
 def test_that_a_rule_was_in_force_is_known_also_where_its_form_was_pruned(accepted, kept):
     """Definitions older than the hub keep conditions, and nothing they do not know."""
-    told = {"type": "Accepted", "status": accepted[0], "reason": accepted[1]}
+    said = {"type": "Accepted", "status": accepted[0], "reason": accepted[1]}
     body = {"metadata": {"name": "r", "generation": 2}, "spec": {}}
-    found = sync_rule.unreadable({**body, "status": {"observedGeneration": 2, "conditions": [told]}}, "why")
+    found = sync_rule.unreadable({**body, "status": {"observedGeneration": 2, "conditions": [said]}}, "why")
     assert (found.last, found.reach is not None) == (None, kept)
 
 
 def test_a_doubt_about_the_selection_outlives_the_hub_that_had_it():
     """By then every generation was seen; an older form is known, and the one between never was (seed 549799)."""
-    told = {"type": "Accepted", "status": "False", "reason": sync_rule.MAY_BE_IN_FORCE}
+    said = {"type": "Accepted", "status": "False", "reason": sync_rule.MAY_BE_IN_FORCE}
     kept = {"generation": 1, "spec": '{"resources":[{"apiVersion":"v1","kind":"Pod"}]}'}
     spec = {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "v1"}]}
     body = {"metadata": {"name": "r", "generation": 3}, "spec": spec}
-    status = {"observedGeneration": 3, "lastReadable": kept, "conditions": [told]}
+    status = {"observedGeneration": 3, "lastReadable": kept, "conditions": [said]}
     found = sync_rule.unreadable({**body, "status": status}, "why")
     assert found.last is not None and found.last.entries[0].kind == "Pod"
     assert found.reach is not None and [entry.kind for entry in found.reach.entries] == ["ConfigMap"]

@@ -14,7 +14,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -48,4 +48,4 @@ async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core)
     core.hub.report(1.0)
     await core.flush()
     core.hub.edge_node_observed("edge-1", core.hub.status_cache.observed[("edgenodes", "", "edge-1")], {}, 1.5)
-    assert told(edge.sent()) == [("Update", "main")]
+    assert short(edge.sent()) == [("Update", "main")]

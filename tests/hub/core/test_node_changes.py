@@ -14,7 +14,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -30,11 +30,11 @@ def test_labels_move_a_node_in_and_out_of_a_rule(core):
     assert list(edge.session.held) == ["configmaps/shop/a"]
     core.node("edge-1", role="ship")
     core.settle()
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
 
 
 async def test_a_deleted_node_loses_its_session_and_its_records(core):
-    """And the edge is told why it was sent away."""
+    """And the edge hears why it was sent away."""
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())

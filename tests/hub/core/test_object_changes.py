@@ -15,7 +15,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -34,7 +34,7 @@ def test_a_change_has_frames_for_the_nodes_it_concerns_and_no_others(core):
     ready(core)
     core.put("a")
     assert ready(core) == {"edge-1"}
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
 
 
 def test_a_change_without_new_content_is_counted_and_sends_nothing(core):
@@ -54,7 +54,7 @@ def test_what_a_complete_list_does_not_name_is_gone(core):
     edge = core.connect("edge-1", kept, gone)
     edge.sent()
     core.hub.relist(KIND, {kept.key: kept.uid}, 0.0)
-    assert told(edge.sent()) == [("Delete", "b")]
+    assert short(edge.sent()) == [("Delete", "b")]
 
 
 def test_a_list_that_names_another_uid_means_a_new_object(core):
@@ -63,7 +63,7 @@ def test_a_list_that_names_another_uid_means_a_new_object(core):
     edge = core.connect("edge-1", old)
     edge.sent()
     core.hub.relist(KIND, {old.key: "another"}, 0.0)
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
 
 
 def test_a_late_delete_of_an_older_namesake_is_ignored(core):
@@ -91,7 +91,7 @@ def test_a_kind_no_rule_names_any_more_is_deleted(core):
     core.hub.drop_rule("r")
     core.hub.kind_dropped(KIND, 0.0)
     core.settle()
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
     assert len(core.hub.object_cache) == 0
 
 
@@ -109,14 +109,14 @@ def test_a_pod_brings_and_takes_what_it_refers_to(core):
     volumes = [{"name": "v", "secret": {"secretName": "token"}}]
     pod = core.put("web", POD, spec={"nodeName": "edge-1", "volumes": volumes})
     updates = edge.sent()
-    assert sorted(told(updates)) == [("Update", "token"), ("Update", "web")]
+    assert sorted(short(updates)) == [("Update", "token"), ("Update", "web")]
     edge.ack(*updates)
     core.put("web", POD, spec={"nodeName": "edge-1"}, version="2")
     deletes = edge.sent()
-    assert sorted(told(deletes)) == [("Delete", "token"), ("Update", "web")]
+    assert sorted(short(deletes)) == [("Delete", "token"), ("Update", "web")]
     edge.ack(*deletes)
     core.remove(pod)
-    assert told(edge.sent()) == [("Delete", "web")]
+    assert short(edge.sent()) == [("Delete", "web")]
 
 
 def test_a_claim_made_from_a_template_follows_its_pod(core):
@@ -135,4 +135,4 @@ def test_a_claim_made_from_a_template_follows_its_pod(core):
     edge.ack(*edge.sent())
     status = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]}
     core.put("p", POD, spec={"nodeName": "edge-1"}, version="2", status=status)
-    assert told(edge.sent()) == [("Update", "p-gpu")]
+    assert short(edge.sent()) == [("Update", "p-gpu")]

@@ -16,7 +16,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -46,7 +46,7 @@ async def test_what_is_kept_is_said_by_its_status(core):
 
 
 async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collected(core):
-    """The slow pass finds what no event told."""
+    """The slow pass finds what no event reported."""
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
@@ -60,11 +60,11 @@ async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collec
 
 
 async def test_the_slow_pass_sends_what_an_event_should_have(core):
-    """The safety net: differences nobody offered are offered."""
+    """The safety net: differences that were not offered are offered."""
     core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
     core.hub.object_cache.put(live(CONFIG_MAP, "missed"))
     assert edge.sent() == []
     core.hub.reconcile(1.0)
-    assert told(edge.sent()) == [("Update", "missed")]
+    assert short(edge.sent()) == [("Update", "missed")]

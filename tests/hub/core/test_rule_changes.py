@@ -16,7 +16,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -31,7 +31,7 @@ def routes(core, topic, name="main", **more):
 
 
 def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
-    """A new one selects nothing; one that was in force keeps what it selected, and everybody is told."""
+    """A new one selects nothing; one that was in force keeps what it selected, and rule, nodes and Events say so."""
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     one, secret = core.put("a"), core.put("s", SECRET)
     edge = core.connect("edge-1", one, secret)
@@ -41,7 +41,7 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     core.remove(one)
     core.remove(secret)
     core.settle()
-    assert told(edge.sent()) == [("Delete", "a")]
+    assert short(edge.sent()) == [("Delete", "a")]
     assert "SyncRule secrets cannot be read" in edge.session.unsynced.kept()[secret.key].why
     events = {each.regarding.name: each for each in core.take_kube_events()}
     assert events["new"].reason == events["secrets"].reason == "Unreadable"
@@ -51,7 +51,7 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     assert "SyncRule secrets" in account.unreadable and account.kept[0][0] == secret.key
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     core.settle()
-    assert told(edge.sent()) == [("Delete", "s")]
+    assert short(edge.sent()) == [("Delete", "s")]
     assert [each.reason for each in core.take_kube_events() if each.regarding.name == "secrets"][-1] == "Readable"
 
 
@@ -72,7 +72,7 @@ def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
     one, gone = after.put("a"), live(CONFIG_MAP, "gone")
     edge = after.connect("edge-1", gone)
     after.settle()
-    assert told(edge.sent()) == [("Update", "a")]
+    assert short(edge.sent()) == [("Update", "a")]
     assert list(edge.session.unsynced.kept()) == [gone.key]
     assert one.key in after.hub.placement.desired_objects("edge-1")
 
@@ -90,7 +90,7 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     assert [each.reason for each in core.take_kube_events() if each.regarding.kind == "EdgeRoutes"] == ["Unreadable"]
     routes(core, "default/telemetry", nodeSelector={"matchLabels": {}})
     assert core.hub.placement.rules.broken == {}
-    assert told(edge.sent()) == [("Update", "main")]
+    assert short(edge.sent()) == [("Update", "main")]
 
 
 def test_a_bad_topic_spoils_its_own_route_only(core):
@@ -108,5 +108,5 @@ def test_deleted_edge_routes_are_deleted_at_the_edge(core):
     edge = core.connect("edge-1", one)
     assert edge.sent() == []
     core.remove(one)
-    assert told(edge.sent()) == [("Delete", "main")]
+    assert short(edge.sent()) == [("Delete", "main")]
     assert "shop/alarms" in core.hub.grants.of("edge-1")

@@ -18,7 +18,7 @@ def core():
     return made
 
 
-def told(headers):
+def short(headers):
     return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
@@ -45,7 +45,7 @@ def test_an_edge_may_only_say_its_own_name(core):
 
 
 def test_a_node_that_was_not_created_is_refused(core):
-    """Once Nodes are listed; before, nobody can know."""
+    """Once Nodes are listed; before, it is not known."""
     assert core.refused("stranger").code == "node_unknown"
     young = Core(listed=False)
     edge = young.connect("stranger")
@@ -63,7 +63,7 @@ def test_a_full_hub_is_busy(core):
 
 
 def test_the_newest_session_wins(core):
-    """The older one is told why, and its end does not touch the newer."""
+    """The older one hears why, and its end does not touch the newer."""
     first = core.connect()
     core.now = 4.0
     second = core.connect()
@@ -101,4 +101,4 @@ def test_a_session_waits_until_the_cluster_is_listed():
     edge = young.connect("edge-1", live(CONFIG_MAP, "a"))
     assert edge.sent() == [] and not edge.session.live
     young.list_all()
-    assert told(edge.sent()) == [("Delete", "a")], "only now it is certain that nobody wants it"
+    assert short(edge.sent()) == [("Delete", "a")], "only now it is certain that it is not wanted"

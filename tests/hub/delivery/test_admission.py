@@ -1,4 +1,4 @@
-"""Who may open a session, and what everybody else is told."""
+"""Which node may open a session, and what the others hear."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def asked(hello=HELLO, node="edge-1", fence=3, nodes=("edge-1",), others=0):
 
 
 def test_an_edge_node_with_its_own_name_is_welcome():
-    """Also when nobody is listed yet, so that a hub that starts does not send everybody away."""
+    """Also when no Node is listed yet, so that a hub that starts does not send every node away."""
     assert asked() is None
     assert asked(nodes=None) is None
 

@@ -51,6 +51,6 @@ def test_a_parked_key_is_tried_once_more_after_twice_as_long_each_time():
 
 
 def test_parking_forgets_the_retries_before_it():
-    """They are told with the parking; the next one counts its own."""
+    """They are reported with the parking; the next one counts its own."""
     failures, _ = backoff.park(retry(), ONE, RECONCILE)
     assert (failures.retries, failures.parkings, failures.content_id) == (0, 1, ONE)

@@ -22,7 +22,7 @@ def going(guard, keys, now=0.0):
 
 
 def test_a_few_removals_go(guard, news):
-    """As many as allowed; nobody hears of it."""
+    """As many as allowed; nothing is reported."""
     guard.set_due({"a", "b", "c"})
     assert going(guard, "abc") == ["a", "b", "c"]
     assert guard.tripped is None and news == set()

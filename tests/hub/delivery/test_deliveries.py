@@ -109,7 +109,7 @@ class Playbook:
         assert not self._out, f"after {self._story} came {self._out}"
 
     def _tell(self) -> None:
-        self._out += [told(event) for event in self.core.take_events()]
+        self._out += [line_of(event) for event in self.core.take_events()]
 
     def _sent(self, frame: Frame) -> str:
         header: Any = frame[0]
@@ -129,7 +129,7 @@ def key_of(name: str) -> str:
     return f"configmaps/shop/{name}"
 
 
-def told(event: DeliveryEvent) -> str:
+def line_of(event: DeliveryEvent) -> str:
     name = event.key.rpartition("/")[2] if hasattr(event, "key") else ""
     match event:
         case Acked():

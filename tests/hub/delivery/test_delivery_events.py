@@ -17,11 +17,11 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
     core.rule(CONFIG_MAPS)
     core.put("a", data={"v": "1"})
     edge = core.connect()
-    session, told = edge.session, []
+    session, said = edge.session, []
     delivered = core.hub.sync_controller.delivered
 
     def listening(which, events, now):
-        told.extend(events)
+        said.extend(events)
         return delivered(which, events, now)
 
     monkeypatch.setattr(core.hub.sync_controller, "delivered", listening)
@@ -30,7 +30,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
     edge.ack(*edge.sent())
     story = [
         one
-        for one in told
+        for one in said
         if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.Acked)
     ]
     assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "Acked"], story
@@ -40,5 +40,5 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
 
 @pytest.mark.parametrize("kind", get_args(delivery_events.DeliveryEvent), ids=lambda kind: kind.__name__)
 def test_a_fact_cannot_be_changed(kind: type[msgspec.Struct]) -> None:
-    """They pass through records, counts and events; nobody may bend one for the next."""
+    """They pass through records, counts and events; none may bend one for the next."""
     assert kind.__struct_config__.frozen

@@ -1,4 +1,4 @@
-"""A Node deleted and made again: whose certificate is taken, and whose waits for somebody."""
+"""A Node deleted and made again: whose certificate is taken, and whose waits for approval."""
 
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
@@ -106,7 +106,7 @@ def session(core, shown=OLD, node="edge-1"):
     return core.hub.open(node, core.hello(node), core.now, shown)
 
 
-async def told(core):
+async def written(core):
     """EdgeNode says what is so, half a minute later."""
     for _ in range(3):
         core.hub.report(core.now)
@@ -120,7 +120,7 @@ def document(core, node="edge-1"):
 
 async def recreated(core):
     """The Node is deleted, noticed, and made again."""
-    await told(core)
+    await written(core)
     core.hub.drop_node("edge-1", core.now)
     await core.flush()
     core.node("edge-1", uid="second")
@@ -132,7 +132,7 @@ async def test_a_deleted_node_leaves_its_edge_node_behind():
     core = Core("edge-1", "edge-2")
     session(core)
     session(core, None, "edge-2")
-    await told(core)
+    await written(core)
     for node in ("edge-1", "edge-2"):
         core.hub.drop_node(node, core.now)
     await core.flush()
@@ -149,7 +149,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     await recreated(core)
     refusal = session(core)
     assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE in refusal.reason
-    await told(core)
+    await written(core)
     assert document(core).status["identity"]["held"] == "second"
     assert "IdentityHeld" in [each.reason for each in core.take_kube_events()]
     core.rule(CONFIG_MAPS)
@@ -158,7 +158,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert (why["code"], APPROVE in why["answer"]) == ("identity_held", True)
     core.annotate("edge-1", approve_identity="second")
     assert isinstance(session(core), NodeSession)
-    await told(core)
+    await written(core)
     assert document(core).status["identity"] == {
         "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "",
     }  # fmt: skip
@@ -183,7 +183,7 @@ async def test_a_session_from_before_the_lists_is_judged_behind_them():
     """A hub that has just started welcomes at once; nothing is said to hold before both lists are in."""
     core = Core("edge-1")
     session(core)
-    await told(core)
+    await written(core)
     again = Core(listed=False)
     opened = session(again)
     assert isinstance(opened, NodeSession)
@@ -195,11 +195,11 @@ async def test_a_session_from_before_the_lists_is_judged_behind_them():
 
 
 async def test_what_is_over_is_forgotten():
-    """The certificate has ended, or somebody deleted the EdgeNode of a Node that is gone."""
+    """The certificate has ended, or the EdgeNode of a Node that is gone was deleted by hand."""
     for forget in ("time", "hand"):
         core = Core("edge-1")
         session(core, Shown(issued=OLD.issued, expires="2027-01-16T00:00:00Z"))
-        await told(core)
+        await written(core)
         core.hub.drop_node("edge-1", core.now)
         await core.flush()
         if forget == "time":

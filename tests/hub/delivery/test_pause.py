@@ -1,4 +1,4 @@
-"""What people told the hub not to do, as it is read from annotations."""
+"""What people do not want the hub to do, as it is read from annotations."""
 
 import pytest
 
@@ -56,19 +56,19 @@ def test_the_right_id_approves(node_controls):
 
 def test_a_guard_of_an_earlier_life_is_taken_over_once(node_controls):
     """Our own documents that come back later do not bring it back."""
-    told = {"brake": {"id": "0123abcd", "count": 7, "since": "t"}}
-    node_controls.observed("edge-1", {}, told)
+    said = {"brake": {"id": "0123abcd", "count": 7, "since": "t"}}
+    node_controls.observed("edge-1", {}, said)
     guard = node_controls.guard("edge-1")
     assert guard.stops and (guard.tripped.id, guard.count) == ("0123abcd", 7) and node_controls.tripped() == 1
     guard.set_due(set())
-    node_controls.observed("edge-1", {}, told)
+    node_controls.observed("edge-1", {}, said)
     assert not guard.stops
 
 
-@pytest.mark.parametrize("told", [{"brake": None}, {"brake": 7}, {"brake": {}}, {"brake": {"id": ""}}, {}])
-def test_nonsense_in_a_status_trips_nothing(node_controls, told):
-    """Anybody with the right may write it."""
-    node_controls.observed("edge-1", {}, told)
+@pytest.mark.parametrize("said", [{"brake": None}, {"brake": 7}, {"brake": {}}, {"brake": {"id": ""}}, {}])
+def test_nonsense_in_a_status_trips_nothing(node_controls, said):
+    """Every program with the right may write it."""
+    node_controls.observed("edge-1", {}, said)
     assert node_controls.guard("edge-1").tripped is None
 
 

@@ -118,7 +118,7 @@ def test_equal_stores_send_nothing(view):
 
 
 def test_the_difference_is_sent_after_the_comparison(view):
-    """What is missing is delivered, what nobody wants is deleted by its UID."""
+    """What is missing is delivered, what is not wanted is deleted by its UID."""
     wanted = view.put("a")
     gone = live(CONFIG_MAP, "old")
     made = opened(view, [gone])
@@ -271,7 +271,7 @@ def test_a_permanent_nack_parks_at_once(view):
 
 
 def test_a_long_explanation_is_cut(view):
-    """A record that is too long is refused by the API server, and nobody would read that the object is parked."""
+    """A status that is too long is refused by the API server, and would not say that the object is parked."""
     view.put()
     made = opened(view)
     nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
@@ -437,7 +437,7 @@ def test_what_no_edge_would_take_is_parked_and_not_sent(view):
 
 
 def test_an_unchanged_offer_takes_nothing_from_the_retries(view):
-    """Somebody edits a label of a rule while it is queued, in flight or waiting: the node is not sent more for it."""
+    """A label of a rule is edited while it is queued, in flight or waiting: the node is not sent more for it."""
     view.put()
     made = opened(view)
     sends, now = 0, 0.0
@@ -488,7 +488,7 @@ def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(view):
 
 
 def test_a_mistake_of_ours_about_one_key_ends_this_session_where_it_is_asked_for_frames(view, monkeypatch):
-    """Whoever changed the object goes on with the other nodes; the node comes back and is compared."""
+    """The change of the object goes on to the other nodes; the node comes back and is compared."""
     made = opened(view)
     view.put()
     monkeypatch.setitem(key_state.TRANSITIONS, key_state.InSync, {})

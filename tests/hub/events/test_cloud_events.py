@@ -10,7 +10,7 @@ from fairlead_hub.status import edge_node, status_cache
 from fairlead_wire import message
 
 MESSAGING = "http://127.0.0.1:9"
-"""Nobody listens there: events are only taken."""
+"""No process listens there: events are only taken."""
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def core():
     return made
 
 
-def told(core):
+def taken(core):
     """(type, node, data) of all that waits."""
     return [(each.type, each.node, each.data) for each in core.take_cloud_events()]
 
 
 def types(core):
-    return [each[0] for each in told(core)]
+    return [each[0] for each in taken(core)]
 
 
 def test_without_anybody_to_carry_them_nothing_is_kept():
@@ -40,7 +40,7 @@ def test_without_anybody_to_carry_them_nothing_is_kept():
 def test_a_node_that_comes_and_goes(core):
     """At once, in order, with what it said of itself."""
     core.connect().leave()
-    assert told(core) == [
+    assert taken(core) == [
         (
             "node.connected",
             "edge-1",
@@ -57,7 +57,7 @@ def test_a_second_machine_under_one_name(core):
     core.connect(store_epoch=8)
     first.leave()
     again.leave()
-    replaced = [data for type, _, data in told(core) if type == "node.replaced"]
+    replaced = [data for type, _, data in taken(core) if type == "node.replaced"]
     assert [each["sameStore"] for each in replaced] == [True, False]
     assert types(core) == [], "the connections that were replaced end without another word"
 
@@ -66,15 +66,15 @@ def test_a_deleted_node_is_away_for_that_reason(core):
     """Not just gone."""
     core.connect()
     core.hub.drop_node("edge-1", core.now)
-    assert told(core)[-1] == ("node.away", "edge-1", {"reason": "node_deleted"})
+    assert taken(core)[-1] == ("node.away", "edge-1", {"reason": "node_deleted"})
 
 
 def test_a_held_node_is_told_with_the_reason(core):
-    """Somebody said that nothing may be sent to it, and why; and that it is over."""
+    """An annotation says that nothing may be sent to it, and why; and that it is over."""
     seen = status_cache.Observed(version="1", generation=1, status={}, head={})
     for reason in ({"fairlead.dev/paused": "stock taking"}, {}):
         core.hub.edge_node_observed("edge-1", seen, reason, core.now)
-    assert [(type, "stock taking" in data["message"]) for type, _, data in told(core)] == [
+    assert [(type, "stock taking" in data["message"]) for type, _, data in taken(core)] == [
         ("node.paused", True),
         ("node.resumed", True),
     ]
@@ -111,7 +111,7 @@ def test_routes_an_edge_refuses_are_told_once(core):
     edge.sent()
     for errors in [("bad",), ("bad",), ("bad", "worse"), ()]:
         edge.say(message.Status(), status(*errors))
-    refused = [(node, data) for type, node, data in told(core) if type == "routes.refused"]
+    refused = [(node, data) for type, node, data in taken(core) if type == "routes.refused"]
     assert [(node, data["routes"], data["errorsTotal"]) for node, data in refused] == [
         ("edge-1", "shops", 1),
         ("edge-1", "shops", 2),
@@ -124,7 +124,7 @@ def test_errors_without_end_are_cut(core):
     edge = core.connect()
     edge.sent()
     edge.say(message.Status(), status(*(f"r{n}" for n in range(100))))
-    [data] = [data for type, _, data in told(core) if type == "routes.refused"]
+    [data] = [data for type, _, data in taken(core) if type == "routes.refused"]
     assert (len(data["errors"]), data["errorsTotal"]) == (cloud_events.ERRORS_MAX, 100)
 
 
@@ -132,7 +132,7 @@ def test_routes_the_hub_cannot_read_are_told_once(core):
     """They concern no node yet; mended and broken again is news."""
     for number, nodes in enumerate([["x"], ["x"], {}, ["x"]]):
         core.put("main", ROUTES, namespace="", spec={"nodeSelector": nodes, "schemaVersion": str(number)})
-    refused = [(node, data) for type, node, data in told(core) if type == "routes.refused"]
+    refused = [(node, data) for type, node, data in taken(core) if type == "routes.refused"]
     assert [(node, data["routes"]) for node, data in refused] == [("", "main"), ("", "main")]
     assert "spec.nodeSelector" in refused[0][1]["errors"][0]["message"]
 
@@ -145,13 +145,13 @@ def test_refused_messages_are_told_at_once_and_then_counted(core):
     for second in range(50):
         tell("edge-1", [refused], float(second))
     core.hub.cloud_events.flush(59.0)
-    assert told(core) == [
+    assert taken(core) == [
         ("messages.refused", "edge-1", {"reason": "topic_not_granted", "count": 2, "message": refused.reason})
     ]
     core.hub.cloud_events.flush(60.0)
-    assert [data["count"] for _, _, data in told(core)] == [50]
+    assert [data["count"] for _, _, data in taken(core)] == [50]
     core.hub.cloud_events.flush(200.0)
-    assert told(core) == []
+    assert taken(core) == []
 
 
 def test_a_queue_that_stands_still_is_told_at_once_and_then_counted(core):
@@ -165,7 +165,7 @@ def test_a_queue_that_stands_still_is_told_at_once_and_then_counted(core):
     for second in range(3):
         core.now = float(second)
         edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, queues=[queue])))
-    [(type, node, data)] = [each for each in told(core) if each[0] != "node.connected"]
+    [(type, node, data)] = [each for each in taken(core) if each[0] != "node.connected"]
     assert (type, node) == ("queue.stalled", "edge-1")
     assert (data["priority"], data["length"], data["message"]) == (3, 7, "messaging_unavailable: no room")
     [row] = edge_node._queues(core.hub.node_status.edges["edge-1"])
@@ -178,7 +178,7 @@ def test_nodes_beyond_count_are_told_early(core):
     for n in range(cloud_events.CALM_MAX + 1):
         for _ in range(2):
             core.hub.cloud_events.messages_refused(f"n{n}", [refused], 0.0)
-    assert told(core)[-2:] == [
+    assert taken(core)[-2:] == [
         ("messages.refused", "n0", {"reason": "c", "count": 1, "message": "r"}),
         ("messages.refused", f"n{cloud_events.CALM_MAX}", {"reason": "c", "count": 1, "message": "r"}),
     ]
@@ -189,12 +189,12 @@ def test_what_finds_no_room_is_dropped_and_counted(core, monkeypatch):
     monkeypatch.setattr(cloud_events, "WAITING_MAX", 3)
     for second in range(5):
         core.hub.cloud_events.node_away(f"n{second}", "x", 0.0)
-    assert [node for _, node, _ in told(core)] == ["n0", "n1", "n2"]
+    assert [node for _, node, _ in taken(core)] == ["n0", "n1", "n2"]
     assert core.hub.cloud_events.dropped == 2
 
 
 def test_a_node_that_does_not_return_after_a_restart_is_away(core):
-    """The hub that knew it connected is gone; nobody else can tell."""
+    """The hub that knew it connected is gone; no other knows."""
     core.connect()
     core.hub.report(core.now, last=True)
     written = core.hub.status_cache.pending(("edgenodes", "", "edge-1"))
@@ -205,4 +205,4 @@ def test_a_node_that_does_not_return_after_a_restart_is_away(core):
     for now in (0.0, 31.0, 35.0):
         after.now = now
         after.hub.report(now)
-    assert told(after) == [("hub.started", "", {"fence": 4}), ("node.away", "edge-1", {"reason": "not_returned"})]
+    assert taken(after) == [("hub.started", "", {"fence": 4}), ("node.away", "edge-1", {"reason": "not_returned"})]

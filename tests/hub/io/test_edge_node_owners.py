@@ -16,7 +16,7 @@ from fairlead_hub.io.kube import Kube
 
 @pytest.fixture
 def owned(defined: Cluster) -> Any:
-    """Two EdgeNodes that belong to their Nodes, and one that belongs to nobody."""
+    """Two EdgeNodes that belong to their Nodes, and one that belongs to none."""
     for name in ("old-1", "old-2", "free"):
         defined.apply(edge_node(name))
         uid = defined.get(f"/api/v1/nodes/{name}")["metadata"]["uid"]

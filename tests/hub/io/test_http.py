@@ -118,7 +118,7 @@ async def test_why_an_object_is_not_there(asked: Asked) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "code"),
     [
-        ("/v1/nodes/nobody", 404, "no_node"),
+        ("/v1/nodes/unknown", 404, "no_node"),
         ("/v1/explain", 400, "missing_parameter"),
         ("/v1/explain?node=edge-1&kind=&name=a", 400, "missing_parameter"),
         ("/v1/explain?node=edge-1&kind=configmap", 400, "missing_parameter"),
@@ -156,13 +156,13 @@ async def test_with_certificates_nobody_else_sees_the_account(tmp_path: Path) ->
     http.NodesApi(Core("edge-1").hub, WatchHealth(), lambda: 0.0).add_to(app)
     runner, port = await http.listen(app, "127.0.0.1", 0, tls.server_context(files("hub")))
     url = f"https://127.0.0.1:{port}/v1/nodes"
-    nobody = ssl.create_default_context(cafile=str(authority.certificate))
+    without = ssl.create_default_context(cafile=str(authority.certificate))
     try:
         async with aiohttp.ClientSession() as session:
             async with session.get(url, ssl=tls.client_context(files("operator"))) as answer:
                 assert answer.status == 200
             with pytest.raises(aiohttp.ClientError):
-                await session.get(url, ssl=nobody)
+                await session.get(url, ssl=without)
             with pytest.raises(aiohttp.ClientError):
                 await session.get(url.replace("https", "http"))
     finally:

@@ -126,7 +126,7 @@ async def test_a_task_that_fails_ends_the_life_it_was_part_of(monkeypatch: pytes
         raise AssertionError("the session was closed")
 
     async def waits_for_its_login(*, stop_flag: threading.Event, **_: object) -> None:
-        asyncio.ensure_future(login())  # noqa: RUF006 - nobody looks at how it ends
+        asyncio.ensure_future(login())  # noqa: RUF006 - how it ends does not matter
         while not stop_flag.is_set():  # noqa: ASYNC110 - a flag of threads
             await asyncio.sleep(0.001)
 

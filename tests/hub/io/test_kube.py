@@ -124,7 +124,7 @@ async def test_a_conflict_is_told_from_other_refusals(client: Kube, namespace: s
 
 
 async def test_a_token_nobody_knows_is_as_if_nobody_were_there(cluster: Cluster) -> None:
-    """401: tokens are renewed, so the request may come again; the token itself is never told."""
+    """401: tokens are renewed, so the request may come again; the token itself is never logged."""
     client = Kube(Access(cluster.server, lambda: {"Authorization": "Bearer wrong"}, ca=str(cluster.ca)))
     try:
         with pytest.raises(Unavailable, match="does not accept our credentials") as refused:
@@ -213,7 +213,7 @@ async def test_replaced_certificates_are_used_without_a_restart(
 
 
 async def test_a_server_of_another_authority_is_not_trusted(cluster: Cluster) -> None:
-    """Nothing is sent to whoever answers on the address."""
+    """Nothing is sent to what answers on the address."""
     client = Kube(Access(cluster.server, lambda: {"Authorization": f"Bearer {cluster.token}"}))
     try:
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
@@ -256,7 +256,7 @@ async def test_nobody_listens(waits: list[float]) -> None:
     [b"<html>no</html>", b"", b"[]", b"\xff\xfe", b'{"message":"\xff"}', b'{"x":' + b"[" * 100_000, b"x" * 10_000],
 )
 async def test_an_error_that_is_no_status_is_a_refusal_all_the_same(front: ApiFront, body: bytes) -> None:
-    """Proxies and load balancers answer as they like; what is told of it is bounded."""
+    """Proxies and load balancers answer as they like; what is logged of it is bounded."""
     front.answer("GET", "/a", status=403, body=body)
     with pytest.raises(Refused) as refused:
         await front.client().get("a")
@@ -359,7 +359,7 @@ def test_a_kubeconfig_says_where_and_who(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", "clusters: []", "\x00"])
 def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, content: str | None) -> None:
-    """With the file, so that whoever wrote the settings finds it."""
+    """With the file, so that the author of the settings finds it."""
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)

@@ -20,7 +20,7 @@ from fairlead_hub.leadership import lease
 
 
 class Keeper(LeaseKeeper):
-    """Remembers what it was told."""
+    """Remembers what it heard."""
 
     def __init__(self, kube: Kube, namespace: str, identity: str) -> None:
         self.lost: list[str] = []
@@ -176,7 +176,7 @@ async def test_busy_or_forbidden_it_is_waited_for(cluster: Cluster, namespace: s
 async def test_an_api_server_that_is_away_is_outlived(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can take over meanwhile: edges are served on, but not for ever without renewal."""
+    """No hub can take over meanwhile: edges are served on, but not for ever without renewal."""
     monkeypatch.setattr("fairlead_hub.io.kube.BACKOFF_SECONDS", 0.001)
     async with ApiFront(cluster) as front:
         keeper = Keeper(front.client(), namespace, "hub-a")
@@ -191,7 +191,7 @@ async def test_an_api_server_that_is_away_is_outlived(
 
 
 async def test_after_a_pause_it_asks_before_it_writes(cluster: Cluster, namespace: str) -> None:
-    """Stopped or suspended for longer than the Lease lasts; nobody took over, so it goes on."""
+    """Stopped or suspended for longer than the Lease lasts; no other hub took over, so it goes on."""
     async with ApiFront(cluster) as front:
         keeper = Keeper(front.client(), namespace, "hub-a")
         await keeper.acquire()

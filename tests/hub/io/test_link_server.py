@@ -152,7 +152,7 @@ async def test_only_the_node_that_is_concerned_gets_frames(served: Served) -> No
 
 
 async def test_the_newest_session_wins(served: Served) -> None:
-    """The older one is told; its end leaves the newer alone."""
+    """The older one hears it; its end leaves the newer alone."""
     async with served.socket(hello="edge-1") as old, served.socket(hello="edge-1"):
         assert (await refused(old)).code == "replaced"
         assert served.hub.sessions["edge-1"].number == 2
@@ -189,7 +189,7 @@ async def test_a_hub_in_doubt_says_nothing_to_anybody() -> None:
 
 
 async def test_whoever_wakes_up_in_doubt_ends_the_link_instead_of_sending() -> None:
-    """The change that wakes a session comes before anybody noticed the pause."""
+    """The change that wakes a session comes before the pause was noticed."""
     certain = True
     async with serving("edge-1", may_send=lambda: certain) as served, served.socket(hello="edge-1") as socket:
         certain = False
@@ -348,7 +348,7 @@ async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
 
 
 async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answered_with_one() -> None:
-    """On a thin line one batch takes longer than the silence that ends a session: nobody may take it for dead."""
+    """On a thin line one batch takes longer than the silence that ends a session: it may not be taken for dead."""
     async with (
         serving("edge-1", link=Link(keepalive_seconds=0.4)) as served,
         SlowLink(served.port, bytes_per_second=40_000) as line,
@@ -368,7 +368,7 @@ async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answ
                 keepalives += 1
         await sending
         assert isinstance(header, message.Nack), header
-        assert keepalives >= 3, "it was told that the hub is there while it could not ask"
+        assert keepalives >= 3, "it heard that the hub is there while it could not ask"
 
 
 # ---- mutual TLS ----------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ class Pki:
         """``stranger``: a certificate of another authority, for a server of ours."""
         return tls.client_context(self._files(self._other if stranger else self._ours, name, ca=self._ours))
 
-    def nobody(self) -> ssl.SSLContext:
+    def without_certificate(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self._ours.certificate))
 
 
@@ -415,10 +415,10 @@ async def test_no_node_may_speak_for_another(pki: Pki) -> None:
         assert not served.hub.sessions
 
 
-@pytest.mark.parametrize("who", ["stranger", "nobody"])
+@pytest.mark.parametrize("who", ["stranger", "none"])
 async def test_a_wrong_certificate_or_none_gets_nowhere(pki: Pki, who: str) -> None:
     """Another authority's, or no certificate at all: the handshake ends before a frame is read."""
-    context = pki.nobody() if who == "nobody" else pki.client("edge-1", stranger=True)
+    context = pki.without_certificate() if who == "none" else pki.client("edge-1", stranger=True)
     async with serving("edge-1", context=pki.server()) as served:
         with pytest.raises((OSError, ConnectionClosed, InvalidHandshake)):
             async with asyncio.timeout(WAIT_SECONDS), served.socket(context=context) as socket:

@@ -53,7 +53,7 @@ async def ends() -> AsyncIterator[Ends]:
 
 
 async def test_messages_come_as_they_were_sent(ends: Ends) -> None:
-    """Bytes as bytes, in order; text, which nobody should send, as text; pieces joined."""
+    """Bytes as bytes, in order; text, which should not be sent, as text; pieces joined."""
     await ends.theirs.send(b"one")
     await ends.theirs.send("two")
     await ends.theirs.send([b"th", b"r", b"ee"])
@@ -92,7 +92,7 @@ async def test_the_end_is_told_once(ends: Ends) -> None:
     await ends.theirs.close()
     await until(lambda: ends.lost == 1)
     assert ends.ours.closed_calmly
-    ends.ours.write_frames([b"nobody hears this"])
+    ends.ours.write_frames([b"it does not arrive"])
     ends.ours.transport.abort()
     assert ends.lost == 1
 

@@ -98,7 +98,7 @@ async def test_an_edge_that_invents_codes_grows_no_table(core: Core, kube: Kube)
 
 
 async def test_no_number_carries_a_name(core: Core, kube: Kube) -> None:
-    """Of a node or an object: the exposition does not grow with the fleet, and tells nobody's secrets."""
+    """Of a node or an object: the exposition does not grow with the fleet, and tells no secrets."""
     core.put("passwords-of-shop")
     edge = core.connect()
     edge.nack(edge.sent()[0])

@@ -35,8 +35,8 @@ async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
 
 def edge_account(**annotations: str) -> dict[str, Any]:
     """The EdgeNode of edge-1 with these annotations of ours."""
-    told = {f"fairlead.dev/{name}": value for name, value in annotations.items()}
-    metadata = {"name": "edge-1", "annotations": told}
+    said = {f"fairlead.dev/{name}": value for name, value in annotations.items()}
+    metadata = {"name": "edge-1", "annotations": said}
     return {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": metadata}
 
 
@@ -113,7 +113,7 @@ async def test_not_held_says_why(
 
 
 async def test_what_is_stopped_says_by_whom(kube: Cluster, client: Kube, namespace: str) -> None:
-    """The rule is gone: a removal is due, then braked, and whatever is due waits when somebody holds the node."""
+    """The rule is gone: a removal is due, then guarded, and whatever is due waits while the node is paused."""
     await apply(kube, config_map("a", namespace), edge_account())
     await recorded(client, namespace, uid=(await live(client, namespace)).uid)
 
@@ -169,13 +169,13 @@ async def test_an_object_deleted_while_its_node_is_away(kube: Cluster, client: K
 async def test_a_node_that_is_none(kube: Cluster, client: Kube, namespace: str) -> None:
     """Unknown, or without the label."""
     await apply(kube, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "server"}})
-    assert (await offline_report.explain(client, "nobody", "configmap", namespace, "a"))["code"] == "no_node"
+    assert (await offline_report.explain(client, "unknown", "configmap", namespace, "a"))["code"] == "no_node"
     found = await offline_report.explain(client, "server", "configmap", namespace, "a")
     assert found["code"] == "no_node" and "node-role.kubernetes.io/edge" in found["answer"]
 
 
 async def test_a_version_nobody_serves_hides_no_other_rule(kube: Cluster, client: Kube, namespace: str) -> None:
-    """It is passed over, and told where nothing else is to be said."""
+    """It is passed over, and reported where nothing else is to be said."""
     odd = {"apiVersion": "v2", "kind": "ConfigMap"}
     await apply(kube, config_map("a", namespace), sync_rule("aaa", odd), sync_rule("r", CONFIG_MAPS))
     assert (await offline_report.explain(client, "edge-1", "cm", namespace, "a"))["code"] == "no_record"
@@ -186,7 +186,7 @@ async def test_a_version_nobody_serves_hides_no_other_rule(kube: Cluster, client
 
 
 async def test_a_misspelled_name_and_a_missing_namespace(kube: Cluster, client: Kube, namespace: str) -> None:
-    """Told apart from an object that no rule selects."""
+    """Not the same as an object that no rule selects."""
     await apply(kube, config_map("a-name", namespace), sync_rule("r", CONFIG_MAPS))
     found = await offline_report.explain(client, "edge-1", "cm", namespace, "a-nmae")
     assert found["code"] == "no_object" and found["answer"].endswith("did you mean a-name?")
@@ -204,8 +204,8 @@ async def test_routes_are_objects_like_any_other(kube: Cluster, client: Kube) ->
     await apply(kube, routes)
     found = await offline_report.explain(client, "edge-1", "edgeroutes", "default", "main")
     assert (found["code"], found["key"]) == ("no_record", "edgeroutes.fairlead.dev//main")
-    nobody = {"matchLabels": {"no": "such"}}
-    await apply(kube, {**routes, "spec": {**routes["spec"], "nodeSelector": nobody}})
+    none = {"matchLabels": {"no": "such"}}
+    await apply(kube, {**routes, "spec": {**routes["spec"], "nodeSelector": none}})
     found = await offline_report.explain(client, "edge-1", "eroutes", "default", "main")
     assert found["code"] == "not_selected" and "its nodeSelector does not select it" in found["answer"]
 

@@ -33,11 +33,11 @@ _map = msgspec.json.Decoder(_Map)
 
 
 class Heard:
-    """A sink that keeps what it was told."""
+    """A sink that keeps what it heard."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
-        self.told: list[str] = []
+        self.names: list[str] = []
         self.lists: list[set[str]] = []
         self.lost = self.restored = 0
         self.unlistable: list[str] = []
@@ -49,7 +49,7 @@ class Heard:
     def on_object(self, raw: msgspec.Raw) -> str:
         body = peer_json.decode(_map, bytes(raw))
         self.objects[body.metadata["name"]] = body.data
-        self.told.append(body.metadata["name"])
+        self.names.append(body.metadata["name"])
         return str(body.metadata["name"])
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -198,7 +198,7 @@ async def test_a_list_that_outlives_its_version_starts_over(
 
 
 async def test_a_broken_watch_goes_on_where_it_was(front: ApiFront, client: Kube, namespace: str) -> None:
-    """Whatever happened meanwhile is told by the next watch: nothing is listed, a delete is not missed."""
+    """Whatever happened meanwhile comes with the next watch: nothing is listed, a delete is not missed."""
     await put(client, namespace, "a")
     async with running(front.client(), maps(namespace)) as heard:
         for number in range(5):
@@ -249,7 +249,7 @@ async def test_a_restored_server_is_listed_anew(front: ApiFront, client: Kube, n
 async def test_a_server_that_was_away_for_long_may_have_been_restored(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By then it may even have passed our version: only who is told so believes what it says."""
+    """By then it may even have passed our version: what it says is believed only after that."""
     monkeypatch.setattr(watch_backoff, "AWAY_SECONDS_MAX", 0.0)
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: heard.lists and front.watches)
@@ -289,7 +289,7 @@ async def test_a_list_from_before_our_version_is_of_a_restored_server(
 async def test_a_silent_watch_is_opened_again(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection is dead and nobody says so: what was missed comes with the next one."""
+    """The connection is dead and does not say so: what was missed comes with the next one."""
     monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.1)
     silent = asyncio.Event()
 
@@ -307,7 +307,7 @@ async def test_a_silent_watch_is_opened_again(
         await put(client, namespace, "a")
         await until(lambda: own(heard) == {"a"})
         assert (len(heard.lists), heard.restarts[:1]) == (1, ["silent"])
-        assert dead, "others are told that connections die"
+        assert dead, "others hear that connections die"
 
 
 async def test_a_watch_that_is_suspected_is_opened_again_soon(
@@ -377,7 +377,7 @@ async def test_a_line_cut_in_the_middle_is_told_again_whole(front: ApiFront, cli
 
 @pytest.mark.verify
 async def test_a_long_retry_after_does_not_blind(front: ApiFront, client: Kube, namespace: str) -> None:
-    """Ten minutes asked for, seconds waited; since when nothing is seen is told."""
+    """Ten minutes asked for, seconds waited; since when nothing is seen is reported."""
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: heard.lists and front.watches)
         front.answer("GET", "watch=1", status=503, headers={"Retry-After": "600"})
@@ -492,14 +492,14 @@ async def test_what_is_no_list_takes_nothing_away(front: ApiFront, client: Kube,
 
 
 async def test_one_deep_object_among_others(front: ApiFront, namespace: str) -> None:
-    """A decoder gives up on the whole list for its sake; the others are told, and it is left to the sink."""
+    """A decoder gives up on the whole list for its sake; the others are reported, and it is left to the sink."""
     deep = b'{"metadata":{"name":"deep"},"spec":%b1%b}' % (b'{"a":' * 1100, b"}" * 1100)
     good = b'{"metadata":{"name":"good"},"data":{}}'
     page = b'{"metadata":{"resourceVersion":"1"},"items":[%b,%b]}' % (deep, good)
     front.answer("GET", "limit=", body=page)
     front.answer("GET", "watch=1", body=b'{"type":"ADDED","object":%b}\n{"type":"ADDED","object":%b}\n' % (deep, good))
     async with running(front.client(), maps(namespace)) as heard:
-        await until(lambda: heard.told.count("good") >= 2)
+        await until(lambda: heard.names.count("good") >= 2)
         assert "good" in heard.lists[0]
 
 

@@ -109,7 +109,7 @@ async def test_a_stale_version_conflicts_and_shows_what_is_there(status_client: 
 
 
 async def test_what_exists_already_is_a_conflict(status_client: StatusClient, namespace: str) -> None:
-    """Our watch has not told yet."""
+    """Our watch has not brought it yet."""
     await status_client.put(note(namespace), None, 1)
     answer, there = await status_client.put(note(namespace, version="2"), None, 1)
     assert (answer, version_of(there)) == (Answer.CONFLICT, "1")
@@ -281,7 +281,7 @@ async def test_everything_dirty_is_written_some_at_a_time(real: KubeStatusClient
 
 
 async def test_a_conflict_is_decided_anew(namespace: str) -> None:
-    """Somebody changed the record behind our back: it is set right with the next write."""
+    """The status was changed behind our back: it is set right with the next write."""
     twin = MemoryStatusClient()
     line = Line(twin)
     await twin.put(note(namespace), None, 1)
@@ -295,7 +295,7 @@ async def test_a_conflict_is_decided_anew(namespace: str) -> None:
 async def test_deleted_by_hand_between_watch_and_write_is_written_anew(
     real: KubeStatusClient, client: Kube, namespace: str
 ) -> None:
-    """Nobody can break the line by deleting a record."""
+    """A deleted document does not break the line."""
     line = Line(real)
     line.cache.want(note(namespace))
     await line.flush()
@@ -307,7 +307,7 @@ async def test_deleted_by_hand_between_watch_and_write_is_written_anew(
 
 
 async def test_a_newer_hub_stops_the_writer(namespace: str) -> None:
-    """It is told the number it met; what it wanted stays wanted, in case the number is raised."""
+    """It hears the number it met; what it wanted stays wanted, in case the number is raised."""
     twin = MemoryStatusClient()
     await twin.put(note(namespace, fence=9), None, 9)
     line = Line(twin)
@@ -349,7 +349,7 @@ async def test_what_is_refused_is_written_when_it_may_be(
 
 
 async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespace: str) -> None:
-    """An account without rights gets them: nobody has to restart or to wait for the slow pass."""
+    """An account without rights gets them: without a restart, and before the slow pass."""
     kube = defined
     kube.kubectl("create", "serviceaccount", "poor", "-n", namespace)
     token = kube.kubectl("create", "token", "poor", "-n", namespace).strip()
@@ -457,7 +457,7 @@ async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> 
 
         async def hang(_: web.Request) -> web.StreamResponse:
             await asyncio.Event().wait()
-            raise AssertionError("nobody waits so long")
+            raise AssertionError("the test does not wait so long")
 
         status_client = KubeStatusClient(front.client(), seconds_left=lambda: left)
         front.answer_with("POST", "objectsyncs", hang)

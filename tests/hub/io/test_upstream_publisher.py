@@ -33,7 +33,7 @@ def item(sequence: int = 0, *, topic: str = "default/telemetry", **fields: Any) 
 
 
 class Door:
-    """Stands before the service: counts, holds back, and fails as told."""
+    """Stands before the service: counts, holds back, and fails when it shall."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class Door:
 
     async def create_topic(self, namespace: str, name: str) -> bool:
         if self.unreachable:
-            raise Unreachable("nobody listens")
+            raise Unreachable("no process listens")
         return await self._client.create_topic(namespace, name)
 
     async def publish(
@@ -153,7 +153,7 @@ async def test_batches_of_a_stream_are_published_in_order(line: Line) -> None:
 
 
 async def test_more_than_the_window_is_malformed(line: Line) -> None:
-    """The edge was told how many batches may be unanswered; memory does not grow with what it sends."""
+    """The edge heard how many batches may be unanswered; memory does not grow with what it sends."""
     line.door.open.clear()
     with pytest.raises(Malformed, match="more than 2"):
         for id in range(1, 10):
@@ -171,11 +171,11 @@ async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
 
 
 async def test_refused_messages_are_announced(line: Line) -> None:
-    """Whoever follows the system topic learns of it from the hub, not from the node's own account."""
+    """A reader of the system topic learns of it from the hub, not from the node's own account."""
     line.send(1, item(0, topic="system/events"), item(1, topic="other/secret"))
     assert len((await line.answer()).refused) == 2
-    [told] = [each for each in line.core.take_cloud_events() if each.type != "node.connected"]
-    assert (told.type, told.node, told.data["reason"], told.data["count"]) == (
+    [said] = [each for each in line.core.take_cloud_events() if each.type != "node.connected"]
+    assert (said.type, said.node, said.data["reason"], said.data["count"]) == (
         "messages.refused",
         "edge-1",
         "topic_not_granted",
@@ -192,14 +192,14 @@ async def test_a_message_nobody_takes_is_found_by_halving(line: Line) -> None:
     assert sorted(await line.stored()) == [f"m{n}" for n in range(8) if n != 5]
 
 
-@pytest.mark.parametrize(("after", "told"), [(9.0, 9.0), (None, 1.0)])
-async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None, told: float) -> None:
+@pytest.mark.parametrize(("after", "said"), [(9.0, 9.0), (None, 1.0)])
+async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None, said: float) -> None:
     """A temporary nack with the time to come back; nothing is kept here."""
     line.door.fail.append(Temporary("it restarts", retry_after_seconds=after))
     line.send(1, item(0))
     answer = await line.answer()
     assert isinstance(answer, message.Nack)
-    assert (answer.code, answer.permanent, answer.retry_after) == ("messaging_unavailable", False, told)
+    assert (answer.code, answer.permanent, answer.retry_after) == ("messaging_unavailable", False, said)
     line.send(2, item(0))
     assert await line.answer() == message.Ack(parent_id=2)
     assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1}
@@ -208,7 +208,7 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
 @pytest.mark.parametrize(
     ("failure", "answers", "scope"),
     [
-        (Unreachable("nobody listens"), True, "hub"),
+        (Unreachable("no process listens"), True, "hub"),
         (Busy("the disk is full", code="storage_failed", status=503, retry_after_seconds=1.0), True, "hub"),
         (TimedOut("no answer", seconds=30.0), False, "hub"),
         (Disconnected("it was killed"), False, "hub"),
@@ -221,7 +221,7 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
 async def test_messaging_away_as_a_whole_is_told_from_one_batch_that_fails(
     line: Line, failure: Exception, answers: bool, scope: str
 ) -> None:
-    """Away as a whole: nothing less urgent shall be tried.  One batch it chokes on stops nobody else."""
+    """Away as a whole: nothing less urgent shall be tried.  One batch it chokes on stops no other."""
     line.door.fail.append(failure)
     if not answers:
         line.door.unreachable = True
@@ -235,7 +235,7 @@ async def test_messaging_away_as_a_whole_is_told_from_one_batch_that_fails(
     second = await line.answer()
     if scope == "hub":
         assert (second.code, second.scope) == ("messaging_away", "hub")
-        assert len(line.door.published) == published, "nobody's batch is tried before it is due"
+        assert len(line.door.published) == published, "no batch is tried before it is due"
         line.desk._away_until = 0.0
         line.send(3, item(0), stream="iothub_5")
         second = await line.answer()

@@ -1,4 +1,4 @@
-"""Who is the hub, and with which fencing number; nobody's wall clock decides it."""
+"""Who is the hub, and with which fencing number; no wall clock decides it."""
 
 import msgspec
 import pytest
@@ -78,7 +78,7 @@ def test_a_released_lease_is_free():
 
 
 def test_renewal_needs_the_holder_and_the_number():
-    """Whoever lost the Lease does not write it any more."""
+    """A hub that lost the Lease does not write it any more."""
     body = taken().body
     assert lease.renewed(body, identity="a", wall=NOW + 3, fence=1) is not None
     assert lease.renewed(body, identity="b", wall=NOW + 3, fence=1) is None
@@ -117,7 +117,7 @@ def test_a_number_that_cannot_be_is_repaired(text):
 
 @pytest.mark.parametrize("text", ["9999999999999999", "4000000000000000", "", "1"])
 def test_while_it_is_held_the_number_is_repaired_at_once(text):
-    """Somebody edited it: it is ours still, and written anew under a number above ours."""
+    """It was edited by hand: it is ours still, and written anew under a number above ours."""
     body = numbered(text)
     assert lease.renewed(body, identity="a", wall=NOW, fence=5) is None
     assert lease.is_ours(body, identity="a", fence=5)
@@ -131,7 +131,7 @@ def test_a_newer_run_with_our_own_name_is_believed():
 
 @pytest.mark.parametrize("transitions", [2**31 - 1, -1, "x", 1e300, True, None])
 def test_transitions_the_api_server_would_refuse_are_begun_anew(transitions):
-    """A 32-bit number that is full would let nobody take the Lease any more."""
+    """A 32-bit number that is full would let no hub take the Lease any more."""
     body = taken(numbered("5", transitions), identity="b", seconds_left=0).body
     assert 0 <= body["spec"]["leaseTransitions"] < 2**31
 

@@ -29,7 +29,7 @@ def test_writes_last_as_long_as_the_lease_that_was_asked_for():
 
 
 def test_while_the_api_server_is_away_nodes_are_served_on():
-    """It ran all the time, and nobody can have taken over."""
+    """It ran all the time, and no other hub can have taken over."""
     tenure = Tenure(0.0)
     tenure.renewed(0.0, 0.0)
     assert not running(tenure, 0.0, 300.0)

@@ -183,7 +183,7 @@ async def test_a_paused_object_says_so_at_an_away_node(core):
 
 
 async def restarted(core):
-    """Another hub over the same documents: its watches have told everything."""
+    """Another hub over the same documents: its watches have brought everything."""
     hub = Core("edge-1", "edge-2", listed=False)
     hub.api = core.api
     hub._writer._target = core.api

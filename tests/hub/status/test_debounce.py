@@ -1,4 +1,4 @@
-"""What comes and goes within seconds is told once."""
+"""What comes and goes within seconds is reported once."""
 
 from __future__ import annotations
 

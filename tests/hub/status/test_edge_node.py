@@ -33,7 +33,7 @@ def test_a_connected_node_that_holds_everything_is_synced():
 
 
 def test_a_node_that_is_away_says_so():
-    """Records stay untouched; this is where it is told."""
+    """ObjectSyncs stay untouched; this is where it is reported."""
     found = status(replace(ACCOUNT, connected=False))
     assert conditions(found)["Connected"] == ("False", "Away")
     assert conditions(found)["Synced"][0] == "False"

@@ -136,7 +136,7 @@ async def test_what_a_node_said_holds_while_it_is_away_and_over_a_restart(core):
 
 
 async def test_a_refusal_is_written_at_once_and_acceptance_with_what_else_settles(core):
-    """Somebody has to mend the one; thousands of nodes say the other at the same time."""
+    """A person has to mend the one; thousands of nodes say the other at the same time."""
     one = put(core)
     edge = core.connect()
     edge.ack(*edge.sent())

@@ -89,14 +89,14 @@ def test_ten_thousand_nodes_that_fail_fill_no_object(placement, state):
 
 
 def test_who_refuses_is_listed_before_who_lags(placement):
-    """Fifty rows are for what somebody has to mend."""
+    """Fifty rows are for what a person has to mend."""
     late = {f"a-{n}": Outcome("Lagging", "the node is away") for n in range(60)}
     found = of(placement, outcomes({"z": {"errors": [error()]}}, z=REFUSED, **late))
     assert found["failingNodes"][0]["node"] == "z" and len(found["failingNodes"]) == 50
 
 
 def test_an_object_that_cannot_be_read_is_told_so(placement):
-    """Its nodes cannot be told."""
+    """Its nodes are not known."""
     placement.rules.broken["edgeroutes/main"] = "spec.nodeSelector: why"
     found = of(placement, None)
     assert conditions(found)["Accepted"][:2] == ("False", "Invalid") and "why" in found["message"]

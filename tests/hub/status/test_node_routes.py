@@ -69,7 +69,7 @@ def test_all_rows_of_a_node_fit_into_an_object() -> None:
 
 
 def test_what_somebody_edited_is_passed_over() -> None:
-    """A status is read again, and anybody may have written it."""
+    """A status is read again, and may have been written by hand."""
     assert node_routes.rows_in({"routes": 3}) == node_routes.rows_in({}) == {}
     assert list(node_routes.rows_in({"routes": [3, {}, {"name": 4}, {"name": "a", "errors": 7}]})) == ["a"]
     assert node_routes.standing({"routes": [{"name": "a"}]})["a"] == (None, None, ACCEPTED)

@@ -134,7 +134,7 @@ async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
     "edit", [{"connected": False}, {"objectsHeld": 7}, {"objectsParked": 3}, {"grantedTopics": []}]
 )
 async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit):
-    """An older copy of the API server, or somebody with kubectl: not for the minutes until it is written anyway."""
+    """An older copy of the API server, or a person with kubectl: not for the minutes until it is written anyway."""
     edge = core.connect()
     edge.sent()
     await reported(core, 1.0)
@@ -171,7 +171,7 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
 
 
 async def test_the_return_of_all_is_followed(core):
-    """Who was connected before this start and is not back yet; told once when all are."""
+    """Which nodes were connected before this start and are not back yet; reported once when all are."""
     for name in ("edge-1", "edge-2"):
         core.connect(name)
     await reported(core, 1.0)
@@ -185,7 +185,7 @@ async def test_the_return_of_all_is_followed(core):
     after.connect("edge-1")
     after.connect("edge-2")
     assert after.hub.node_status.returning.waiting == 0
-    told = after.hub.node_status.returned(after.now + 4.0)
-    assert told is not None
-    assert (told.returned, told.missing, told.seconds) == (2, 0, 4.0)
+    said = after.hub.node_status.returned(after.now + 4.0)
+    assert said is not None
+    assert (said.returned, said.missing, said.seconds) == (2, 0, 4.0)
     assert after.hub.node_status.returned(after.now + 5.0) is None

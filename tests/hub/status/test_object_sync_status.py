@@ -29,7 +29,7 @@ async def delivered(core, *names):
 
 
 def rewritten(core, one, **status):
-    """Somebody else writes the record's status; the hub's watch tells."""
+    """Another program writes the status; the hub's watch brings it."""
     name = (COLLECTIONS[0], one.resource.namespace, f"edge-1.{one.uid}")
     there = core.api.documents[name]
     changed = status_cache.Observed(
@@ -190,7 +190,7 @@ async def test_a_crash_before_the_write_is_made_good(core):
 
 @pytest.mark.parametrize("lie", [{"objectResourceVersion": "99"}, {"state": "Parked"}, {"objectDigest": ""}])
 async def test_a_record_changed_by_hand_is_set_right(core, lie):
-    """Nobody can make a record say what is not."""
+    """What others write does not make a status say what is not."""
     _, one = await delivered(core, "a")
     truth = core.status(one)
     rewritten(core, one, **lie)
@@ -299,8 +299,8 @@ async def test_synced_names_one_version_after_a_change_that_was_taken_back_in_fl
     await core.flush()
     status = core.status(one)
     assert (status["state"], status["objectResourceVersion"], status["wantedResourceVersion"]) == ("Synced", "7", "7")
-    told = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
-    assert told["wanted"] == told["held"]
+    said = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    assert said["wanted"] == said["held"]
 
 
 async def test_a_change_of_status_alone_moves_neither_version(core):

@@ -6,9 +6,9 @@ from fairlead_hub.status.returning_nodes import ReturningNodes, Summary
 
 
 def test_all_come_back() -> None:
-    """Told once, with how long it took."""
+    """Reported once, with how long it took."""
     returning = ReturningNodes()
-    assert returning.summary(0.0, give_up=False) is None, "nobody was expected yet"
+    assert returning.summary(0.0, give_up=False) is None, "no node was expected yet"
     returning.expect("a", 1.0)
     returning.expect("b", 2.0)
     returning.back("a")

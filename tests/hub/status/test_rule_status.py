@@ -1,4 +1,4 @@
-"""What SyncRules are told in their status."""
+"""What the status of SyncRules says."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ def test_a_form_this_hub_cannot_read_is_left_as_it_stands(placement):
 
 
 def test_a_form_between_the_known_ones_is_kept_in_mind(placement):
-    """Nobody saw what the rule said between: the next hub must know that, too (seed 549799)."""
+    """No hub saw what the rule said between: the next hub must know that, too (seed 549799)."""
     last = placement.rules.readable["r"]
     placement.rules.drop_rule("r")
     placement.rules.break_rule(unreadable("r", lastReadable={"generation": 1, "spec": last.form}, observedGeneration=1))

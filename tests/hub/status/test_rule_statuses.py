@@ -29,7 +29,7 @@ VERSIONS = itertools.count(1)
 
 
 def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) -> None:
-    """The watch told of this object."""
+    """The watch brought this object."""
     observed = status_cache.Observed(version=str(next(VERSIONS)), generation=1, status=status, head={})
     core.hub.rule_statuses.observed(collection, name, observed)
 
@@ -107,7 +107,7 @@ def test_a_broken_object_is_told_why(core: Core) -> None:
 def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
     """Its status is written on what is there, never on a guess."""
     core.hub.rule_statuses.report(0.0)
-    core.hub.rule_statuses.changed("syncrules", "nobody")
+    core.hub.rule_statuses.changed("syncrules", "unknown")
     core.hub.rule_statuses.report(0.0)
     assert len(core.hub.status_cache) == 0
 
@@ -139,7 +139,7 @@ def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
         assert status is not None and status["laggingNodes"] == (1 if status["message"] else 0)
         return str(status["message"]).removeprefix("not current: edge-1: ")
 
-    def told(one: LiveObject, digest: str) -> None:
+    def said(one: LiveObject, digest: str) -> None:
         report = message.RoutesStatus(uid=one.uid, resource_version="1", accepted=["r"], errors=[], digest=digest)
         edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
 
@@ -152,10 +152,10 @@ def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
     sent = edge.sent()
     assert lag() == "version 1 is not delivered: on its way"
     edge.ack(*sent)
-    assert lag() == "the node has not told what it makes of version 1"
-    told(one, "of an older version")
-    assert lag() == "the node has not told what it makes of version 1"
-    told(one, one.digest)
+    assert lag() == "the node has not reported what it makes of version 1"
+    said(one, "of an older version")
+    assert lag() == "the node has not reported what it makes of version 1"
+    said(one, one.digest)
     assert lag() == ""
     topic = {"r": {"route": up["r"], "topic": "shop/alarms"}}
     core.put("main", ROUTES, namespace="", version="2", spec={"routes": topic})

@@ -161,7 +161,7 @@ def test_what_is_older_than_what_is_known_is_no_news_however_late():
 
 
 def test_a_restored_api_server_begins_again_with_lower_versions():
-    """Whoever noticed says so; then everything it tells is news, once."""
+    """The watch that noticed says so; then everything it brings is news, once."""
     cache = StatusCache()
     cache.synced.add("objectsyncs")
     cache.observe(NAME, "edge-1", observed("10"))
@@ -218,7 +218,7 @@ def test_our_own_echo_before_the_answer_is_no_reason_to_write():
         assert cache.observed[NAME].version == echo and cache.pending(NAME) is None
 
 
-class Told(Note, frozen=True, kw_only=True):
+class Comparable(Note, frozen=True, kw_only=True):
     def is_written_in(self, there):
         return there.status == {"state": self.state}
 
@@ -226,7 +226,7 @@ class Told(Note, frozen=True, kw_only=True):
 def test_a_write_whose_answer_was_lost_is_not_repeated():
     """The watch has brought what we wanted to write."""
     cache = StatusCache()
-    cache.want(Told(name=NAME, node="edge-1", state="a"))
+    cache.want(Comparable(name=NAME, node="edge-1", state="a"))
     [wanted] = take(cache)
     cache.observe(NAME, "edge-1", observed("11", state="a"))
     cache.failed(wanted, 0.0)

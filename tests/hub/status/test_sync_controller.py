@@ -1,4 +1,4 @@
-"""Records kept true to the sessions, also where the API says something nobody wrote."""
+"""Records kept true to the sessions, also where the API says something that no hub wrote."""
 
 import pytest
 from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
@@ -18,7 +18,7 @@ def test_records_listed_after_the_nodes_are_collected_at_once():
 
 @pytest.mark.parametrize("fence", [9_999_999_999_999_999, 2**53, FENCE + 10**6])
 async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
-    """Although it is right otherwise; records of others do not wait for it, and nobody raises the Lease above it."""
+    """Although it is right otherwise; records of others do not wait for it, and the Lease is not raised above it."""
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
     edge = core.connect()
@@ -51,7 +51,7 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
 
 
 async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
-    """Somebody deletes all records of a node: that is one look at it, not one for each."""
+    """All ObjectSyncs of a node are deleted by hand: that is one look at it, not one for each."""
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
     for number in range(20):
@@ -77,7 +77,7 @@ async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
 
 
 def test_an_event_that_is_parked_makes_no_event():
-    """It would be delivered and parked like the first, for ever; what becomes of other kinds is told."""
+    """It would be delivered and parked like the first, for ever; what becomes of other kinds is reported."""
     core = Core("edge-1")
     event = Kind(group="", version="v1", kind="Event", plural="events", namespaced=True)
     core.hub.know_kind(event)
@@ -89,5 +89,5 @@ def test_an_event_that_is_parked_makes_no_event():
     for header in edge.sent():
         edge.nack(header)
     core.hub.report(core.now, last=True)
-    told = [each.regarding.name for each in core.take_kube_events() if each.reason == "Parked"]
-    assert told == ["edge-1.uid-a"]
+    said = [each.regarding.name for each in core.take_kube_events() if each.reason == "Parked"]
+    assert said == ["edge-1.uid-a"]

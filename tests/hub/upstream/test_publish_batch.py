@@ -88,10 +88,10 @@ def test_a_batch_over_the_limit_is_malformed():
 def test_an_ack_holds_every_refusal_of_a_batch(topic):
     """However many and however long: an ack that cannot be sent would take the session with it, for nothing."""
     refused = plan(*[item(topic=topic)] * publish_batch.MESSAGES_MAX).refused
-    told = publish_batch.told(reversed(refused))
-    assert [each.index for each in told] == list(range(publish_batch.MESSAGES_MAX))
-    assert told[0].reason or len(topic) > 4000
-    codec.encode(message.Ack(parent_id=2**53, cumulative=True, refused=told))
+    said = publish_batch.bounded(reversed(refused))
+    assert [each.index for each in said] == list(range(publish_batch.MESSAGES_MAX))
+    assert said[0].reason or len(topic) > 4000
+    codec.encode(message.Ack(parent_id=2**53, cumulative=True, refused=said))
 
 
 def test_a_body_nobody_downstream_can_read_is_refused_alone():

@@ -112,7 +112,7 @@ class EdgeRoutesSpec(Written):
 
 
 class EdgeRoutesReach(Written):
-    """What the hub has to understand of EdgeRoutes: whom they are for.  The rest is for the nodes to judge."""
+    """What the hub has to understand of EdgeRoutes: which nodes they are for.  The rest is for the nodes to judge."""
 
     model_config = closed()
 

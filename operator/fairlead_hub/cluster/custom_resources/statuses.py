@@ -1,6 +1,6 @@
 """What the hub writes into custom resources: their status, and the records it keeps itself.
 
-Nothing of it is read with these models (``edge_node``, ``object_sync`` read what they need, whatever somebody wrote
+Nothing of it is read with these models (``edge_node``, ``object_sync`` read what they need, whatever a person wrote
 there); they are what the definitions and ``kubectl explain`` say of it.
 """
 
@@ -66,7 +66,7 @@ ObservedGeneration = Annotated[
 
 class LastReadable(Reported):
     generation: int | None = Field(
-        default=None, description="The generation it was read in; 0 when nobody knows.", json_schema_extra=_INT64
+        default=None, description="The generation it was read in; 0 when that is not known.", json_schema_extra=_INT64
     )
     spec: str | None = Field(
         default=None, max_length=393216, description="As JSON text; empty when it is too large to be kept, or unknown."
@@ -285,7 +285,7 @@ class EdgeNodeStatus(Status):
         default=None, description="Objects given up for now; see the ObjectSyncs in state Parked."
     )
     queued_messages: int | None = Field(default=None, description="Messages that wait on the node to go up.")
-    dead_letters: int | None = Field(default=None, description="Messages on the node that nobody would take.")
+    dead_letters: int | None = Field(default=None, description="Messages on the node that no endpoint would take.")
     paused: str | None = Field(
         default=None,
         description="Why nothing is sent to this node (annotation fairlead.dev/paused); empty when it is not paused.",

@@ -39,7 +39,7 @@ def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "said"),
     [
         ({"schemaVersion": "1.0"}, ["schemaVersion: '1.0' is not taken, 1.1 to 1.3 are"]),
         (
@@ -54,9 +54,9 @@ def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() 
         ),
     ],
 )
-def test_mistakes_are_told_with_their_path(change: dict[str, Any], told: list[str]) -> None:
+def test_mistakes_are_told_with_their_path(change: dict[str, Any], said: list[str]) -> None:
     """As the condition Valid of the object says them."""
-    assert mistakes({**GOOD, **change}) == told
+    assert mistakes({**GOOD, **change}) == said
 
 
 def test_what_must_be_there() -> None:

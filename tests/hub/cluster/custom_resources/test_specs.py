@@ -80,7 +80,7 @@ def test_a_selector_is_read_alike_by_the_model_and_by_the_compiler(value: dict[s
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "said"),
     [
         ({"resources": []}, "resources: must be a list of 1 to 256 entries, is []"),
         (
@@ -94,6 +94,6 @@ def test_a_selector_is_read_alike_by_the_model_and_by_the_compiler(value: dict[s
         ),
     ],
 )
-def test_mistakes_are_told_in_words(spec: dict[str, Any], told: str) -> None:
+def test_mistakes_are_told_in_words(spec: dict[str, Any], said: str) -> None:
     """Patterns are for machines."""
-    assert mistakes(spec, specs.SyncRuleSpec) == [told]
+    assert mistakes(spec, specs.SyncRuleSpec) == [said]
