@@ -18,7 +18,10 @@ ROOMS = {
     "messaging": "Stores messages in topics, with transactions.",
     "ingest": "Writes topics into Delta tables, with Spark.",
 }
-NOUNS = ("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "deadletters", "edge_status", "dump")
+NOUNS = (
+    *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
+    *("deadletters", "edge_status", "module_token"),
+)
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 
 EXTRAS = {

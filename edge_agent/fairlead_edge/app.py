@@ -32,12 +32,14 @@ from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
+from fairlead_edge.io.module_tokens_file import ModuleTokensFile
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.status_reporter import StatusReporter
+from fairlead_edge.module_tokens import BadTokens
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.outbox.router import Router
@@ -65,7 +67,7 @@ def run(config: Path | None) -> int:
         _run_again_after_damage(settings)
     except settings_io.SettingsError as error:
         return settings_io.complain("edge", error)
-    except tls.TlsFilesError as error:
+    except (tls.TlsFilesError, BadTokens) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
     except (StoreUnusable, StoreFailed, CannotListen) as error:
@@ -148,7 +150,11 @@ class Agent:
         self._outbox = outbox
         self._stopping = False
         agent = version("fairlead")
-        guard = server.Guard(token, required=settings.security == "mtls")
+        tokens_file = settings.modules.tokens_file
+        self._module_tokens = ModuleTokensFile(Path(tokens_file)) if tokens_file else None
+        modules = self._module_tokens.read_tokens if self._module_tokens else None
+        guard = server.Guard(token, required=settings.security == "mtls", modules=modules)
+        access = guard if modules else None
         self._objects = ObjectsApi(store, agent=agent, age_of=self._age_of, secrets_allowed=guard.knows)
         self._client_tls = self._server_tls = None
         if settings.security == "mtls":
@@ -202,7 +208,10 @@ class Agent:
             status=self._reporter.status,
             metrics=self._reporter.metrics,
             unready=self._unready,
-            parts=[self._objects.add_routes, lambda app: publish_api.add_routes(app, self._upstream)],
+            parts=[
+                self._objects.add_routes,
+                lambda app: publish_api.add_routes(app, self._upstream, access),
+            ],
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -237,6 +246,8 @@ class Agent:
             ("report", self._reporter.run()),
             ("upstream", self._upstream.run()),
         ]
+        if self._module_tokens is not None:
+            loops.append(("module tokens", self._module_tokens.keep_loaded()))
         contexts = filter(None, (self._client_tls, self._server_tls))
         loops.extend(
             ("tls", tls.keep_loaded(context, _files(self._settings), self._settings.node)) for context in contexts

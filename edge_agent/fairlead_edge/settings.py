@@ -67,6 +67,14 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
 
 
+class ModulesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Programs on this node that have names of their own."""
+
+    tokens_file: FilePath | None = None
+    """Lines of a module's name and the SHA-256 of its token, made by `fairlead edge module-token`; read again when it
+    changes. Then a module's name belongs to its token: no other program publishes as it or takes its messages."""
+
+
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Messages on their way to the hub."""
 
@@ -110,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     link: LinkSettings = LinkSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     brokered: BrokeredSettings = BrokeredSettings()
+    modules: ModulesSettings = ModulesSettings()
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
         "checkEntireQueueOnCleanup": "cleanup.check_entire_queue_on_cleanup",

@@ -1,7 +1,7 @@
 """The commands: a module for each noun, with ``register(root)``, and one for each long command of ``topics``.
 
     routes, backoff, status, explain, bench, ingest
-    deadletters, edge_status (of ``edge``), dump (of ``messaging``)
+    deadletters, edge_status, module_token (of ``edge``), dump (of ``messaging``)
     topics ─┬─ tail          the newest messages, and those that come
             ├─ replay        one topic into another, once
             ├─ subscriptions

@@ -36,9 +36,12 @@ _LATER: Final = (503, 507)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What an application publishes; ``body`` is anything msgspec can make JSON of, or bytes as they are."""
+    """What an application publishes; ``body`` is anything msgspec can make JSON of, or bytes as they are.
 
-    source: str
+    A module with a token of its own may leave ``source`` out: the agent knows who it is.
+    """
+
+    source: str = ""
     body: Any
     properties: dict[str, str | None] = {}
     system_properties: dict[str, str | None] = {}
@@ -222,7 +225,7 @@ def _submission(message: Message) -> dict[str, Any]:
     else:
         body = {"body": message.body}
     return {
-        "source": message.source,
+        **({"source": message.source} if message.source else {}),
         "properties": message.properties,
         "systemProperties": message.system_properties,
         **body,

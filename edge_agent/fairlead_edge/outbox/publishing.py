@@ -54,7 +54,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Submission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One message as the producer sends it; exactly one of ``body`` and ``bodyBase64``."""
 
-    source: str
+    source: str = ""
     properties: dict[str, str | None] = {}
     system_properties: dict[str, str | None] = {}
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -131,8 +131,11 @@ _request = msgspec.json.Decoder(_Request)
 _submission = msgspec.json.Decoder(Submission)
 
 
-def parse(content: bytes) -> list[Submission | Reason]:
-    """Read a request.  Raises ``RequestRefused``; a message that cannot be read becomes its ``Reason``."""
+def parse(content: bytes, *, default_source: str = "") -> list[Submission | Reason]:
+    """Read a request.  Raises ``RequestRefused``; a message that cannot be read becomes its ``Reason``.
+
+    ``default_source``: of messages that name none; "": each must.
+    """
     if len(content) > REQUEST_BYTES_MAX:
         raise RequestRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
     try:
@@ -150,7 +153,7 @@ def parse(content: bytes) -> list[Submission | Reason]:
         raise RequestRefused("messages: must not be empty", code="bad_request")
     if len(raws) > REQUEST_MESSAGES_MAX:
         raise RequestRefused(f"messages: at most {REQUEST_MESSAGES_MAX} in one request", code="too_large")
-    return [_read(raw) for raw in raws]
+    return [_read(raw, default_source) for raw in raws]
 
 
 def check_key(key: str) -> str:
@@ -212,13 +215,15 @@ def _routed(submission: Submission, system_properties: dict[str, str | None]) ->
     return RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
 
 
-def _read(raw: msgspec.Raw) -> Submission | Reason:
+def _read(raw: msgspec.Raw, default_source: str) -> Submission | Reason:
     if nesting(bytes(raw)) > NESTING_MAX:
         return Reason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
     try:
         submission = _submission.decode(raw)
     except msgspec.DecodeError as error:
         return Reason("bad_message", str(error))
+    if default_source and not submission.source:
+        submission = msgspec.structs.replace(submission, source=default_source)
     if len(submission.source) > SOURCE_CHARS_MAX or not _SOURCE.fullmatch(submission.source):
         return Reason(
             "bad_source",

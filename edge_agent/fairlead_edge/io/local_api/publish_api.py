@@ -10,9 +10,11 @@ import msgspec
 from aiohttp import web
 
 from fairlead_edge.errors import KeyReused, StoreFailed, StoreFull
+from fairlead_edge.io.local_api.callers import NO_TOKEN, Access, Caller
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
 from fairlead_edge.io.outbox.upstream import Upstream
-from fairlead_edge.outbox import envelope, outbox, publishing
+from fairlead_edge.outbox import authorship, envelope, outbox, publishing
+from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from fairlead_wire.errors import Temporary
 
@@ -23,6 +25,9 @@ BODY_SECONDS_MAX: Final = 30.0
 WAITING_MAX: Final = 128
 """Clients that may wait for messages at once."""
 TAKE_MESSAGES_DEFAULT: Final = 10
+
+_STATUS: Final = {"too_large": 413, authorship.FORBIDDEN: 403}
+"""Of a request of which not one message was accepted, by the first reason; else 400."""
 
 Model = TypeVar("Model", bound=msgspec.Struct)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,9 +58,9 @@ class _Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: int = 100
 
 
-def add_routes(app: web.Application, upstream: Upstream) -> None:
-    """Serve the upstream paths of contract section 6 on ``app``."""
-    handlers = _Handlers(upstream)
+def add_routes(app: web.Application, upstream: Upstream, access: Access | None = None) -> None:
+    """Serve the upstream paths of contract section 6 on ``app``.  ``access``: where modules have own tokens."""
+    handlers = _Handlers(upstream, access)
     inputs = "/v1/modules/{module}/inputs/{input}"
     app.router.add_post("/v1/messages", _answering(handlers.publish))
     app.router.add_get(f"{inputs}/messages", _answering(handlers.take))
@@ -81,22 +86,51 @@ def _answering(handler: Handler) -> Handler:
 
 
 class _Handlers:
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, access: Access | None) -> None:
         self._upstream = upstream
+        self._access = access
         self._waiting = 0
 
     async def publish(self, request: web.Request) -> web.Response:
         try:
             content = await _read(request, publishing.REQUEST_BYTES_MAX)
-            refusal, answer = await self._upstream.publisher.publish(content, request.headers.get("Idempotency-Key"))
+            key = request.headers.get("Idempotency-Key")
+            refusal, answer = await self._upstream.publisher.publish(content, key, self._author(request))
         except (publishing.RequestRefused, KeyReused) as error:
             return _error(413 if error.code == "too_large" else 400, error.code, str(error))
         except StoreFull as error:
             return _error(507, "store_full", str(error), error.retry_after_seconds)
-        status = 200 if refusal is None else 413 if refusal.code == "too_large" else 400
-        return _json(answer, status)
+        return _json(answer, 200 if refusal is None else _STATUS.get(refusal.code, 400))
+
+    def _author(self, request: web.Request) -> Author:
+        if self._access is None:
+            return ANY_PROGRAM
+        module = self._caller(request).module
+        return Author(module=module, node=self._upstream.node, has_token=self._access.has_token)
+
+    def _caller(self, request: web.Request) -> Caller:
+        """A stranger was refused before."""
+        return (self._access.caller(request) if self._access is not None else None) or NO_TOKEN
+
+    def _not_its_input(self, request: web.Request) -> web.Response | None:
+        """Where modules have tokens, the messages for a module are its own alone."""
+        if self._access is None:
+            return None
+        caller, module = self._caller(request), request.match_info["module"]
+        if caller.module.lower() == module.lower():
+            return None
+        return _not_allowed(caller, f"messages for module {module} need that module's own token")
+
+    def _not_the_agents(self, request: web.Request) -> web.Response | None:
+        """Dead letters are messages of all modules."""
+        caller = self._caller(request)
+        if self._access is None or caller.is_agent:
+            return None
+        return _not_allowed(caller, "dead letters need the token in the agent's data folder")
 
     async def take(self, request: web.Request) -> web.Response:
+        if (refused := self._not_its_input(request)) is not None:
+            return refused
         try:
             asked = _query(request, _Take)
         except ValueError as error:
@@ -127,6 +161,8 @@ class _Handlers:
         return _json(_encode({"messages": messages}))
 
     async def ack(self, request: web.Request) -> web.Response:
+        if (refused := self._not_its_input(request)) is not None:
+            return refused
         try:
             ids = await _ids(request)
             unknown = await self._upstream.broker.ack(self._endpoint(request), ids)
@@ -135,6 +171,8 @@ class _Handlers:
         return _json(_encode({"acked": len(ids) - len(unknown), "unknown": unknown}))
 
     async def abandon(self, request: web.Request) -> web.Response:
+        if (refused := self._not_its_input(request)) is not None:
+            return refused
         try:
             ids = await _ids(request)
         except publishing.RequestRefused as error:
@@ -143,6 +181,8 @@ class _Handlers:
         return _json(_encode({"abandoned": len(ids) - len(unknown), "unknown": unknown}))
 
     async def dead_letters(self, request: web.Request) -> web.Response:
+        if (refused := self._not_the_agents(request)) is not None:
+            return refused
         try:
             page = _query(request, _Page)
         except ValueError as error:
@@ -160,6 +200,8 @@ class _Handlers:
         )
 
     async def replay(self, request: web.Request) -> web.Response:
+        if (refused := self._not_the_agents(request)) is not None:
+            return refused
         try:
             content = await _read(request, SMALL_BYTES_MAX)
             numbers = _decode(content or b"{}", _Replay).numbers
@@ -172,6 +214,14 @@ class _Handlers:
 
     def _endpoint(self, request: web.Request) -> str:
         return f"{self._upstream.node}/{request.match_info['module']}/{request.match_info['input']}"
+
+
+def _not_allowed(caller: Caller, reason: str) -> web.Response:
+    if caller != NO_TOKEN:
+        return _error(403, "forbidden", reason)
+    response = _error(401, "unauthorized", f"{reason}: Authorization: Bearer …")
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
 
 
 def _view(message: envelope.Stored) -> dict[str, Any]:

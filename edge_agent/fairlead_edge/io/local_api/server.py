@@ -15,7 +15,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from fairlead_edge.errors import StoreFailed
+from fairlead_edge.io.local_api.callers import NO_TOKEN, Caller
 from fairlead_edge.io.local_api.objects_api import respond, speak_kubernetes
+from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_edge.objects.presentation import api_errors
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_wire import browser
@@ -35,32 +37,54 @@ Unready = Callable[[], str]
 
 
 class Guard:
-    """Knows which requests show the token.  With ``required`` everything but the probes needs it; Secrets always do.
+    """Knows who asks, by the token shown.  With ``required`` everything but the probes needs one; Secrets always need
+    the agent's own.  ``modules``: the tokens of modules as they are now; None: there are none.
 
     Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
     """
 
-    def __init__(self, token: str, *, required: bool) -> None:
+    def __init__(self, token: str, *, required: bool, modules: Callable[[], ModuleTokens] | None = None) -> None:
         self._expected = token.encode()
         self._required = required
+        self._modules = modules
 
     def knows(self, request: web.Request) -> bool:
-        """True when the request carries the token."""
-        header = request.headers.get("Authorization", "")
-        shown = header.removeprefix(_BEARER).strip().encode(errors="replace")
-        return header.startswith(_BEARER) and hmac.compare_digest(shown, self._expected)
+        """True when the request carries the agent's own token."""
+        shown = _shown(request)
+        return shown is not None and hmac.compare_digest(shown.encode(errors="replace"), self._expected)
+
+    def caller(self, request: web.Request) -> Caller | None:
+        """Who asks; None: a token was shown that belongs to no module and is not the agent's."""
+        if self.knows(request):
+            return Caller(is_agent=True)
+        shown = _shown(request)
+        if self._modules is None or shown is None:
+            return NO_TOKEN
+        module = self._modules().module_of(shown)
+        return Caller(module=module) if module else None
+
+    def has_token(self, module: str) -> bool:
+        """Does a token of its own belong to this module?"""
+        return self._modules is not None and self._modules().has(module)
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path in OPEN_PATHS:
             return await handler(request)
+        caller = self.caller(request)
+        if caller is None or (self._required and caller == NO_TOKEN):
+            text = "show the token in the agent's data folder, or a module's own: Authorization: Bearer …"
+            return _refused(request.path, 401, "unauthorized", text, {"WWW-Authenticate": "Bearer"})
         if self._required:
-            if not self.knows(request):
-                text = "show the token in the agent's data folder: Authorization: Bearer …"
-                return _refused(request.path, 401, "unauthorized", text, {"WWW-Authenticate": "Bearer"})
-        elif reason := browser.refusal(request.headers):
+            return await handler(request)
+        if reason := browser.refusal(request.headers):
             return _refused(request.path, 403, "forbidden", reason, {})
         return await handler(request)
+
+
+def _shown(request: web.Request) -> str | None:
+    header = request.headers.get("Authorization", "")
+    return header.removeprefix(_BEARER).strip() if header.startswith(_BEARER) else None
 
 
 def _refused(path: str, status: int, code: str, text: str, headers: dict[str, str]) -> web.Response:

@@ -9,6 +9,7 @@ from typing import Final
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.outbox import publishing
+from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
@@ -61,7 +62,9 @@ class Publisher:
         self._router = router
         self._unusable = unusable
 
-    async def publish(self, content: bytes, key: str | None = None) -> tuple[publishing.Reason | None, bytes]:
+    async def publish(
+        self, content: bytes, key: str | None = None, author: Author = ANY_PROGRAM
+    ) -> tuple[publishing.Reason | None, bytes]:
         """Store what ``content`` asks for; returns the refusal (when no message was accepted) and the answer's body.
 
         Raises ``RequestRefused``, ``KeyReused``, ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
@@ -69,7 +72,7 @@ class Publisher:
         if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
             raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
         # A producer that hangs up must not keep the pump from hearing of what was stored for it.
-        task = asyncio.create_task(self._publish(content, key))
+        task = asyncio.create_task(self._publish(content, key, author))
         self._in_work.add(task)
         task.add_done_callback(self._worked)
         return await asyncio.shield(task)
@@ -79,17 +82,19 @@ class Publisher:
         if not task.cancelled():
             task.exception()  # its caller got it; where there is none any more it is no surprise
 
-    async def _publish(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
+    async def _publish(self, content: bytes, key: str | None, author: Author) -> tuple[publishing.Reason | None, bytes]:
         self._pending_bytes += len(content)
         try:
-            return await self._publish_now(content, key)
+            return await self._publish_now(content, key, author)
         finally:
             self._pending_bytes -= len(content)
 
-    async def _publish_now(self, content: bytes, key: str | None) -> tuple[publishing.Reason | None, bytes]:
+    async def _publish_now(
+        self, content: bytes, key: str | None, author: Author
+    ) -> tuple[publishing.Reason | None, bytes]:
         if key is not None:
-            publishing.check_key(key)
-        submissions = publishing.parse(content)
+            key = author.own_key(publishing.check_key(key))
+        submissions = author.sign(publishing.parse(content, default_source=author.default_source))
         if self._router is None:
             reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
             raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)

@@ -201,6 +201,12 @@ class Priority:
             )
         )
 
+    def _advance(self) -> None:
+        """After a start the cursor stands at the checkpoint: what was given out next to it need not be read again."""
+        durable = set(self._durable)
+        while (above := self._cursor + 1) in self._attempts or above in self._settling or above in durable:
+            self._cursor = above
+
     def _put(self, attempt: Attempt) -> Attempt:
         self._attempts[attempt.offset] = attempt
         self._offsets[attempt.id] = attempt.offset
@@ -223,6 +229,7 @@ class Priority:
         going = [*sent, *(refusal.offset for refusal in refused)]
         for offset in going:
             self._settling[offset] = self._attempts.pop(offset)
+        self._advance()
         open_ = (offset for offset in self._settling if offset not in set(going))
         remaining = [self._cursor + 1, *self._attempts, *open_]
         checkpoint = self._checkpointer.commit((*self._durable, *going), remaining)

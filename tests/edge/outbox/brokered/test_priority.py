@@ -106,6 +106,14 @@ def test_restart_goes_on_where_it_was() -> None:
     assert [each.number for each in priority.attempts() if each.offset == 4] == [4]
 
 
+def test_checkpoint_moves_after_a_restart_without_reading_again() -> None:
+    """What was given out before it and is acknowledged after it."""
+    kept = [Attempt(offset=offset, id=f"id-{offset}", number=1, leased=True, until=60) for offset in (0, 1, 3)]
+    priority = Priority(QUEUE, -1, kept)
+    assert [priority.acked([offset]).checkpoint for offset in (1, 0)] == [-1, 0], "1 is not durable yet"
+    assert priority.acked([3]).checkpoint == -1, "2 was never noted"
+
+
 def test_withdrawn_message_costs_no_attempt() -> None:
     """The module never got it."""
     priority = Priority(QUEUE)

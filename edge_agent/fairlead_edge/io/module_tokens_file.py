@@ -1,0 +1,69 @@
+"""The tokens file: read at the start, and again when it changes; while it is bad, the last good one counts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from fairlead_edge import module_tokens
+from fairlead_edge.module_tokens import BadTokens, ModuleTokens
+from fairlead_wire.io import logs
+
+RELOAD_SECONDS: Final = 1.0
+WRITABLE_BY_OTHERS: Final = 0o022
+
+_log = logs.get("edge.module_tokens")
+
+
+class ModuleTokensFile:
+    """Raises ``BadTokens``, with the file's name, when it cannot be used at the start."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = self._signature()
+        self._tokens = self._read()
+
+    def read_tokens(self) -> ModuleTokens:
+        """As of the last good file."""
+        return self._tokens
+
+    async def keep_loaded(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(RELOAD_SECONDS)
+            self.look()
+
+    def look(self) -> None:
+        """Read it again if it is another one."""
+        seen = self._signature()
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._tokens = self._read()
+        except BadTokens as error:
+            _log.error("module_tokens_refused", reason=str(error), remedy="the last good ones count until it is mended")
+        else:
+            _log.info("module_tokens_loaded", modules=self._tokens.count)
+
+    def _signature(self) -> tuple[int, ...]:
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            return (error.errno or 0,)
+        return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
+
+    def _read(self) -> ModuleTokens:
+        try:
+            if self._path.stat().st_mode & WRITABLE_BY_OTHERS:
+                raise BadTokens("other users of this machine may write to it: chmod go-w")
+            with self._path.open("rb") as file:
+                content = file.read(module_tokens.FILE_BYTES_MAX + 1)
+            return module_tokens.parse(content.decode())
+        except UnicodeDecodeError:
+            raise BadTokens(f"{self._path}: is not UTF-8") from None
+        except OSError as error:
+            raise BadTokens(f"{self._path}: {error.strerror}") from None
+        except BadTokens as error:
+            raise BadTokens(f"{self._path}: {error}") from None

@@ -1,0 +1,88 @@
+"""Which module a token belongs to: the text of the tokens file, and what it says of a token that is shown.
+
+    # NAME SHA-256 of the token, in hex; two lines of one name while a token is being replaced
+    filter 5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8
+
+Only hashes are kept.  Tokens are random and long, so that a fast hash says nothing of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from typing import Final
+
+from fairlead_wire.errors import FairleadError
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+LINES_MAX: Final = 1000
+NAME_CHARS_MAX: Final = 128
+TOKEN_CHARS_MAX: Final = 1024
+"""A longer one is none of ours, and not hashed."""
+
+_NAME: Final = re.compile(rf"[^/#\x00-\x20\x7f]{{1,{NAME_CHARS_MAX}}}")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class BadTokens(FairleadError):
+    """The text is not a tokens file; the reason names the line, and nothing of what stands there but a name."""
+
+
+class ModuleTokens:
+    """The modules that have tokens of their own.  Names differ by more than their letters' case."""
+
+    def __init__(self, hashes: tuple[tuple[str, bytes], ...] = ()) -> None:
+        self._hashes = hashes
+        self._names = {name.lower() for name, _ in hashes}
+
+    @property
+    def count(self) -> int:
+        """Of modules."""
+        return len(self._names)
+
+    def has(self, module: str) -> bool:
+        """Does this name belong to a token?  Routes match sources in any case, so a name in any case does."""
+        return module.lower() in self._names
+
+    def module_of(self, token: str) -> str:
+        """The module whose token this is; "" for a stranger's.  Takes the same time for any token."""
+        if len(token) > TOKEN_CHARS_MAX:
+            return ""
+        shown = digest(token)
+        found = ""
+        for name, expected in self._hashes:
+            if hmac.compare_digest(shown, expected):
+                found = name
+        return found
+
+
+def digest(token: str) -> bytes:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode(errors="replace")).digest()
+
+
+def line(module: str, token: str) -> str:
+    """A line of the file.  Raises ``BadTokens`` for a name no module can have."""
+    if not _NAME.fullmatch(module):
+        raise BadTokens(f"a module's name has 1 to {NAME_CHARS_MAX} characters, no blanks, / or #, is {module[:80]!r}")
+    return f"{module} {digest(token).hex()}"
+
+
+def parse(text: str) -> ModuleTokens:
+    """Raises ``BadTokens``."""
+    lines = text.splitlines()
+    if len(lines) > LINES_MAX or len(text) > FILE_BYTES_MAX:
+        raise BadTokens(f"at most {LINES_MAX} lines and {FILE_BYTES_MAX} bytes, has {len(lines)} and {len(text)}")
+    hashes: list[tuple[str, bytes]] = []
+    spelled: dict[str, str] = {}
+    for number, each in enumerate(lines, 1):
+        words = each.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2 or not _NAME.fullmatch(words[0]) or not _HASH.fullmatch(words[1].lower()):
+            raise BadTokens(f"line {number}: must be a module's name and the SHA-256 of its token, 64 hex digits")
+        if spelled.setdefault(words[0].lower(), words[0]) != words[0]:
+            raise BadTokens(f"line {number}: {words[0]} and {spelled[words[0].lower()]} differ in their case alone")
+        hashes.append((words[0], bytes.fromhex(words[1])))
+    return ModuleTokens(tuple(hashes))

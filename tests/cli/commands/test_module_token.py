@@ -1,0 +1,108 @@
+"""`fairlead edge module-token`, and a real agent that reads the file while it runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support.edge_line import CountingHub, EdgeProgram
+from tests.support.processes import wait_until
+
+from fairlead_cli.main import build
+from fairlead_edge.io.client import EdgeClient, Message
+from fairlead_wire.errors import Permanent
+
+ROUTES = {
+    "schemaVersion": "1.1.0",
+    "routes": {
+        "in": 'FROM /messages/modules/pump/* INTO BrokeredEndpoint("/modules/filter/inputs/in")',
+        "up": "FROM /messages/* INTO $upstream",
+    },
+    "storeAndForwardConfiguration": {"timeToLiveSecs": 7200},
+}
+READ_SECONDS = 30.0
+SOURCE = "/messages/modules/pump/outputs/o"
+
+
+def make(path: Path, module: str, *more: str) -> Result:
+    return CliRunner().invoke(build(), ["edge", "module-token", module, "--tokens-file", str(path), *more])
+
+
+def token_of(made: Result) -> str:
+    assert made.exit_code == 0, made.output
+    return made.stdout.strip()
+
+
+@pytest.mark.process
+def test_agent_knows_a_new_module_within_seconds_and_nothing_leaks(tmp_path: Path) -> None:
+    """Given, used, replaced, taken away, without a restart; neither file nor log has a token."""
+    path = tmp_path / "modules"
+    pump = token_of(make(path, "pump"))
+    settings = f'[modules]\ntokens_file = "{path}"\n'
+    with CountingHub(routes=ROUTES) as hub, EdgeProgram(tmp_path, hub.port, settings=settings) as edge:
+        wait_until("routes arrive", lambda: edge.status()["routes"], seconds=READ_SECONDS)
+        EdgeClient(edge.url, token=pump).publish([Message(body=1)])
+        other = EdgeClient(edge.url)
+        with pytest.raises(Permanent, match="module pump has a token of its own"):
+            other.publish([Message(source=SOURCE, body=2)])
+        with pytest.raises(Permanent, match="module filter need that module's own token"):
+            other.take("filter", "in")
+
+        filter_token = token_of(make(path, "filter"))
+        filtering = EdgeClient(edge.url, token=filter_token, patience_seconds=0)
+
+        def taken() -> str:
+            try:
+                return "".join(each.source for each in filtering.take("filter", "in"))
+            except Permanent as error:
+                assert error.code == "unauthorized"
+                return ""
+
+        assert wait_until("the agent knows filter", taken, seconds=READ_SECONDS) == "/messages/modules/pump"
+        hub.wait_for(1)
+        [up] = hub.stored.values()
+        assert (up.source, up.system_properties["connectionModuleId"]) == ("/messages/modules/pump", "pump")
+
+        both = token_of(make(path, "pump", "--keep-old"))
+        replaced = token_of(make(path, "pump"))
+
+        def ended() -> bool:
+            try:
+                EdgeClient(edge.url, token=pump, patience_seconds=0).publish([Message(body=3)])
+            except Permanent as error:
+                return error.code == "unauthorized"
+            return False
+
+        wait_until("the old token has ended", ended, seconds=READ_SECONDS)
+        EdgeClient(edge.url, token=replaced).publish([Message(source=SOURCE, body=4)])
+    told = path.read_text() + (tmp_path / "edge.log").read_text()
+    assert not [each for each in (pump, filter_token, both, replaced) if each in told]
+    assert "module_tokens_loaded" in told
+
+
+def test_file_is_the_owners_and_has_hashes_alone(tmp_path: Path) -> None:
+    """One line a module; with --keep-old two."""
+    path = tmp_path / "modules"
+    first = token_of(make(path, "filter"))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert re.fullmatch(r"filter [0-9a-f]{64}\n", path.read_text())
+    make(path, "pump")
+    make(path, "filter", "--keep-old")
+    assert [each.split()[0] for each in path.read_text().splitlines()] == ["filter", "pump", "filter"]
+    make(path, "filter")
+    assert [each.split()[0] for each in path.read_text().splitlines()] == ["pump", "filter"]
+    assert first not in path.read_text()
+
+
+def test_what_cannot_be_a_module_or_a_file_is_one_sentence(tmp_path: Path) -> None:
+    """Exit 1, and the file stays as it was."""
+    path = tmp_path / "modules"
+    path.write_text("# ours\n")
+    assert make(path, "two words").exit_code == 1
+    assert path.read_text() == "# ours\n"
+    path.write_text("no tokens file")
+    bad = make(path, "filter")
+    assert bad.exit_code == 1 and "line 1" in bad.output
+    assert make(tmp_path / "none" / "modules", "filter").exit_code == 1

@@ -1,0 +1,40 @@
+"""The tokens file as it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_edge.io.module_tokens_file import ModuleTokensFile
+from fairlead_edge.module_tokens import BadTokens, line
+
+
+def test_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replaced, damaged, opened to others, gone: the last good one counts."""
+    path = tmp_path / "modules"
+    path.write_text(line("filter", "one"))
+    path.chmod(0o600)
+    file = ModuleTokensFile(path)
+    assert file.read_tokens().module_of("one") == "filter"
+    path.write_text(line("filter", "two") + "\n" + line("pump", "three"))
+    file.look()
+    assert [file.read_tokens().module_of(shown) for shown in ("one", "two", "three")] == ["", "filter", "pump"]
+    for spoil in (lambda: path.write_text("nonsense here"), lambda: path.chmod(0o622), path.unlink):
+        spoil()
+        file.look()
+        assert file.read_tokens().module_of("two") == "filter"
+    path.write_text(line("filter", "four"))
+    path.chmod(0o600)
+    file.look()
+    assert file.read_tokens().module_of("four") == "filter"
+
+
+@pytest.mark.parametrize("content", [None, b"filter", b"\xff\xfe"])
+def test_unusable_file_at_the_start_is_named(tmp_path: Path, content: bytes | None) -> None:
+    """The agent does not start as if modules had no names."""
+    path = tmp_path / "modules"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadTokens, match=str(path)):
+        ModuleTokensFile(path)

@@ -1,0 +1,110 @@
+"""Who may say that a message is from whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead_edge.outbox.authorship import FORBIDDEN, Author, module_of, stamped
+from fairlead_edge.outbox.publishing import Reason, Submission
+
+
+def said(source: str, **system: str | None) -> Submission:
+    return Submission(source=source, system_properties=dict(system), body_base64="")
+
+
+def sign(submission: Submission, module: str = "filter") -> Submission | Reason:
+    return stamped(submission, module=module, node="edge-1", has_token=lambda name: name.lower() in ("filter", "pump"))
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("/messages/modules/filter/outputs/o", "filter"),
+        ("/MESSAGES/Modules/filter", "filter"),
+        ("/messages/modules", ""),
+        ("/messages", ""),
+        ("/twinChangeNotifications", ""),
+    ],
+)
+def test_module_a_source_names(source: str, module: str) -> None:
+    """Routes match in any case, so names are found in any."""
+    assert module_of(source) == module
+
+
+@pytest.mark.parametrize(
+    ("source", "stored"),
+    [
+        ("/messages/modules/filter/outputs/o", "/messages/modules/filter/outputs/o"),
+        ("/messages/modules/FILTER/outputs/o", "/messages/modules/filter/outputs/o"),
+        ("/messages/modules/filter", "/messages/modules/filter"),
+    ],
+)
+def test_module_is_stamped(source: str, stored: str) -> None:
+    """With its own name, as it is spelled in the tokens file; the rest stays."""
+    signed = sign(said(source, connectionmoduleid="Filter", contentType="text/plain"))
+    assert isinstance(signed, Submission) and signed.source == stored
+    assert signed.system_properties == {
+        "contentType": "text/plain",
+        "connectionDeviceId": "edge-1",
+        "connectionModuleId": "filter",
+    }
+
+
+def test_device_behind_a_module_is_marked() -> None:
+    """By its own name and that of the module."""
+    signed = sign(said("/messages", ConnectionDeviceId="sensor-7"))
+    assert isinstance(signed, Submission) and signed.source == "/messages"
+    assert signed.system_properties == {"connectionDeviceId": "sensor-7", "connectionModuleId": "filter"}
+
+
+@pytest.mark.parametrize(
+    ("submission", "reason"),
+    [
+        (said("/messages/modules/pump/outputs/o"), "module filter may not publish as module pump"),
+        (said("/messages/modules/other"), "module filter may not publish as module other"),
+        (said("/messages/modules/filter", connectionModuleId="pump"), "may not publish as module pump"),
+        (said("/messages/modules/filter", connectionDeviceId="sensor-7"), "speaks for the device sensor-7 with source"),
+        (said("/messages"), "name that in connectionDeviceId"),
+        (said("/messages", connectionDeviceId="edge-1"), "name that in connectionDeviceId"),
+        (said("/messages/other"), "its sources begin with /messages/modules/filter"),
+        (said("/twinChangeNotifications"), "may not publish with source /twinChangeNotifications"),
+    ],
+)
+def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
+    """The refusal names who tried to be whom."""
+    refused = sign(submission)
+    assert isinstance(refused, Reason) and refused.code == FORBIDDEN
+    assert reason in refused.message
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [
+        said("/messages/modules/filter/outputs/o"),
+        said("/Messages/modules/FILTER"),
+        said("/messages", connectionModuleId="Filter"),
+        said("/messages/modules/other", CONNECTIONMODULEID="pump"),
+    ],
+)
+def test_program_without_a_token_is_no_module_that_has_one(submission: Submission) -> None:
+    """Not by source, nor by the property that says it."""
+    refused = sign(submission, module="")
+    assert isinstance(refused, Reason) and refused.code == FORBIDDEN
+    assert "has a token of its own" in refused.message
+
+
+def test_program_without_a_token_may_be_what_has_none() -> None:
+    """As without tokens."""
+    submission = said("/messages/modules/other/outputs/o", connectionModuleId=None)
+    assert sign(submission, module="") is submission
+    author = Author()
+    assert author.sign([submission, Reason("bad_body", "no")]) == [submission, Reason("bad_body", "no")]
+    assert (author.default_source, author.own_key("k")) == ("", "k")
+
+
+def test_keys_of_modules_are_their_own() -> None:
+    """What no program can give as a key keeps them apart."""
+    one, other = Author(module="filter"), Author(module="pump")
+    assert len({one.own_key("k"), other.own_key("k"), Author().own_key("k")}) == 3
+    assert not one.own_key("k").isprintable()
+    assert one.default_source == "/messages/modules/filter"
