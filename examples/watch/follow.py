@@ -56,7 +56,7 @@ def follow(api: client.CoreV1Api, namespace: str, name: str) -> Iterator[Any]:
 
 
 def identity(found: Any) -> tuple[str, str] | None:
-    """Tells two states of the object apart, also when it was deleted and made anew."""
+    """Distinguishes two states of the object, also when it was deleted and made anew."""
     return None if found is None else (found.metadata.uid, found.metadata.resource_version)
 
 

@@ -257,7 +257,7 @@ async def test_selecting_is_ordered_and_by_namespace(store: Metastore) -> None:
 
 
 async def test_kinds_are_known_after_their_last_object_went(store: Metastore) -> None:
-    """A client that lists a kind nobody has any more gets an empty list, not an error."""
+    """A client that lists a kind that is gone gets an empty list, not an error."""
     await store.apply([put("a")], now=0)
     await store.apply([remove("a")], now=0)
     [kind] = await store.kinds()
@@ -275,7 +275,7 @@ async def test_the_fence_rises_only(store: Metastore) -> None:
 
 
 async def test_everything_survives_a_restart_but_the_change_log(places: Places) -> None:
-    """After a restart the same is held; a watcher of the past is told to list again."""
+    """After a restart the same is held; a watcher of the past has to list again."""
     store = await places.open(wall_milliseconds=1000)
     await store.apply([put("a"), put("b")], now=3)
     await store.persist_fence(9)

@@ -218,7 +218,7 @@ def test_identities_are_taken_from_a_stretch_of_time(table_format: TableFormat, 
 
 
 def test_vacuum_finds_what_a_killed_task_left(table_format: TableFormat, table: Path) -> None:
-    """Old enough to be nobody's; a young one may belong to a running batch, and what is committed stays."""
+    """Old enough to belong to no batch; a young one may belong to a running batch, and what is committed stays."""
     table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     known = set(table.rglob("part-*"))
     written(table_format, table, "02")

@@ -47,7 +47,7 @@ def test_everything_a_pod_mounts_or_names_is_referenced() -> None:
 
 
 def test_a_share_is_bound_pods_what_they_name_and_what_is_for_everybody() -> None:
-    """Another node's Pod and a ConfigMap nobody names stay away."""
+    """Another node's Pod and a ConfigMap that no Pod names stay away."""
     shared = item("ConfigMap", "tides", {expected.SHARED_LABEL: "everywhere"})
     elsewhere = item("Pod", "q", spec={"nodeName": "edge-2", "containers": []})
     items = [POD, elsewhere, shared, item("ConfigMap", "env"), item("ConfigMap", "office"), item("EdgeRoutes", "r")]

@@ -30,7 +30,7 @@ def test_an_alarm_follows_its_telemetry_with_priority_zero() -> None:
 
 
 def test_parts_are_consecutive_and_refuse_what_is_too_few() -> None:
-    """Nothing is told twice, nothing left out in between."""
+    """Nothing is published twice, nothing left out in between."""
     said = list(replay.publications(replay.daily("here", DAYS)))
     assert replay.parts(said, [1, 2]) == [said[:1], said[1:]]
     with pytest.raises(ValueError, match="3 publications are too few"):

@@ -151,8 +151,8 @@ def test_a_link_carries_breaks_refuses_and_returns(tmp_path: Path, echo: int) ->
 
 def test_a_link_without_a_hub_closes(tmp_path: Path) -> None:
     """The edge sees an end, not silence."""
-    listen, nobody = free_ports(2)
-    running = link(tmp_path, listen, nobody)
+    listen, closed_port = free_ports(2)
+    running = link(tmp_path, listen, closed_port)
     with socket.create_connection(("127.0.0.1", listen), timeout=60) as near:
         assert near.recv(16) == b""
     running.kill()

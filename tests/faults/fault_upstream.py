@@ -29,7 +29,7 @@ DRAIN_SECONDS = 120.0
 
 
 class Producer:
-    """Publishes numbered messages until told to stop; knows which were answered."""
+    """Publishes numbered messages until it is stopped; knows which were answered."""
 
     def __init__(self, edge: EdgeProgram, random: Random, *, short: bool = True) -> None:
         self._edge = edge

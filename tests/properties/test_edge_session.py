@@ -30,7 +30,7 @@ STEPS = st.lists(
 class World:
     """Feeds a session, answers for the store, and keeps the books the laws are about.
 
-    An update carries its message's id as resource version, a deletion as UID, so that every write tells its message.
+    An update carries its message's id as resource version, a deletion as UID, so that every write names its message.
     """
 
     def __init__(self) -> None:

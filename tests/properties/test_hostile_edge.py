@@ -1,4 +1,4 @@
-"""A node with a valid certificate that says whatever it likes: it harms nobody but itself."""
+"""A node with a valid certificate that says whatever it likes: it harms only itself."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def connect(core: Core) -> Liar:
 def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
     story: list[tuple[tuple[dict[str, Any], bytes], float]],
 ) -> None:
-    """Only ``RemoteError`` ends its session; another node's records stand as they stood; all of it can be told."""
+    """Only ``RemoteError`` ends its session; another node's records stand as they stood; all of it can be explained."""
     core = Core("edge-1", "edge-2")
     core.rule(CONFIG_MAPS)
     one = core.put("a")

@@ -1,4 +1,4 @@
-"""The route language against an interpreter of its own, and against text nobody would write.
+"""The route language against an interpreter of its own, and against text no person would write.
 
 The reference below knows nothing of scanner, parser or closures: it draws a tree of one type, writes it as text with as
 many or as few parentheses and blanks as it likes, and works out the answer by the rules of the language alone.

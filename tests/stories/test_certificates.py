@@ -27,7 +27,7 @@ WAIT_SECONDS = 100.0
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """What the hub's side logs."""
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
@@ -86,48 +86,48 @@ def until(pair: Pair) -> str:
     return certificate.day(certificate.read(pair.certificate.read_bytes()).not_after)
 
 
-async def test_an_expired_one_of_the_node(meeting: Meeting, told: io.StringIO) -> None:
+async def test_an_expired_one_of_the_node(meeting: Meeting, log_lines: io.StringIO) -> None:
     """The agent knows by itself, and the hub names the node."""
     hub, edge = meeting.ours.issue("hub", hosts=("127.0.0.1",)), meeting.ours.issue("edge-1", valid=LATE)
     await meeting.hold(hub, edge)
     assert "refused our certificate: it has expired" in meeting.reason and str(edge.certificate) in meeting.reason
     assert f"expired on {until(edge)}" in meeting.reason
-    assert len(events(meeting.log, "link_down")) == 1, "the same reason is told once"
+    assert len(events(meeting.log, "link_down")) == 1, "the same reason is logged once"
     [unfit] = events(meeting.log, "certificate_unfit")
     assert until(edge) in unfit["reason"]
-    [line] = events(told.getvalue(), "certificate_refused")
+    [line] = events(log_lines.getvalue(), "certificate_refused")
     assert (line["name"], line["check"]) == ("edge-1", "certificate has expired")
     assert until(edge) in line["reason"] and line["peer"].startswith("127.0.0.1:")
 
 
-async def test_one_of_another_authority(meeting: Meeting, told: io.StringIO) -> None:
-    """Only the hub can know, and it tells the node."""
+async def test_one_of_another_authority(meeting: Meeting, log_lines: io.StringIO) -> None:
+    """Only the hub can know, and the node gets its reason."""
     hub, edge = meeting.ours.issue("hub", hosts=("127.0.0.1",)), meeting.theirs.issue("edge-1")
     await meeting.hold(hub, edge)
     assert "its authority is not one the other side knows" in meeting.reason
     assert "issued by theirs" in meeting.reason and until(edge) in meeting.reason
-    [line] = events(told.getvalue(), "certificate_refused")
+    [line] = events(log_lines.getvalue(), "certificate_refused")
     assert line["name"] == "edge-1" and "issued by theirs" in line["reason"] and "issuer" in line["check"]
 
 
-async def test_an_expired_one_of_the_hub(meeting: Meeting, told: io.StringIO) -> None:
+async def test_an_expired_one_of_the_hub(meeting: Meeting, log_lines: io.StringIO) -> None:
     """The agent names it, and the hub hears from the node."""
     hub, edge = meeting.ours.issue("hub", hosts=("127.0.0.1",), valid=LATE), meeting.ours.issue("edge-1")
     await meeting.hold(hub, edge)
     assert "the certificate of hub" in meeting.reason and "certificate has expired" in meeting.reason
     assert until(hub) in meeting.reason
-    [line] = events(told.getvalue(), "our_certificate_refused")
+    [line] = events(log_lines.getvalue(), "our_certificate_refused")
     assert (line["name"], line["check"]) == ("hub", "it has expired")
 
 
-async def test_a_hub_under_another_name(meeting: Meeting, told: io.StringIO) -> None:
+async def test_a_hub_under_another_name(meeting: Meeting, log_lines: io.StringIO) -> None:
     """What it is called is beside what was asked for."""
     hub, edge = meeting.ours.issue("hub", hosts=("hub.example",)), meeting.ours.issue("edge-1")
     await meeting.hold(hub, edge)
     assert "for hub.example" in meeting.reason and "127.0.0.1" in meeting.reason
 
 
-async def test_a_name_that_is_not_the_nodes(meeting: Meeting, told: io.StringIO) -> None:
+async def test_a_name_that_is_not_the_nodes(meeting: Meeting, log_lines: io.StringIO) -> None:
     """The agent says it at its start, before any hub does."""
     hub, edge = meeting.ours.issue("hub", hosts=("127.0.0.1",), valid=LATE), meeting.ours.issue("edge-7")
     await meeting.hold(hub, edge, attempts=1)

@@ -25,9 +25,9 @@ def test_the_demo_tells_its_story_to_the_end(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    told = LINE.fullmatch(done.stdout.splitlines()[-1])
-    assert done.returncode == 0 and told, done.stdout[-8000:]
-    objects, messages, rows = map(int, told.groups())
+    counts = LINE.fullmatch(done.stdout.splitlines()[-1])
+    assert done.returncode == 0 and counts, done.stdout[-8000:]
+    objects, messages, rows = map(int, counts.groups())
     assert objects > 30
     assert messages == rows > 4000
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")

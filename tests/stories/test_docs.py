@@ -33,7 +33,7 @@ def test_the_index_of_decisions_is_what_make_docs_writes() -> None:
 
 
 def test_every_decision_is_linked_from_what_it_explains() -> None:
-    """A page that nobody is sent to is not read."""
+    """A page without a link to it is not read."""
     others = [page for page in build.pages() if build.DECISIONS not in page.parents]
     texts = "\n".join(page.read_text() for page in others)
     assert not [page.name for page in build.decisions() if page.name not in texts]

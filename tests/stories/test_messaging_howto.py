@@ -34,12 +34,12 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
         with Client(service.url) as client:
             stored = [message.payload for message in client.messages("shop", "orders")]
             [reader] = client.readers("shop", "orders")
-        told = f"{len(stored)} {stored[-1].decode()} {reader.name} {reader.lag_messages}"
-    return done.stdout, told
+        expected = f"{len(stored)} {stored[-1].decode()} {reader.name} {reader.lag_messages}"
+    return done.stdout, expected
 
 
 def test_the_page_prints_what_it_says(printed: tuple[str, str]) -> None:
-    """Orders read, the one that came later, visits refused for want of a topic, a missing topic told apart."""
+    """Orders read, the one that came later, visits refused for want of a topic, a missing topic by its own error."""
     lines = printed[0].splitlines()
     assert [line.split(" ", 1)[1] for line in lines[:2]] == ["b'{\"order\": 1}'", "b'{\"order\": 2}'"]
     assert lines[2] == "b'{\"order\": 3}'"

@@ -138,7 +138,7 @@ def test_a_manifest_is_good(block: Block, tmp_path: Path) -> None:
 
 
 class Desk:
-    """A shell of somebody who reads the pages one after the other, beside what `make up` leaves running."""
+    """A shell of a reader of the pages, one after the other, beside what `make up` leaves running."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "desk"
@@ -238,7 +238,7 @@ DO: dict[str, Callable[[Block, Desk], None]] = {
 @pytest.mark.timeout(600)
 @of("apply", "live", "python", "json")
 def test_the_pages_work_as_written(block: Block, desk: Desk) -> None:
-    """In the order in which somebody reads them."""
+    """In the order in which they are read."""
     DO[block.kind](block, desk)
 
 
@@ -247,7 +247,7 @@ def test_the_pages_work_as_written(block: Block, desk: Desk) -> None:
 @pytest.mark.timeout(600)
 def test_the_readmes_message_is_in_its_topic(desk: Desk) -> None:
     """After the pages above were played: its routes live beside the demo's, and both objects are accepted whole."""
-    told = json.loads(desk.run("kubectl get eroutes -o json"))
-    for each in told["items"]:
+    found = json.loads(desk.run("kubectl get eroutes -o json"))
+    for each in found["items"]:
         assert not each["status"]["refusedNodes"], (each["metadata"]["name"], each["status"]["failingNodes"])
     assert "temperature" in desk.run("fairlead topics tail default/telemetry --limit 100")

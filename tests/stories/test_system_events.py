@@ -1,4 +1,4 @@
-"""Somebody follows what Fairlead tells of itself: every party the real program, read by `fairlead topics tail`."""
+"""What Fairlead reports of itself is followed: every party the real program, read by `fairlead topics tail`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A door in front of a real API server that can be told to answer itself: 429, 403, 410, garbage, or a cut line.
+"""A proxy in front of a real API server that answers itself when a test says so: 429, 403, 410, garbage, or a cut line.
 
 async with ApiFront(cluster) as front:
     front.answer("GET", "configmaps", status=429, headers={"Retry-After": "1"})   # once; times=None for ever

@@ -27,7 +27,7 @@ from tests.support.processes import Running, Unmet, free_ports, start, wait_unti
 
 HOST = "127.0.0.1"
 ADVERTISED = "192.0.2.1"
-"""In the Endpoints of the kubernetes Service, where loopback is refused; reserved for examples, nobody goes there."""
+"""In the Endpoints of the kubernetes Service, where loopback is refused; reserved for examples, never in use."""
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 PORT_ATTEMPTS = 5
 READY_SECONDS = 100.0
@@ -40,7 +40,7 @@ class Cluster(Kubernetes):
     def __init__(self, folder: Path, *, outlive: bool = False, on_change: Callable[[], None] = lambda: None) -> None:
         """State, certificates, kubeconfig and logs go below `folder`.
 
-        `outlive` leaves it running when the calling process ends; `on_change` is told after every start of a program.
+        `outlive` leaves it running when the calling process ends; `on_change` is called after every start of a program.
         """
         super().__init__(folder / "kubeconfig")
         self.folder = folder
@@ -74,7 +74,7 @@ class Cluster(Kubernetes):
                 self._start_apiserver()
                 break
             except Unmet:
-                # A port may have gone to somebody else between looking and binding; a program that lives on is at
+                # A port may have gone to another program between looking and binding; a program that lives on is at
                 # fault for another reason, and so is the last attempt.
                 ended = any(not running.alive for running in self.running.values())
                 self.stop()

@@ -1,4 +1,4 @@
-"""A link of the edge under test, in this process, against a hub that does as told."""
+"""A link of the edge under test, in this process, against a hub that does what the test says."""
 
 from __future__ import annotations
 

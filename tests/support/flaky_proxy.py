@@ -1,4 +1,4 @@
-"""A byte-for-byte proxy that can be told to lose an answer: the request goes through, the caller never hears of it."""
+"""A byte-for-byte proxy that loses an answer when a test says so: the request goes through, no answer comes back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 
 class FlakyProxy:
-    """`lose(n)`: the next n answers; whoever asked finds the connection ended."""
+    """`lose(n)`: the next n answers; its client finds the connection ended."""
 
     def __init__(self, port: int) -> None:
         self._port = port

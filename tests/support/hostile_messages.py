@@ -1,4 +1,4 @@
-"""Messages that somebody sends who wants a pipeline to stop: envelopes and bodies at every edge, by seed.
+"""Messages of a sender who wants a pipeline to stop: envelopes and bodies at every edge, by seed.
 
 hostile.messages(seed, count) → payloads; the first are the known edges, the rest are drawn
 """

@@ -155,8 +155,8 @@ class Core:
         there = self.api.documents.get((EDGE_NODES, "", node))
         if there is None:
             there = status_cache.Observed(version="", generation=1, status={}, head={})
-        told = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
-        self.hub.edge_node_observed(node, there, told, self.now)
+        annotated = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        self.hub.edge_node_observed(node, there, annotated, self.now)
 
     def put(self, name: str, kind: Kind = CONFIG_MAP, **fields: Any) -> LiveObject:
         one = live(kind, name, **fields)

@@ -1,4 +1,4 @@
-"""A hub for tests of the edge: a real WebSocket server that speaks the link and does what the test tells it.
+"""A hub for tests of the edge: a real WebSocket server that speaks the link and does what the test says.
 
 async with HubServer() as hub:
     peer = await hub.accept()                 # hello was read; peer.hello

@@ -1,9 +1,9 @@
-"""kill -9 at a chosen line of somebody else's process: after a function returned, before its caller goes on.
+"""kill -9 at a chosen line of another process: after a function returned, before its caller goes on.
 
     environ = kill_after(folder, ["some.module"], "function", "args[0] == 'this one'")  →  start a program with it
 
 A `sitecustomize` in front of the path wraps the function in every Python the program starts. The first call for which
-the condition holds ends the JVM above that Python, and the Python itself; `killed(folder)` tells when.
+the condition holds ends the JVM above that Python, and the Python itself; `killed(folder)` says when.
 """
 
 from __future__ import annotations

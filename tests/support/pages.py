@@ -32,7 +32,7 @@ _OPTION = re.compile(r" (expect|file)=(.+)$")
 
 
 class Unannotated(ValueError):
-    """A block nobody said anything about; the text names file and line."""
+    """A block without an annotation; the text names file and line."""
 
 
 @dataclass(frozen=True, kw_only=True)

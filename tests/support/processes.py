@@ -49,7 +49,7 @@ def wait_until(
 ) -> T:
     """Ask `condition` until its answer is true and return it; raise Unmet after `seconds`.
 
-    A condition may raise OSError or AssertionError while things come up: that counts as "not yet" and is told on
+    A condition may raise OSError or AssertionError while things come up: that counts as "not yet" and is reported on
     failure; Unmet (for example of `require_alive`) ends the wait at once. `describe` adds the state worth reading, for
     example a log's tail.
     """

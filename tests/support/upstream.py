@@ -50,7 +50,7 @@ class PropertyRouter:
 
 
 class FakeHub:
-    """An ``UpstreamLink``: takes batches, remembers what it acknowledged, can be cut and told how to answer."""
+    """An ``UpstreamLink``: takes batches, remembers what it acknowledged, can be cut, and answers as the test says."""
 
     def __init__(self, *, window: int = 8) -> None:
         self._window = window
@@ -119,7 +119,7 @@ class FakeHub:
 async def until(condition: Callable[[], Any], seconds: float = 100.0) -> None:
     """Wait for a condition over several objects, with a limit."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - nobody could set an event for all of them
+        while not condition():  # noqa: ASYNC110 - no one event would do for all of them
             await asyncio.sleep(0.001)
 
 

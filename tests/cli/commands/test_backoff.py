@@ -92,7 +92,7 @@ def test_plot_draws_a_policy_given_as_json_file_or_input(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reason"),
     [
         (("curves.pdf",), "curves.pdf: must end in .png or .svg"),
         (("--policy", "{"), "--policy: must be JSON"),
@@ -100,10 +100,10 @@ def test_plot_draws_a_policy_given_as_json_file_or_input(tmp_path: Path) -> None
         (("--policy", '{"minimum_delay": 40}'), "maximum_delay: must not be below minimum_delay"),
     ],
 )
-def test_plot_refuses_with_the_reason(arguments: tuple[str, ...], told: str) -> None:
+def test_plot_refuses_with_the_reason(arguments: tuple[str, ...], reason: str) -> None:
     """Exit 2, and nothing is drawn."""
     shown = plotted(*arguments)
-    assert shown.exit_code == 2 and told in shown.output
+    assert shown.exit_code == 2 and reason in shown.output
 
 
 def test_plot_says_where_it_cannot_write(tmp_path: Path) -> None:

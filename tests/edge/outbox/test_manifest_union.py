@@ -138,5 +138,5 @@ def test_every_name_has_one_owner_in_any_order_and_all_others_say_so(objects: An
         assert runs | errors == set(routes) and not runs & errors
         for route in runs:
             others = [other for other, (table, _) in objects.items() if other != name and route in table]
-            told = " ".join(each.message for each in merged.warnings if (each.origin, each.name) == (name, route))
-            assert all(f"EdgeRoutes {other}" in told or f", {other}" in told for other in others)
+            warnings = " ".join(each.message for each in merged.warnings if (each.origin, each.name) == (name, route))
+            assert all(f"EdgeRoutes {other}" in warnings or f", {other}" in warnings for other in others)

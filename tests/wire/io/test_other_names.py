@@ -66,7 +66,7 @@ def test_json_that_does_not_name_the_key_says_nothing(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "environ", "told"),
+    ("text", "environ", "reason"),
     [
         (
             "checkAll = true\n[cleanup]\ncheck_all = true",
@@ -87,12 +87,12 @@ def test_json_that_does_not_name_the_key_says_nothing(tmp_path: Any) -> None:
     ],
 )
 def test_what_is_wrong_is_told_by_the_name_it_was_given(
-    tmp_path: Any, text: str, environ: dict[str, str], told: str
+    tmp_path: Any, text: str, environ: dict[str, str], reason: str
 ) -> None:
     """Two names for one setting are a mistake: one of the two values would not count."""
     with pytest.raises(settings.SettingsError) as refused:
         load(tmp_path, text, **environ)
-    assert told in str(refused.value)
+    assert reason in str(refused.value)
 
 
 def test_a_model_without_other_names_is_left_alone() -> None:
