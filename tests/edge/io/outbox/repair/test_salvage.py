@@ -284,3 +284,31 @@ async def test_a_store_of_a_newer_program_is_refused_and_left_alone(tmp_path: Pa
     with pytest.raises(StoreTooNew, match="99"):
         opened(tmp_path, 2)
     assert not (tmp_path / "outbox.db.damaged").exists()
+
+
+async def test_a_store_of_an_older_program_is_no_damage(tmp_path: Path) -> None:
+    """Also beside the pages that program kept of its form, and where the change of form was cut off before new ones."""
+    path = tmp_path / "outbox.db"
+    box = opened(tmp_path, 1)
+    queue = QUEUES[0]
+    await box.append([Entry("a", b"{}", (Reference(queue),))], now=0)
+    await box.close()
+    older = apsw.Connection(str(path))
+    for statement in (
+        "ALTER TABLE runs DROP COLUMN inherits",
+        "ALTER TABLE runs DROP COLUMN expiry_checksum",
+        "DROP TABLE attempts",
+        "PRAGMA user_version = 3",
+    ):
+        older.execute(statement)
+    file = os.open(path, os.O_RDONLY)
+    schema_pages.keep(older, file, tmp_path / "outbox.db.schema")
+    os.close(file)
+    older.close()
+    kept = (tmp_path / "outbox.db.schema").read_bytes()
+    for epoch in (2, 3):
+        box = opened(tmp_path, epoch)
+        assert box.salvaged == ""
+        assert len(await box.fetch(queue, after=-1, now=0, messages_max=9, bytes_max=99)) == 1
+        await box.close()
+        (tmp_path / "outbox.db.schema").write_bytes(kept)
