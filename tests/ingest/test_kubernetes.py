@@ -86,8 +86,9 @@ def run_container(cluster: Cluster, pod: dict[str, Any], folder: Path) -> Runnin
     return running
 
 
+@pytest.mark.verify
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_job_runs_with_executors_that_kubernetes_keeps(
     cluster: Cluster, namespace: str, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:

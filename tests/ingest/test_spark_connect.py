@@ -50,8 +50,9 @@ spark.stop()
 """
 
 
+@pytest.mark.verify
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_topics_are_read_and_written_over_spark_connect(
     messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
