@@ -238,7 +238,7 @@ class Agent:
     def _loops(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         loops: list[tuple[str, Coroutine[Any, Any, None]]] = [
             ("clock", self._outbox.keep_time()),
-            ("scrub", self._outbox.keep_sound()),
+            ("scrub", self._outbox.scrubber.run()),
             ("scrub objects", self._store.keep_sound()),
             ("stores", self._watch_stores()),
             ("reserve", self._folder.keep_reserve()),

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import apsw
 import msgspec
@@ -19,6 +18,7 @@ import msgspec
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
 from fairlead_edge.io.outbox.repair import audit, damage, opening
+from fairlead_edge.io.outbox.repair.scrubber import Scrubber
 from fairlead_edge.io.outbox.tables import attempts as attempts_table
 from fairlead_edge.io.outbox.tables import (
     dead_letters,
@@ -45,13 +45,6 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
-SCRUB_ROWS: Final = 256
-"""Messages one step of a scrub looks at."""
-SCRUB_SECONDS: Final = 6 * 3600.0
-"""Between two looks at everything that is held, when no damage was met."""
-SCRUB_PAUSE_SECONDS: Final = 10.0
-"""Between two looks in any case: a disk that goes on changing must not keep the agent busy with nothing else."""
-
 _log = logs.get("edge.outbox")
 
 
@@ -62,7 +55,7 @@ class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is made anew by the caller for each opening of the store.
 
     Opening creates or migrates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
-    through while it is used already (``keep_sound``), unless ``thorough``.  A damaged file is salvaged.
+    through while it is used already (``scrubber``), unless ``thorough``.  A damaged file is salvaged.
 
     Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds what
     another node than ``node`` ("": any) accepted.
@@ -78,13 +71,13 @@ class SqliteOutbox:
         """By EdgeRoutes object, how long what inherits from it lives now."""
         self._evicts = False
         """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
-        self._damaged = asyncio.Event()
-        """Something was found damaged since the last scrub."""
         self._totals = TotalsFile(Path(f"{path}.totals"))
         kept = self._totals.read()
         self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
-        self.salvaged, self._is_looked_through = opening.make_sound(path, kept, epoch=epoch, thorough=thorough)
-        """Why the file was salvaged at this opening ("": it was sound), and whether all of it was looked at."""
+        sound = opening.make_sound(path, kept, epoch=epoch, thorough=thorough)
+        self.salvaged = sound.salvaged
+        """Why the file was salvaged at this opening; "" when it was sound."""
+        self.scrubber = Scrubber(self, is_looked_through=sound.is_looked_through)
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -227,7 +220,7 @@ class SqliteOutbox:
             if not found.damaged:
                 return items + found.items
             try:
-                await self._set_aside(queue, found.damaged, now)
+                await self.set_aside(queue, found.damaged, now)
             except Temporary:
                 # No room to note it now: what is sound goes all the same, and the next fetch tries again.
                 items += found.items
@@ -236,7 +229,8 @@ class SqliteOutbox:
                     return items
                 after = max(*(item.offset for item in found.items), *(each.offset for each in found.damaged), after)
 
-    async def _set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
+    async def set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
+        """Take out messages that the disk changed; a record of the gap is stored in their place."""
         found = await self.writer.submit(
             partial(
                 damage.set_aside,
@@ -249,49 +243,9 @@ class SqliteOutbox:
                 new_id=opening.new_id,
             )
         )
-        self._damaged.set()
+        self.scrubber.damage_met()
         for gap in found:
             opening.log_gap(queue, gap)
-
-    async def look_through(self) -> None:
-        """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
-        problem = await asyncio.to_thread(audit.audit_beside, self.path)
-        if problem:
-            self.writer.damaged(problem)
-
-    async def scrub(self) -> int:
-        """Look at everything held, live or not, in small steps; returns how many were found damaged."""
-        damaged = 0
-        for queue in await self.queues():
-            after: int | None = NOTHING_DONE
-            while after is not None:
-                look = partial(damage.find, queue=queue, after=after, limit=SCRUB_ROWS)
-                after, found = await self.writer.read(look)
-                if found:
-                    await self._set_aside(queue, found, self.now())
-                    damaged += len(found)
-                await asyncio.sleep(0)
-        after = 0
-        while letters := await self.dead_letters(after=after, limit=SCRUB_ROWS):
-            after = letters[-1].number
-        if self._damaged.is_set():
-            self._damaged.clear()
-            await self.writer.submit(damage.recount)
-        return damaged
-
-    async def keep_sound(self) -> None:
-        """Run for as long as the store is open: scrubs soon after damage was met, and otherwise now and then."""
-        if not self._is_looked_through:
-            await self.look_through()
-        while True:
-            try:
-                async with asyncio.timeout(SCRUB_SECONDS):
-                    await self._damaged.wait()
-            except TimeoutError:
-                await self.look_through()
-            with contextlib.suppress(Temporary):  # a full disk: next time
-                await self.scrub()
-            await asyncio.sleep(SCRUB_PAUSE_SECONDS)
 
     async def settle(
         self,
@@ -307,7 +261,7 @@ class SqliteOutbox:
         )
         self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
         if damaged:
-            await self._set_aside(queue, damaged, self.now())
+            await self.set_aside(queue, damaged, self.now())
 
     async def checkpoint(self, queue: QueueId) -> int:
         found = await self.writer.read(partial(log.checkpoint, queue=queue))
@@ -350,7 +304,7 @@ class SqliteOutbox:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
             await self.writer.submit(partial(job, at=store_clock.timestamp(), new_id=opening.new_id))
-            self._damaged.set()
+            self.scrubber.damage_met()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 
     async def replay(

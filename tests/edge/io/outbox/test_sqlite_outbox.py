@@ -94,7 +94,7 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
     monkeypatch.setattr(salvage, "PROGRESS_STEPS", 1)
     box = opened(tmp_path)
     await box.append([Entry(str(n), b"{}", (Reference(ALARMS),)) for n in range(500)], now=0)
-    await box.look_through()
+    await box.scrubber.look_through()
     assert box.writer.failure is None
     await box.close()
     connection = apsw.Connection(str(tmp_path / "outbox.db"))
@@ -102,7 +102,7 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
     connection.close()
     box = opened(tmp_path)
     assert box.salvaged == "" and (await box.status(now=0)).queues[0].length == 500
-    keeping = asyncio.create_task(box.keep_sound())
+    keeping = asyncio.create_task(box.scrubber.run())
     await box.writer.failed.wait()
     with pytest.raises(StoreDamaged, match="not as many"):
         await box.sweep(now=0, entire=True)

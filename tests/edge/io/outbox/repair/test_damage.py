@@ -72,7 +72,7 @@ async def test_one_damaged_message_harms_itself_alone(
     assert found[4].source == "/fairlead/gaps"
     body = json.loads(bytes(found[4].body))  # type: ignore[arg-type]
     assert (body["queue"], body["from_sequence"], body["to_sequence"], body["count"]) == ("iothub", 2, 2, 1)
-    await box.scrub()
+    await box.scrubber.scrub()
     status = await status_of(box)
     assert (status.accepted, status.damaged, status.length) == (6, 1, 5)
     assert status.bytes == sum(len(envelope.stored(message)) for message in found)
@@ -113,7 +113,7 @@ async def test_a_damaged_time_to_live_expires_nothing(box: SqliteOutbox) -> None
     await run(box, "UPDATE runs SET expires = 1.0")
     assert await box.sweep(now=5, entire=True) == 0
     assert await box.sweep(now=5, entire=False) == 0
-    await box.scrub()
+    await box.scrubber.scrub()
     status = await status_of(box, now=5)
     assert (status.expired, status.damaged) == (0, 5)
 

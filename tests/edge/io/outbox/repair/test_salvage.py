@@ -149,7 +149,7 @@ async def _live(folder: Path, seed: int) -> None:
         box = opened(world.folder, 2)
         try:
             await world.use(box, 10)
-            await box.look_through()
+            await box.scrubber.look_through()
             await world.drain(box)
         except StoreDamaged:  # what no look at the structure shows: the program opens it anew
             await box.close()

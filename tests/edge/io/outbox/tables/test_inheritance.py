@@ -43,7 +43,7 @@ async def test_a_change_survives_and_is_taken_up_where_it_ended(
     assert await expiries(box) == [30, 31, 32, 33, 34]
     await box.inherit({"plant": 40}, now=31.5)
     assert await expiries(box, 32) == [42, 43, 44]
-    assert await box.scrub() == 0
+    assert await box.scrubber.scrub() == 0
     await box.close()
 
 
@@ -58,7 +58,7 @@ async def test_an_expiry_that_the_disk_changed_is_not_believed(tmp_path: Path) -
     connection.close()
     box = opened(tmp_path)
     assert await box.sweep(now=50, entire=True) == 0
-    assert await box.scrub() == 2
+    assert await box.scrubber.scrub() == 2
     await box.close()
 
 
