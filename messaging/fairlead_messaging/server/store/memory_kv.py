@@ -5,18 +5,16 @@ from __future__ import annotations
 import bisect
 import threading
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Self
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import take_of
+from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, take_of
 
 DEAD_KEYS_MAX = 10_000
 """Deleted keys it carries before it forgets them."""
 
 
-class MemoryKV:
+class MemoryKV(OneWriter):
     """The twin: versions per key, so that a snapshot costs nothing and never changes."""
 
     def __init__(self) -> None:
@@ -44,15 +42,6 @@ class MemoryKV:
                         self._write(doomed, None)
             if self._dead > DEAD_KEYS_MAX and not self._open:
                 self._forget_dead(0, len(self._keys))
-
-    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
-        with self._lock:
-            self._check_open()
-            if self._read(key, self._sequence) != expected:
-                return False
-            self._sequence += 1
-            self._write(key, value)
-            return True
 
     def get(self, key: bytes) -> bytes | None:
         with self._lock:
@@ -142,7 +131,7 @@ class MemoryKV:
                 del self._open[sequence]
 
 
-class MemorySnapshot:
+class MemorySnapshot(Closing):
     """The memory store as it was after one batch."""
 
     def __init__(self, store: MemoryKV, sequence: int) -> None:
@@ -175,11 +164,3 @@ class MemorySnapshot:
         if self._store is not None:
             self._store._release(self._sequence)
             self._store = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

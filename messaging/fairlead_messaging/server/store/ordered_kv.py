@@ -7,6 +7,7 @@ changes; ``scan`` is bounded and lazy.  Every store obeys the suite in ``tests/c
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Protocol, Self
@@ -69,6 +70,39 @@ class OrderedKV(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class OneWriter(ABC):
+    """A store that relies on its having one writer at a time: for a comparison, reading first is enough."""
+
+    @abstractmethod
+    def apply(self, batch: Batch) -> None: ...
+
+    @abstractmethod
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
+        if self.get(key) != expected:
+            return False
+        batch = Batch()
+        batch.put(key, value)
+        self.apply(batch)
+        return True
+
+
+class Closing(ABC):
+    """A snapshot that is closed where its ``with`` ends."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def take_of(rows: Iterable[tuple[bytes, bytes]], rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:

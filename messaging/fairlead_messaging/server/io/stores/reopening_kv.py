@@ -17,13 +17,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.data_dir import DataDir
 from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
+from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, OrderedKV, Snapshot
 from fairlead_wire.io import logs
 
 ROOM_BYTES = 1024 * 1024
@@ -44,7 +43,7 @@ class Engine(OrderedKV, Protocol):
         ...
 
 
-class ReopeningKV:
+class ReopeningKV(OneWriter):
     """``open_store(create)`` opens it; ``watched`` is a file of the store that exists as long as the store does."""
 
     def __init__(self, folder: DataDir, open_store: Callable[[bool], Engine], watched: Path) -> None:
@@ -70,15 +69,6 @@ class ReopeningKV:
         except StorageError as error:
             self.trouble = str(error)
             raise
-
-    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
-        # The port has one writer at a time, so reading first is enough.
-        if self.get(key) != expected:
-            return False
-        batch = Batch()
-        batch.put(key, value)
-        self.apply(batch)
-        return True
 
     def get(self, key: bytes) -> bytes | None:
         return self._there().get(key)
@@ -164,7 +154,7 @@ class ReopeningKV:
         self.reopened += 1
 
 
-class _Counted:
+class _Counted(Closing):
     """A snapshot that says when it is given back."""
 
     def __init__(self, snapshot: Snapshot, leave: Callable[[], None]) -> None:
@@ -182,14 +172,6 @@ class _Counted:
         if leave is not None:
             self._snapshot.close()
             leave()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _identity(path: Path) -> Identity | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import rocksdict
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
+from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter
 
 WRITE_BUFFER_BYTES = 64 * 1024 * 1024
 WRITE_BUFFERS_MAX = 4
@@ -24,7 +25,7 @@ BLOCK_BYTES = 16 * 1024
 """Four times RocksDB's own: a scan pays by the block, and a single get still decompresses in microseconds."""
 
 
-class RocksKV:
+class RocksKV(OneWriter):
     """One RocksDB in one directory; only one process may have it open.  Without ``create`` it must be there."""
 
     def __init__(self, directory: Path, *, create: bool = True, open_files_max: int = OPEN_FILES_MAX) -> None:
@@ -61,15 +62,6 @@ class RocksKV:
         with _storage_errors("write"):
             self._db.write(native, self._sync)
 
-    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
-        # The port has one writer at a time, so reading first is enough.
-        if self.get(key) != expected:
-            return False
-        batch = Batch()
-        batch.put(key, value)
-        self.apply(batch)
-        return True
-
     def get(self, key: bytes) -> bytes | None:
         with _storage_errors("read"):
             found: bytes | None = self._db.get(key)
@@ -96,7 +88,7 @@ class RocksKV:
             self._db.close()
 
 
-class RocksSnapshot:
+class RocksSnapshot(Closing):
     """One native iterator: it sees the store as it was when it was made.
 
     The binding's own snapshot objects do not isolate their iterators from later writes (rocksdict 0.3.29), a
@@ -179,14 +171,6 @@ class RocksSnapshot:
 
     def close(self) -> None:
         self._native = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _storage_errors:

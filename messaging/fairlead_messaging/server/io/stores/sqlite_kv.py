@@ -15,11 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import take_of
+from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, take_of
 from fairlead_wire.io import logs
 
 IDLE_READERS_MAX = 8
@@ -40,7 +39,7 @@ FILE_NAME = "messaging.sqlite"
 _log = logs.get("messaging.sqlite")
 
 
-class SqliteKV:
+class SqliteKV(OneWriter):
     """One database file in one directory.  Without ``create`` it must be there."""
 
     def __init__(self, directory: Path, *, create: bool = True) -> None:
@@ -110,15 +109,6 @@ class SqliteKV:
                     writer.execute("ROLLBACK")
                 raise
 
-    def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
-        # The port has one writer at a time, so reading first is enough.
-        if self.get(key) != expected:
-            return False
-        batch = Batch()
-        batch.put(key, value)
-        self.apply(batch)
-        return True
-
     def get(self, key: bytes) -> bytes | None:
         with self._get_lock, _storage_errors("read"):
             row = self._getter.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
@@ -179,7 +169,7 @@ class SqliteKV:
             self._idle.clear()
 
 
-class SqliteSnapshot:
+class SqliteSnapshot(Closing):
     """A read transaction; closing it gives the connection back."""
 
     def __init__(self, store: SqliteKV, connection: sqlite3.Connection) -> None:
@@ -220,14 +210,6 @@ class SqliteSnapshot:
         if self._connection is not None:
             self._store._give_back(self._connection)
             self._connection = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _storage_errors:
