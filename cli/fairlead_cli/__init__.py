@@ -1,7 +1,7 @@
 """The command line: one program, `fairlead`, also installed as `kubectl-fairlead`.
 
     main ─┬─ hub | edge | messaging | ingest   run      starts a room's app (imported only then)
-          ├─ routes    check, eval, match              edge: the route language at your desk
+          ├─ routes    check, eval, match              edge: the route language, tried out
           ├─ backoff   schedule, plot                  wire: the delivery policy
           └─ topics, status, explain, bench, ...       ``commands``: a module for each noun, `register(root)` in each
 

@@ -1,4 +1,4 @@
-"""`fairlead routes`: the route language at your desk, before a node depends on it."""
+"""`fairlead routes`: the route language tried out before a node depends on it."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class Conversation:
             case effects.Apply():
                 self._work(self._apply(effect))
             case effects.PersistFence():
-                self._work(self._obey(effect))
+                self._work(self._persist_fence(effect))
             case effects.Summarise():
                 self._work(self._summarise(effect))
             case effects.ListEntries():
@@ -185,7 +185,7 @@ class Conversation:
                 _log_refused(write.resource.path, outcome)
         return events.Applied(outcomes)
 
-    async def _obey(self, effect: effects.PersistFence) -> events.Event:
+    async def _persist_fence(self, effect: effects.PersistFence) -> events.Event:
         await self._store.persist_fence(effect.fence)
         return events.FencePersisted()
 

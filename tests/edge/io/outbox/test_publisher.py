@@ -18,7 +18,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
 
 
-class Desk:
+class Bench:
     """A publisher on the twin, and what the pump heard of it."""
 
     def __init__(self, max_bytes: int = 10_000, *, evict: bool = False) -> None:
@@ -48,87 +48,87 @@ class Desk:
 
 async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
     """And not of messages without a sink."""
-    desk = Desk()
-    await desk.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
-    assert desk.appended == [{QueueId("iothub", 0)}]
-    await desk.publisher.publish(body({"properties": {"endpoint": "nowhere"}}))
-    assert len(desk.appended) == 1
+    bench = Bench()
+    await bench.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
+    assert bench.appended == [{QueueId("iothub", 0)}]
+    await bench.publisher.publish(body({"properties": {"endpoint": "nowhere"}}))
+    assert len(bench.appended) == 1
 
 
 async def test_everything_is_counted_once() -> None:
     """Received, accepted, without a route, refused by reason, repeated."""
-    desk = Desk()
+    bench = Bench()
     request = body({}, {"properties": {"endpoint": "nowhere"}}, {"source": "bad"})
     for _ in range(2):
-        await desk.publisher.publish(request, "key")
-    assert desk.publisher.counters == {
+        await bench.publisher.publish(request, "key")
+    assert bench.publisher.counters == {
         "received": 3, "accepted": 1, "no_route": 1, "refused_bad_source": 1, "repeated": 3,
     }  # fmt: skip
 
 
 async def test_full_store_is_swept_once_and_tried_again() -> None:
     """Only when there was something to sweep."""
-    desk = Desk(max_bytes=100)
+    bench = Bench(max_bytes=100)
     with pytest.raises(StoreFull):
-        await desk.publisher.publish(body({"body": "x" * 200}))
-    assert desk.swept == 1
+        await bench.publisher.publish(body({"body": "x" * 200}))
+    assert bench.swept == 1
 
     def grow() -> int:
-        desk.box.max_bytes = 10_000
+        bench.box.max_bytes = 10_000
         return 1
 
-    desk.sweep = grow
-    refusal, answer = await desk.publisher.publish(body({"body": "x" * 200}))
+    bench.sweep = grow
+    refusal, answer = await bench.publisher.publish(body({"body": "x" * 200}))
     assert refusal is None and len(json.loads(answer)["results"]) == 1
 
 
 async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
     """And only after what has expired was swept."""
     for evict in (False, True):
-        desk = Desk(max_bytes=1000, evict=evict)
-        await desk.publisher.publish(body({"body": "x" * 500}))
+        bench = Bench(max_bytes=1000, evict=evict)
+        await bench.publisher.publish(body({"body": "x" * 500}))
         alarm = body({"body": "y" * 500, "properties": {"priority": "0"}})
         if not evict:
             with pytest.raises(StoreFull):
-                await desk.publisher.publish(alarm)
+                await bench.publisher.publish(alarm)
         else:
-            await desk.publisher.publish(alarm)
-        assert desk.swept == 1
-        assert sum(queue.evicted for queue in (await desk.box.status(now=0)).queues) == int(evict)
+            await bench.publisher.publish(alarm)
+        assert bench.swept == 1
+        assert sum(queue.evicted for queue in (await bench.box.status(now=0)).queues) == int(evict)
 
 
 async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory does not grow with patient producers; what was refused may come back."""
-    desk = Desk()
+    bench = Bench()
     monkeypatch.setattr(publisher_module, "PENDING_BYTES_MAX", 10)
     with pytest.raises(Temporary) as refused:
-        await desk.publisher.publish(body({}))
+        await bench.publisher.publish(body({}))
     assert refused.value.retry_after_seconds
 
 
 async def test_without_routes_it_is_not_ready() -> None:
     """Even for a good request; a bad one still gets the reason."""
-    desk = Desk()
-    desk.publisher.use_router(None)
+    bench = Bench()
+    bench.publisher.use_router(None)
     with pytest.raises(NotReady):
-        await desk.publisher.publish(body({}))
+        await bench.publisher.publish(body({}))
 
 
 async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pump hears of what became durable although its caller no longer waits."""
-    desk = Desk()
+    bench = Bench()
     go_on = asyncio.Event()
-    append = desk.box.append
+    append = bench.box.append
 
     async def slow(entries, *, now, idempotency=None, evict=False):
         await go_on.wait()
         return await append(entries, now=now, idempotency=idempotency)
 
-    monkeypatch.setattr(desk.box, "append", slow)
-    request = asyncio.create_task(desk.publisher.publish(body({})))
+    monkeypatch.setattr(bench.box, "append", slow)
+    request = asyncio.create_task(bench.publisher.publish(body({})))
     await asyncio.sleep(0)
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
         await request
     go_on.set()
-    await until(lambda: bool(desk.appended))
+    await until(lambda: bool(bench.appended))
