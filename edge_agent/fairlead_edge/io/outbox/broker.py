@@ -153,6 +153,11 @@ class Broker:
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()
 
+    @property
+    def waiting(self) -> int:
+        """Callers that wait for a message now."""
+        return sum(len(waiting) for waiting in self._waiting.values())
+
     def counts(self) -> dict[tuple[str, int], tuple[int, int]]:
         """By endpoint and priority: how many messages are leased, and how many wait for their next attempt."""
         return {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from tests.support.upstream import FakeHub, body, open_upstream
+from tests.support.upstream import FakeHub, body, open_upstream, until
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.local_api import publish_api
@@ -233,7 +233,9 @@ async def _take(client: Client) -> Any:
         return await response.json()
 
 
-@pytest.mark.parametrize("query", ["max=0", "max=1000", "max=x", "wait=-1", "wait=1e9", "wait=nan", "more=1"])
+@pytest.mark.parametrize(
+    "query", ["max=0", "max=1000", "max=x", "wait=-1", "wait=1e9", "wait=nan", "lease=0", "lease=nan", "more=1"]
+)
 async def test_bad_takes_are_refused(client: Client, query: str) -> None:
     """Bounds of the query are checked."""
     async with client.get(f"/v1/modules/f/inputs/i/messages?{query}") as response:
@@ -329,3 +331,18 @@ async def test_a_store_that_cannot_just_now_is_said_on_every_path(
     for path, content in (("/v1/modules/m/inputs/i/ack", b'{"ids":["a"]}'), ("/v1/deadletters/replay", b"")):
         status, answer = await post(client, path, content)
         assert (status, answer["error"]["message"]) == (503, str(failure))
+
+
+async def test_module_that_is_gone_before_its_answer_has_taken_nothing(client: Client, upstream: Upstream) -> None:
+    """What it would have got is there at once for another, as if never given out."""
+    server = client.server
+    assert server.host is not None
+    _, writer = await asyncio.open_connection(server.host, server.port)
+    writer.write(b"GET /v1/modules/filter/inputs/in1/messages?wait=30 HTTP/1.1\r\nHost: node\r\n\r\n")
+    await until(lambda: upstream.broker.waiting)
+    writer.close()
+    await until(lambda: not server.handler.connections)
+    await post(client, "/v1/messages", body({"properties": {"endpoint": "edge-1/filter/in1"}}))
+    async with client.get("/v1/modules/filter/inputs/in1/messages", params={"wait": 30}) as response:
+        [message] = (await response.json())["messages"]
+    assert message["attempt"] == 1
