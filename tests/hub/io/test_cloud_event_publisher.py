@@ -18,6 +18,7 @@ from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import Permanent, Temporary
 
+WAIT_SECONDS = 100.0
 TOPIC = "system/events"
 
 
@@ -39,8 +40,11 @@ class Line:
         self.core = Core("edge-1", messaging_url=url)
         self.publisher = CloudEventPublisher(client, topic=TOPIC, source="/fairlead/hub/hub-1", epoch=0xABC)
         self.task = asyncio.create_task(self.publisher.run())
+        self.said = 0
+        """Events that were handed over."""
 
     def away(self, node: str) -> None:
+        self.said += 1
         self.core.hub.cloud_events.node_away(node, "connection_ended", self.core.now)
         self.publish()
 
@@ -110,7 +114,7 @@ async def test_events_wait_for_a_service_that_is_away(
 
 
 async def test_a_topic_that_is_deleted_is_made_again(topics: Topics) -> None:
-    """What was on its way is counted as dropped, never silently."""
+    """What was on its way is counted as dropped, never silently; how much that is depends on when it is noticed."""
     async with AsyncClient(topics.url) as client:
         line = Line(client)
         line.away("n0")
@@ -118,12 +122,12 @@ async def test_a_topic_that_is_deleted_is_made_again(topics: Topics) -> None:
         await client.delete_topic("system", "events")
         line.away("lost")
         await until(lambda: line.publisher.dropped == 1)
-        line.away("also lost, or not")
-        await until(lambda: line.publisher.published + line.publisher.dropped == 3)
-        line.away("n3")
-        await until(lambda: line.publisher.published + line.publisher.dropped == 4)
+        async with asyncio.timeout(WAIT_SECONDS):
+            while line.publisher.published == 1:
+                line.away(f"n{line.said}")
+                await until(lambda: line.publisher.published + line.publisher.dropped == line.said)
         await line.stop()
-    assert (await stored(topics))[-1]["node"] == "n3"
+    assert [each["node"] for each in await stored(topics)] == [f"n{line.said - 1}"]
 
 
 async def test_what_a_service_that_never_came_did_not_take_is_counted() -> None:
