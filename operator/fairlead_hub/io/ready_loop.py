@@ -48,7 +48,9 @@ class ReadyLoop:
         self._taken_at = float("-inf")
         self._documents: asyncio.Future[list[Write]] | None = None
         self._kube_events: asyncio.Future[list[KubeEvent]] | None = None
-        self._scheduled: asyncio.TimerHandle | None = None
+        self._scheduled: asyncio.Handle | None = None
+        self._due = 0.0
+        """When that is.  A handle cannot be asked: for a time that is over uvloop returns one without a time."""
         hub.subscribe(self._soon)
         self._soon()
 
@@ -71,10 +73,10 @@ class ReadyLoop:
         """Perform at this time, or earlier where that is arranged already; not before the pace allows it."""
         due = max(due, self._taken_at + PACE_SECONDS)
         if self._scheduled is not None:
-            if self._scheduled.when() <= due:
+            if self._due <= due:
                 return
             self._scheduled.cancel()
-        self._scheduled = self._loop.call_at(due, self.perform)
+        self._scheduled, self._due = self._loop.call_at(due, self.perform), due
 
     def perform(self) -> None:
         """Take what is ready and do it; once in ``PACE_SECONDS``, however many changes there were."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import uvloop
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.upstream import until
 
@@ -123,3 +124,15 @@ async def test_what_waited_for_the_overall_rate_limit_is_sent_without_a_further_
     await until(lambda: len(shell.sent) == 10)
     assert asyncio.get_running_loop().time() - started >= 9 / 50 - 0.01
     assert sum(nodes == {"edge-1"} for nodes in shell.sent) == 5
+
+
+def test_it_runs_on_the_loop_that_the_hub_runs_on(core: Core) -> None:
+    """uvloop's handles for a time that is over know no time; documents are asked for while such a one waits."""
+
+    async def asked() -> list[Any]:
+        loop = ReadyLoop(core.hub, Shell(core))
+        async with asyncio.timeout(100):
+            return await loop.documents() + await loop.kube_events()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(asked()) == []
