@@ -92,7 +92,13 @@ def create_topic(
 
 
 def _properties(properties: Mapping[str, str | int], delivery: DeliveryPolicy | None) -> dict[str, Any]:
-    return dict(properties) if delivery is None else {**properties, "delivery": delivery}
+    return dict(properties) if delivery is None else {**properties, "delivery": _given(delivery)}
+
+
+def _given(policy: DeliveryPolicy) -> dict[str, Any]:
+    """As a person would give it: what is not the default."""
+    default = msgspec.structs.asdict(DeliveryPolicy())
+    return {name: value for name, value in msgspec.structs.asdict(policy).items() if value != default[name]}
 
 
 def topic(namespace: str, name: str) -> Request[dict[str, Any]]:
@@ -358,7 +364,7 @@ def put_subscription(
     ``delivery``: its own policy; without it the topic's counts, else the default.
     ``dead_letter_topic`` (``namespace/name``) gets what could not be delivered; without it that is counted.
     """
-    policy = msgspec.structs.asdict(delivery) if delivery is not None else None
+    policy = _given(delivery) if delivery is not None else None
     body = SubscriptionRequest(url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
     return order(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
 

@@ -32,7 +32,8 @@ def test_the_policy_of_the_topic(run: Run) -> None:
         '{"minimum_delay": 60, "maximum_delay": 60, "retries_with_no_delay": 1, "ignore_subscription_override": true}'
     )
     assert run("create", "t", "--delivery", policy).exit_code == 0
-    assert '"ignore_subscription_override": true' in run("show", "t").stdout
+    assert json.loads(run("show", "t", "-o", "json").stdout)["properties"]["delivery"] == json.loads(policy)
+    assert 'delivery: {"retries_with_no_delay": 1, "minimum_delay": 60' in run("show", "t").stdout
     own = '{"minimum_delay": 1, "maximum_delay": 2}'
     assert run("subscriptions", "put", "t", "s", "http://127.0.0.1:9/", "--delivery", own).exit_code == 0
     assert "the policy of its topic, or the default: 7 retries" in run("subscriptions", "list", "t").stdout
