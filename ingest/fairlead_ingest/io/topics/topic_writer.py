@@ -4,7 +4,7 @@
                                                                   abort: no reader ever sees a row
 
 Tasks renew the transaction while they store, so a write may take hours, and nothing of it holds up a reader before the
-commit. It lives ``transactionSeconds`` without them: from the plan to the first row, and between the stages of a query.
+commit. It lives ``transactionSeconds`` without them: before the first row, and from the last one to the commit.
 Readers see the rows when the transaction is committed, in the order of the tasks' stores. A task that Spark tries again
 would store its rows twice under the same transaction, so the whole write is given up instead; run it again.
 """
