@@ -57,11 +57,11 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as name:
         folder = Path(name)
         with MessagingService(folder / "messaging") as service:
-            _fill(service, "default/bench", MESSAGES)
+            fill(service, "default/bench", MESSAGES)
             pipelines = Pipelines(folder, service.url, "default/bench", cores=2)
             try:
                 yield from _compared(pipelines)
-                _fill(service, "default/million", MILLION)
+                fill(service, "default/million", MILLION)
                 million = pipelines.million("default/million")
                 yield _row("in.million", million.seconds, "s for 1,000,000 rows", million.seconds <= 20)
             finally:
@@ -245,7 +245,8 @@ def _count(table: Path) -> int:
     return int(pl.scan_delta(str(table)).select(pl.len()).collect().item())
 
 
-def _fill(service: MessagingService, topic: str, count: int) -> None:
+def fill(service: MessagingService, topic: str, count: int) -> None:
+    """A topic with so many messages."""
     service.create(topic)
     for first in range(0, count, PUBLISH_BATCH):
         service.publish(topic, _messages(first, min(PUBLISH_BATCH, count - first)))

@@ -29,9 +29,9 @@ from pathlib import Path
 import msgspec
 import uvloop
 from benchmarks import bench_upstream as upstream
-from benchmarks import cost_page
+from benchmarks import cost_page, ingest_layers
 from benchmarks import fire_and_forget as baseline
-from benchmarks.cost_page import Hops, Level
+from benchmarks.cost_page import Figures, Hops, Level
 from benchmarks.downstream_lab import (
     CONFIG_MAPS,
     NAMESPACE,
@@ -340,8 +340,19 @@ def main() -> None:
     print("cost: the line up …", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         hops = line_up(Path(folder))
+    print("cost: the line into tables …", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        layers = ingest_layers.measure(Path(folder))
     cost_page.write(
-        levels, hops, machine=f"{os.cpu_count()} cores", nodes=NODES, objects=OBJECTS, object_bytes=OBJECT_BYTES
+        Figures(
+            levels=levels,
+            hops=hops,
+            layers=layers,
+            machine=f"{os.cpu_count()} cores",
+            nodes=NODES,
+            objects=OBJECTS,
+            object_bytes=OBJECT_BYTES,
+        )
     )
     print(f"cost: wrote {cost_page.PAGE} and {cost_page.PICTURE} in {time.monotonic() - began:.0f} s")
 

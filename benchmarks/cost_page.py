@@ -45,6 +45,19 @@ class Hops(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
 
 
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was measured in one run, and on what."""
+
+    levels: Sequence[Level]
+    hops: Hops
+    layers: Sequence[str]
+    """The table of the line into tables, as lines of Markdown."""
+    machine: str
+    nodes: int
+    objects: int
+    object_bytes: int
+
+
 MEANING = {
     "sent": "fire-and-forget: written to every socket; no answer is read, nothing is remembered",
     "acked": "work queue, windows, acknowledgements, retries; the node holds it in memory",
@@ -69,10 +82,10 @@ HOPS = {
 }
 
 
-def write(levels: Sequence[Level], hops: Hops, *, machine: str, nodes: int, objects: int, object_bytes: int) -> None:
+def write(figures: Figures) -> None:
     """Both files anew."""
-    PAGE.write_text(page(levels, hops, machine=machine, nodes=nodes, objects=objects, object_bytes=object_bytes))
-    draw(levels, PICTURE)
+    PAGE.write_text(page(figures))
+    draw(figures.levels, PICTURE)
 
 
 def sentence(level: Level) -> str:
@@ -81,8 +94,9 @@ def sentence(level: Level) -> str:
     return f"{level.name}: {figures}"
 
 
-def page(levels: Sequence[Level], hops: Hops, *, machine: str, nodes: int, objects: int, object_bytes: int) -> str:
+def page(figures: Figures) -> str:
     """The whole page as Markdown."""
+    levels, objects = figures.levels, figures.objects
     head = f"| level | what it does | {' | '.join(COLUMNS)} |"
     rows = [
         f"| {level.name} | {MEANING[level.name]} | {' | '.join(_text(read(level)) for read in COLUMNS.values())} |"
@@ -104,15 +118,26 @@ def page(levels: Sequence[Level], hops: Hops, *, machine: str, nodes: int, objec
             "",
             *_conclusions({level.name: level for level in levels}),
             "",
-            f"Measured with {nodes} nodes and {objects} ConfigMaps of {object_bytes:,} bytes, all programs on one",
-            f"machine with {machine}. CPU and bytes: for one change at one node, in bursts of {objects} changes; the",
+            f"Measured with {figures.nodes} nodes and {objects} ConfigMaps of {figures.object_bytes:,} bytes, all",
+            f"programs on one machine with {figures.machine}. CPU and bytes: for one change at one node, in bursts of",
+            f"{objects} changes; the "
             "user's own write, which all nodes share, is in the API server's part. Latency: 5 single changes a second,",
             "from before the write to the API server until the frame is at the node (sent), the acknowledgement leaves",
             "the node (acked), the agent shows it to a watching program (durable), ObjectSync shows its version",
             "(recorded).",
             "All programs share the processors, and every agent is watched: latencies are those of a busy machine.",
             "",
-            *_line_up(hops),
+            *_line_up(figures.hops),
+            "",
+            "## The line into tables",
+            "",
+            *figures.layers,
+            "",
+            "CPU for one row of 1 KiB, each layer alone: a pass with it, less the pass without it. The floor is",
+            "Spark's: it gets pages from a Python source over a socket and hands them to a Python sink the same way,",
+            "so each row is copied twice between the JVM and Python. Our own share is the fetch, the decoding and what",
+            "of the sink writes Parquet; a plain loop pays for the same three. To come nearer to it, source and sink",
+            "would have to run in the JVM, or Spark to share memory with its Python workers.",
             "",
             "## What to do about it",
             "",

@@ -120,7 +120,7 @@ class Pipelines:
         name = self._fresh()
         options = Options.of(self._options("raw"))
         began, cpu, count = time.monotonic(), time.process_time(), 0
-        with BulkClient(self.url) as client, _Files(name / "rows.parquet") as files:
+        with BulkClient(self.url) as client, Files(name / "rows.parquet") as files:
             plan = client.plan(self.topic, after="")
             wanted = OffsetRange(topic=self.topic, generation=plan.generation, after="", upto=plan.upto or "", rows=0)
             for page in fetch(client, wanted, options):
@@ -237,12 +237,14 @@ class _MemoryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield pages.get_batch(page)
 
 
-class _Files:
+class Files:
+    """One Parquet file that grows by tables."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._writer: pq.ParquetWriter | None = None
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> Files:
         return self
 
     def add(self, rows: pa.Table) -> None:
@@ -281,6 +283,11 @@ def cpu_seconds(root: int) -> float:
         with contextlib.suppress(OSError):  # it ended while we looked; its parent has its time
             ticks += sum(int(each) for each in _stat(pid)[11:15])
     return ticks / TICKS
+
+
+def own_cpu_seconds(pid: int) -> float:
+    """CPU used so far by the process alone."""
+    return sum(int(each) for each in _stat(pid)[11:13]) / TICKS
 
 
 def _stat(pid: int) -> list[str]:

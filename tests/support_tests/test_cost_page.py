@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import cost_page
-from benchmarks.cost_page import Hops, Level
+from benchmarks.cost_page import Figures, Hops, Level
 
 LEVELS = [
     Level(name="sent", hub_us=50, api_us=300, link_bytes=448, p50_ms=5.4, p99_ms=7.6),
@@ -14,14 +14,23 @@ LEVELS = [
 HOPS = Hops(cpu_us={"producer": 5, "agent": 50, "hub": 20, "messaging": 25}, rate=15_000, echo=85_000, cores=2)
 
 
+def page(levels: list[Level]) -> str:
+    return cost_page.page(
+        Figures(
+            levels=levels, hops=HOPS, layers=["| layer |"], machine="2 cores", nodes=8, objects=100, object_bytes=1000
+        )
+    )
+
+
 def test_every_figure_is_on_the_page() -> None:
     """One row a level; what was not measured is a dash."""
-    text = cost_page.page(LEVELS, HOPS, machine="2 cores", nodes=8, objects=100, object_bytes=1000)
+    text = page(LEVELS)
     rows = [line for line in text.splitlines() if line.startswith(("| sent", "| acked", "| durable", "| recorded"))]
     assert len(rows) == 4
     assert rows[0].endswith("| 50 | 300 | – | 448 | 5.4 | 7.6 |")
     assert rows[3].endswith("| 730 | 4,150 | 605 | – | 600 | 900 |")
     assert "| all | | 100 |" in text and "could carry 20,000 messages a second; 15,000" in text
+    assert "\n| layer |\n" in text
     assert "60 µs a delivery, 2.2 times what sending alone costs" in text
     assert "618 µs more at the hub and 3820 µs at the API server" in text
 
@@ -37,5 +46,5 @@ def test_the_same_figures_make_the_same_picture(tmp_path) -> None:
 
 def test_a_level_alone_concludes_nothing() -> None:
     """A run that ended early writes no sentence about what it did not measure."""
-    text = cost_page.page(LEVELS[:2], HOPS, machine="2 cores", nodes=8, objects=100, object_bytes=1000)
+    text = page(LEVELS[:2])
     assert "times what sending alone costs" not in text
