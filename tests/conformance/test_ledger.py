@@ -11,8 +11,9 @@ from tests.support.hub import CRDS
 from fairlead_hub.io.kube import Kube, access
 from fairlead_hub.io.status_writer import KubeStatusClient
 from fairlead_hub.status import object_sync, status_cache
+from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync import Record
-from fairlead_hub.status.status_cache import Answer, MemoryStatusClient, Observed, Removal
+from fairlead_hub.status.status_cache import Answer, Observed, Removal
 
 UID = "0f9a1c3e-0000-4000-8000-000000000001"
 

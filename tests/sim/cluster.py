@@ -16,7 +16,8 @@ from tests.support.live import CONFIG_MAP
 from fairlead_hub.cluster.content import LiveObject, build
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_pause import PAUSED
-from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Name, Observed, Removal
+from fairlead_hub.status.memory_status_client import MemoryStatusClient
+from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal
 
 RULES = "syncrules"
 TIERS = ("a", "b")

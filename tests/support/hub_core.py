@@ -24,8 +24,8 @@ from fairlead_hub.io.status_writer import StatusWriter
 from fairlead_hub.ready import Ready
 from fairlead_hub.settings import DeliverySettings, Settings
 from fairlead_hub.status import status_cache
+from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync_status import COLLECTIONS
-from fairlead_hub.status.status_cache import MemoryStatusClient
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import digest, message
 from fairlead_wire.event import Event

@@ -19,15 +19,8 @@ from fairlead_hub.io.kube import Access, Kube
 from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
 from fairlead_hub.settings import Settings
 from fairlead_hub.status import object_sync
-from fairlead_hub.status.status_cache import (
-    Answer,
-    Document,
-    MemoryStatusClient,
-    Observed,
-    Removal,
-    StatusClient,
-    Write,
-)
+from fairlead_hub.status.memory_status_client import MemoryStatusClient
+from fairlead_hub.status.status_cache import Answer, Document, Observed, Removal, StatusClient, Write
 from fairlead_hub.wall_clock import WallClock
 
 ROOT = "apis/fairlead.dev/v1alpha1"

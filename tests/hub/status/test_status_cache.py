@@ -1,10 +1,10 @@
-"""The book of documents written behind, and the API server's twin."""
+"""Documents written behind: the newest wins, one write at a time."""
 
 from typing import Any
 
 import pytest
 
-from fairlead_hub.status.status_cache import Answer, Document, MemoryStatusClient, Observed, Removal, StatusCache
+from fairlead_hub.status.status_cache import Document, Observed, Removal, StatusCache
 
 NAME = ("objectsyncs", "shop", "edge-1.u")
 
@@ -119,31 +119,6 @@ def test_settled_forgets_a_write_that_has_not_started():
     cache.want(document("a"))
     cache.cancel(NAME)
     assert cache.pending(NAME) is None
-
-
-async def test_the_twin_refuses_what_the_api_server_refuses():
-    """Stale versions conflict, newer fences stop, namespaces that go take nothing new."""
-    client = MemoryStatusClient()
-    answer, first = await client.put(document("a"), None, 1)
-    assert answer is Answer.WRITTEN
-    answer, _ = await client.put(document("b"), None, 1)
-    assert answer is Answer.CONFLICT
-    answer, second = await client.put(document("b"), first, 1)
-    assert answer is Answer.WRITTEN and second is not None and second.status == {"state": "b"}
-    client.documents[NAME] = observed(second.version, fence=5)
-    assert (await client.put(document("c"), second, 1))[0] is Answer.FENCED
-    assert await client.remove(Removal(name=NAME, node="edge-1"), second, 1) is Answer.FENCED
-    assert await client.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.WRITTEN
-    assert await client.remove(Removal(name=NAME, node="edge-1"), second, 5) is Answer.GONE
-    client.gone_namespaces.add("shop")
-    assert (await client.put(document("d"), None, 5))[0] is Answer.FORBIDDEN
-
-
-async def test_a_status_on_something_others_create_needs_it_to_exist():
-    """A SyncRule that was deleted meanwhile is not brought back."""
-    client = MemoryStatusClient()
-    status_only = document("a", created=False)
-    assert (await client.put(status_only, None, 1))[0] is Answer.GONE
 
 
 def test_what_is_older_than_what_is_known_is_no_news_however_late():

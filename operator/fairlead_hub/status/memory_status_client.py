@@ -1,0 +1,48 @@
+"""The API server's twin for tests and the simulation: what ``StatusClient`` writes into, in memory."""
+
+from __future__ import annotations
+
+from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal
+
+
+class MemoryStatusClient:
+    """The API server's twin: versions rise, a stale version conflicts, a newer fence refuses."""
+
+    def __init__(self) -> None:
+        self.documents: dict[Name, Observed] = {}
+        self.gone_namespaces: set[str] = set()
+        self.writes = 0
+        self._version = 0
+
+    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+        there = self.documents.get(document.name)
+        if document.name[1] in self.gone_namespaces and there is None:
+            return Answer.FORBIDDEN, None
+        if there is None and document.head() is None:
+            return Answer.GONE, None
+        if there is not None:
+            if there.outranks(fence):
+                return Answer.FENCED, there
+            if observed is None or observed.version != there.version:
+                return Answer.CONFLICT, there
+        self._version += 1
+        self.writes += 1 if there is not None else 2
+        head = there.head if there is not None else document.head() or {}
+        written = Observed(version=str(self._version), generation=1, status=document.status(there), head=head)
+        self.documents[document.name] = written
+        return Answer.WRITTEN, written
+
+    def refusal(self, name: Name) -> str:
+        return f"namespace {name[1]} is going away"
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+        there = self.documents.get(removal.name)
+        if there is None:
+            return Answer.GONE
+        if there.outranks(fence):
+            return Answer.FENCED
+        if observed is not None and observed.version != there.version:
+            return Answer.CONFLICT
+        self.writes += 1
+        del self.documents[removal.name]
+        return Answer.WRITTEN
