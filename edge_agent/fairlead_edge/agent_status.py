@@ -14,7 +14,7 @@ from fairlead_wire import delivery_text, message
 from fairlead_wire.delivery import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
-"""A queue of which nothing was taken for so long is said to stand still."""
+"""A queue of which nothing was taken for so long stands still."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

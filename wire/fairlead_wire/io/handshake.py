@@ -30,7 +30,7 @@ ALERTS: Final = {
     "CERTIFICATE_REVOKED": "it was revoked",
     "CERTIFICATE_UNKNOWN": "it did not say why",
     "UNSUPPORTED_CERTIFICATE": "it is not made for this",
-    "BAD_CERTIFICATE": "it is damaged, or does not name whom was asked for",
+    "BAD_CERTIFICATE": "it is damaged, or is not for the name that was asked for",
     "UNKNOWN_CA": "its authority is not one the other side knows",
     "CERTIFICATE_REQUIRED": "none was shown",
 }

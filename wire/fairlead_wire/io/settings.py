@@ -7,7 +7,7 @@ environment is converted by the key's type; for lists, tables and unions it is r
 
 Unknown keys, variables of the room that are no key of it, and bad values raise ``SettingsError`` with every mistake,
 each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin with
-``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported without stopping anybody.
+``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported and do no more.
 Names that another program gives to the same settings are taken beside ours (``other_names``).
 
 The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``Reader`` is what they

@@ -23,7 +23,7 @@ import msgspec
 
 SHOWN_CHARS_MAX: Final = 80
 MISTAKES_MAX: Final = 100
-"""More than anybody reads; the rest is found when these are mended."""
+"""Enough to read at once; the rest is found when these are mended."""
 COMBINATIONS_MAX: Final = 32
 REQUIRED: Final = "required, but not set"
 KEYS_AND_VALUES: Final = "keys and values"

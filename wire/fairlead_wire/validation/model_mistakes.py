@@ -199,7 +199,7 @@ def _said(error: Any, place: _Place, data: Any, model: Any) -> Iterator[_Found]:
 
 
 def _follow(location: tuple[str | int, ...], data: Any, model: Any) -> _Place:
-    """Walk beside the types: a union puts the name of the member into the location, which no one wrote."""
+    """Walk beside the types: a union puts the name of the member into the location, where no person wrote it."""
     path: list[_Step] = []
     value, annotation, outer, union, tried = data, model, None, None, ""
     for part in location:
