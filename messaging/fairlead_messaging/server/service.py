@@ -176,7 +176,7 @@ class Service:
     def _commit(self, manager: TransactionManager, command: Commit, batch: Batch, now_ms: int) -> Transaction:
         found = manager.find(command.pointer)
         if found is not None and found.state is State.IN_PROGRESS:
-            publish.check_published(found, self._lives)
+            publish.check_published(manager.writable(command.pointer, now_ms), self._lives)
         return self._finished(manager.commit(command.pointer, command.changes, batch, now_ms))
 
     def _abort(self, manager: TransactionManager, command: Abort, batch: Batch, now_ms: int) -> Transaction:

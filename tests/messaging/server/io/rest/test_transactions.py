@@ -340,6 +340,16 @@ async def test_a_commit_does_not_lose_what_was_stored(topics: Topics) -> None:
     assert (await topics.committed("t"), await topics.committed("u")) == (["t"], ["u"])
 
 
+async def test_stored_payloads_of_a_transaction_whose_time_is_up(topics: Topics) -> None:
+    """That it is over is what counts: nothing can be published any more."""
+    await topics.create("t")
+    pointer, _ = await topics.start(timeout=1)
+    await topics.store("t", "a", tx=pointer)
+    topics.clock.forward(1001)
+    over = await topics.finish(pointer, "commit")
+    assert (over.code, over.body["error"]["state"]) == ("transaction_not_in_progress", "invalid")
+
+
 async def test_a_conflict_is_said_again_after_a_lost_answer(topics: Topics) -> None:
     """Asked twice, a commit that was in conflict is in conflict; the state says that it is aborted."""
     await topics.create("t")
