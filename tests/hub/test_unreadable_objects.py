@@ -132,7 +132,9 @@ async def test_routes_nested_too_deep_are_refused_by_name(kube: Cluster, namespa
     hub = HubProcess(kube, tmp_path, toml=TOML).start()
     try:
         head = b'"apiVersion":"fairlead.dev/v1alpha1","kind":"EdgeRoutes","metadata":{"name":"deep"}'
-        post(kube, "/apis/fairlead.dev/v1alpha1/edgeroutes", b'{%b,"spec":{"routes":{"r":%b}}}' % (head, deep))
+        route = b'{"route":"FROM /messages/* INTO $upstream","odd":%b}' % deep
+        spec = b'{"schemaVersion":"1.1","routes":{"r":%b},"storeAndForwardConfiguration":{}}' % route
+        post(kube, "/apis/fairlead.dev/v1alpha1/edgeroutes", b'{%b,"spec":%b}' % (head, spec))
 
         def said(plural: str, name: str) -> str:
             path = "{.status.conditions[?(@.type=='Accepted')]['status', 'message']}"
