@@ -26,7 +26,7 @@ from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.object_sync import Record
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
 
-COMPARISONS_MAX: Final = 2000
+COMPARISONS_MAX: Final = 1000
 """Objects of nodes compared in one sweep: about 20 ms of one core."""
 AGAIN_SECONDS: Final = 10.0
 """An object is compared at all away nodes at most this often, where that wrote something or was not cheap."""
@@ -161,7 +161,9 @@ class AwayObjects:
     def _next(self, now: float) -> Iterator[_Comparison] | None:
         for key in self._keys:
             if key not in self._again:
-                nodes = sorted(self._desired_state.nodes.keys() - self._sessions.keys())
+                # Of a node without any document there is nothing to compare, and thousands may never have come.
+                away = self._desired_state.nodes.keys() - self._sessions.keys()
+                nodes = sorted(away.intersection(self._object_syncs.nodes()))
                 if len(nodes) > CHEAP_NODES:
                     self._again[key] = now + AGAIN_SECONDS
                 return self._of_key(key, self._keys.pop(key), nodes)
