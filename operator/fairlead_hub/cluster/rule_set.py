@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import POD, GroupKind, LiveObject
+from fairlead_hub.cluster.node_index import NodeIndex
 from fairlead_hub.cluster.rule_matches import RuleMatches
 
 GONE_MAX = 100_000
@@ -25,7 +26,8 @@ class RuleSet:
     """See the module."""
 
     def __init__(self, matches: RuleMatches) -> None:
-        self.nodes: dict[str, Mapping[str, str]] = {}
+        self._index = NodeIndex()
+        self.nodes: Mapping[str, Mapping[str, str]] = self._index.labels
         """Labels of every edge Node, by name."""
         self.readable: dict[str, sync_rule.Rule] = {}
         """SyncRules that are, or were once, readable: as they could be read last."""
@@ -56,7 +58,7 @@ class RuleSet:
         """False when nothing changed (a heartbeat)."""
         if self.nodes.get(name) == labels:
             return False
-        self.nodes[name] = labels
+        self._index.put(name, labels)
         for rule in self.readable.values():
             members = self.members[rule.name]
             if rule.nodes.matches(labels) != (name in members):
@@ -65,7 +67,7 @@ class RuleSet:
         return True
 
     def drop_node(self, name: str) -> bool:
-        if self.nodes.pop(name, None) is None:
+        if not self._index.drop(name):
             return False
         for rule_name, members in self.members.items():
             if name in members:
@@ -82,7 +84,7 @@ class RuleSet:
         self.broken.pop(f"syncrules/{rule.name}", None)
         self.reaches.pop(rule.name, None)
         self.readable[rule.name] = rule
-        self.members[rule.name] = frozenset(n for n, labels in self.nodes.items() if rule.nodes.matches(labels))
+        self.members[rule.name] = self._index.matching(rule.nodes)
         self._changed()
         return before | self.members[rule.name]
 
@@ -159,7 +161,7 @@ class RuleSet:
         reach = self.reaches.get(name)
         found = self.members_of(name)
         if reach is not None:
-            found |= {node for node, labels in self.nodes.items() if reach.nodes.matches(labels)}
+            found |= self._index.matching(reach.nodes)
         return found
 
     def unreadable_for(self, node: str) -> list[str]:

@@ -46,6 +46,10 @@ class Selector(msgspec.Struct, frozen=True):
     def matches(self, labels: Mapping[str, str]) -> bool:
         return all(requirement.holds(labels) for requirement in self.requirements)
 
+    def needed(self) -> tuple[str, frozenset[str]] | None:
+        """A key that labels must have, with the values it may have; None: no requirement names any."""
+        return next(((each.key, each.values) for each in self.requirements if each.operator == "In"), None)
+
 
 EVERYTHING = Selector()
 
