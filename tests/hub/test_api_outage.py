@@ -23,7 +23,7 @@ def readiness(hub: HubProcess) -> tuple[int, str]:
 
 @pytest.mark.verify
 @pytest.mark.kube
-async def test_a_long_retry_after_blinds_nobody_for_long(tmp_path: Path) -> None:
+async def test_a_long_retry_after_blinds_no_hub_for_long(tmp_path: Path) -> None:
     """Nothing is listed again; what changed meanwhile arrives, and the node never lost its session."""
     with Cluster(tmp_path / "cluster") as cluster:
         cluster.apply(CRDS)

@@ -157,7 +157,7 @@ def test_a_kind_that_a_rule_names_and_that_cannot_be_listed_is_explained(core):
 # ---- no, and why ----------------------------------------------------------------------------------
 
 
-def test_a_misspelled_name_and_a_missing_namespace_are_told_apart_from_not_selected(core):
+def test_a_misspelled_name_and_a_missing_namespace_are_not_the_same_as_not_selected(core):
     """With what was perhaps meant."""
     core.put("prices")
     core.put("other", namespace="ship")

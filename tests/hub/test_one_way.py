@@ -48,7 +48,7 @@ def foreign(tree: ast.Module) -> list[str]:
     ]
 
 
-def test_nobody_writes_into_a_session_from_outside() -> None:
+def test_nothing_writes_into_a_session_from_outside() -> None:
     """It is paused, refused or drained by its own methods."""
     found = {name: bad for name, tree in modules() if not name.startswith("delivery/") and (bad := foreign(tree))}
     assert not found, found

@@ -94,7 +94,7 @@ def explained(kube: Cluster, hub: HubProcess, name: str) -> set[tuple[int, str]]
 
 
 @pytest.mark.verify
-def test_good_routes_run_from_the_first_version_on_and_its_errors_are_told(
+def test_good_routes_run_from_the_first_version_on_and_its_errors_are_reported(
     kube: Cluster, hub: HubProcess, edge: EdgeAgent
 ) -> None:
     """Routes whose text means nothing: each is named with its place; who lags is named, too."""

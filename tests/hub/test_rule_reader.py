@@ -22,7 +22,7 @@ def short(*reads):
     return [(each.notice.kind, each.notice.name, each.notice.reason) for each in reads if each.notice is not None]
 
 
-def test_breaking_and_mending_are_each_told_once(core):
+def test_breaking_and_mending_are_each_reported_once(core):
     """Lists bring the same rule again and again."""
     reader, good = core.hub.rules, core.hub.placement.rules.readable["r"]
     broken = [reader.unreadable(unreadable("r")) for _ in range(4)]
@@ -41,7 +41,7 @@ def test_another_reason_is_news(core):
     assert event.count == 2 and event.message.startswith("spec.resources: none; its last readable form")
 
 
-def test_a_rule_that_goes_takes_what_was_told_along(core):
+def test_a_rule_that_goes_takes_what_was_reported_along(core):
     """The nodes it concerned are compared again, and their status says nothing of it any more."""
     core.hub.break_rule(unreadable("r"), core.now)
     assert "SyncRule r" in core.hub.node_facts("edge-1").unreadable

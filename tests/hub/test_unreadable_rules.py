@@ -72,7 +72,7 @@ def fairlead(*arguments: str, exit: int = 0) -> str:
 
 
 @pytest.mark.verify
-async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_nobody(
+async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_no_other(
     kube: Cluster, namespace: str, hub: HubProcess
 ) -> None:
     """Over a kill of the hub, under stricter definitions, until it is mended; everybody who is asked says so."""

@@ -115,7 +115,7 @@ def test_a_rule_that_cannot_be_read_any_more_keeps_what_it_selects(placement):
     assert placement.rules.gone == {}, "nothing is remembered while every rule can be read"
 
 
-def test_a_form_that_nobody_wrote_down_keeps_what_the_text_may_mean(placement):
+def test_a_form_that_is_not_written_down_keeps_what_the_text_may_mean(placement):
     """An older hub accepted it, or two changes came while no hub looked: its kinds at the nodes it may have named."""
     accepted = {"observedGeneration": 1, "conditions": [{"type": "Accepted", "status": "True"}]}
     bad = {"minimum_delay": 9, "maximum_delay": 1}
@@ -141,7 +141,7 @@ def test_a_version_that_is_not_served_keeps_what_came_at_it(placement):
     assert blocked(placement, ONE) == ""
 
 
-def test_a_kind_discovery_knows_no_more_is_told_by_its_group(placement):
+def test_a_kind_discovery_knows_no_more_is_known_by_its_group(placement):
     """Its definition is gone, so it is not known which kind the plural was; core kinds have well-known names."""
     add(placement, {"apiVersion": "shop.io/v1", "kind": "Till"}, MAPS)
     placement.rules.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
@@ -163,7 +163,7 @@ def test_routes_that_cannot_be_read_keep_themselves(placement):
     assert "404" in blocked(placement, live(ROUTES, "other", namespace=""))
 
 
-def test_a_node_is_told_of_the_rules_that_concern_it(placement):
+def test_a_node_says_which_rules_concern_it(placement):
     """A few by name."""
     for number in range(deletion_blocked.TOLD_MAX + 2):
         add(placement, MAPS, name=f"r{number}", nodeSelector=SHOPS)

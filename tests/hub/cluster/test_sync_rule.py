@@ -164,13 +164,13 @@ def test_a_status_written_by_hand_ends_nothing(status):
 
 
 @pytest.mark.parametrize("text", ["", "x", "[" * 5000, '{"a":' * 1100 + "1" + "}" * 1100, "[1]", "null"])
-def test_a_last_readable_form_somebody_edited_is_none(text):
+def test_a_last_readable_form_that_was_edited_is_none(text):
     """It stands in the status, as text of any depth."""
     body = {"metadata": {"name": "r"}, "spec": {"resources": []}, "status": {"lastReadable": {"spec": text}}}
     assert sync_rule.unreadable(body, "why").last is None
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     """With what is allowed, and the right word where one is near; very many are counted."""
     entry = {"apiVersion": "v1", "kind": "Secret", "select": "bounded", "priorty": 3}
     with pytest.raises(ValueError) as refused:

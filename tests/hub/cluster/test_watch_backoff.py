@@ -46,7 +46,7 @@ def test_not_all_march_in_step() -> None:
     assert len(waits) == 10
 
 
-def test_a_long_absence_is_told_from_a_short_one() -> None:
+def test_a_long_absence_is_not_a_short_one() -> None:
     """A restored server may have passed our version by then."""
     pace = WatchBackoff()
     pace.failed(10.0, retry_after=None, uniform=0.0)

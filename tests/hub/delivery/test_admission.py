@@ -31,7 +31,7 @@ def test_an_edge_node_with_its_own_name_is_welcome():
         ({"others": 2}, "busy", "2 nodes are connected already"),
     ],
 )  # fmt: skip
-def test_everybody_else_is_told_why_and_when_to_come_back(changed, code, words):
+def test_the_others_hear_why_and_when_to_come_back(changed, code, words):
     """A code for programs, a sentence for people, a time for both."""
     found = asked(**changed)
     assert found.code == code and words in found.reason and found.retry_after > 0

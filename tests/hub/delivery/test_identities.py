@@ -72,7 +72,7 @@ def test_what_is_bound_survives_a_restart():
 
 
 @pytest.mark.parametrize("identity", [None, 1, {}, {"nodeUID": 1}, {"nodeUID": "a", "issued": "", "expires": "x"}])
-def test_what_somebody_made_of_the_status_binds_nothing(identity):
+def test_what_was_made_of_the_status_by_hand_binds_nothing(identity):
     identities = Identities()
     identities.observed("n", {"identity": identity}, {})
     assert not identities.is_bound("n")
@@ -86,7 +86,7 @@ def test_without_certificates_nothing_is_bound():
     assert not met(None).is_bound("n")
 
 
-def test_where_recreated_nodes_are_accepted_nobody_waits():
+def test_where_recreated_nodes_are_accepted_no_node_waits():
     identities = met(accept_recreated=True)
     assert identities.judge("n", "second", OLD) == "" and identities.status("n")["nodeUID"] == "second"
 
@@ -164,7 +164,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     }  # fmt: skip
 
 
-async def test_who_is_held_throws_nobody_out():
+async def test_who_is_held_throws_no_other_out():
     """The node with its new certificate is connected; the old one knocks."""
     core = Core("edge-1")
     session(core)

@@ -388,7 +388,7 @@ UNASKED = [message.Buckets(parent_id=1, bits=0), message.Entries(parent_id=1, la
 
 
 @pytest.mark.parametrize("header", [*UNASKED, message.Upstream(id=1, stream="s")])
-def test_frames_nobody_asked_for_are_malformed(view, header):
+def test_frames_that_were_not_asked_for_are_malformed(view, header):
     """A session answers only what belongs to it."""
     made = opened(view)
     with pytest.raises(Malformed):

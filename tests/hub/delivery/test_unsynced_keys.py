@@ -112,7 +112,7 @@ def test_since_when_it_is_on_its_way_lasts_until_it_stops(keys):
     assert list(keys.pending) == ["b", "a"] and keys.get("a").since == 69.0
 
 
-def test_what_is_kept_and_what_is_not_granted_are_told_apart(keys):
+def test_what_is_kept_and_what_is_not_granted_are_different(keys):
     """The one is a deletion that waits for people, the other is late."""
     for key, state in (("a", GUARD), ("b", UNGRANTED), ("c", None)):
         keys.move(key, "offered", Queued(5), 1.0)

@@ -29,7 +29,7 @@ def types(core):
     return [each[0] for each in taken(core)]
 
 
-def test_without_anybody_to_carry_them_nothing_is_kept():
+def test_without_a_publisher_nothing_is_kept():
     """No messaging: no events, no errors, no memory."""
     core = Core("edge-1")
     core.connect().leave()
@@ -69,7 +69,7 @@ def test_a_deleted_node_is_away_for_that_reason(core):
     assert taken(core)[-1] == ("node.away", "edge-1", {"reason": "node_deleted"})
 
 
-def test_a_held_node_is_told_with_the_reason(core):
+def test_a_held_node_is_reported_with_the_reason(core):
     """An annotation says that nothing may be sent to it, and why; and that it is over."""
     seen = status_cache.Observed(version="1", generation=1, status={}, head={})
     for reason in ({"fairlead.dev/paused": "stock taking"}, {}):
@@ -105,7 +105,7 @@ def status(*errors):
     return msgspec.json.encode(message.EdgeStatus(held=0, routes=routes))
 
 
-def test_routes_an_edge_refuses_are_told_once(core):
+def test_routes_an_edge_refuses_are_reported_once(core):
     """With place and reason; again when the errors are others, not when they are gone."""
     edge = core.connect()
     edge.sent()
@@ -128,7 +128,7 @@ def test_errors_without_end_are_cut(core):
     assert (len(data["errors"]), data["errorsTotal"]) == (cloud_events.ERRORS_MAX, 100)
 
 
-def test_routes_the_hub_cannot_read_are_told_once(core):
+def test_routes_the_hub_cannot_read_are_reported_once(core):
     """They concern no node yet; mended and broken again is news."""
     for number, nodes in enumerate([["x"], ["x"], {}, ["x"]]):
         core.put("main", ROUTES, namespace="", spec={"nodeSelector": nodes, "schemaVersion": str(number)})
@@ -137,7 +137,7 @@ def test_routes_the_hub_cannot_read_are_told_once(core):
     assert "spec.nodeSelector" in refused[0][1]["errors"][0]["message"]
 
 
-def test_refused_messages_are_told_at_once_and_then_counted(core):
+def test_refused_messages_are_reported_at_once_and_then_counted(core):
     """A node that goes on sending what is refused fills no topic."""
     refused = message.Refused(index=0, code="topic_not_granted", reason="topic a/b was never named")
     tell = core.hub.cloud_events.messages_refused
@@ -154,7 +154,7 @@ def test_refused_messages_are_told_at_once_and_then_counted(core):
     assert taken(core) == []
 
 
-def test_a_queue_that_stands_still_is_told_at_once_and_then_counted(core):
+def test_a_queue_that_stands_still_is_reported_at_once_and_then_counted(core):
     """The node says it with each account; the topic has it once a minute, EdgeNode the reason."""
     edge = core.connect()
     edge.sent()
@@ -172,7 +172,7 @@ def test_a_queue_that_stands_still_is_told_at_once_and_then_counted(core):
     assert (row["stalledSeconds"], row["stalledBy"]) == (60, "messaging_unavailable: no room")
 
 
-def test_nodes_beyond_count_are_told_early(core):
+def test_nodes_beyond_count_are_reported_early(core):
     """What is counted is bounded too."""
     refused = message.Refused(index=0, code="c", reason="r")
     for n in range(cloud_events.CALM_MAX + 1):

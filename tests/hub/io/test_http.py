@@ -61,7 +61,7 @@ async def test_alive_is_not_ready(asked: Asked) -> None:
     assert await asked.text("/readyz") == (503, "stopping\n")
 
 
-async def test_what_is_stale_is_told_and_makes_a_blind_hub_unready(asked: Asked) -> None:
+async def test_what_is_stale_is_reported_and_makes_a_blind_hub_unready(asked: Asked) -> None:
     """Since when and why; a kind that cannot be followed concerns its own objects alone."""
     asked.health.serves()
     asked.core.hub.report(asked.core.now)
@@ -144,7 +144,7 @@ async def test_it_is_read_only(asked: Asked) -> None:
         assert (await asked.text("/v1/nodes", method))[0] == 405
 
 
-async def test_with_certificates_nobody_else_sees_the_account(tmp_path: Path) -> None:
+async def test_with_certificates_no_other_sees_the_account(tmp_path: Path) -> None:
     """Beyond loopback: names of nodes and objects are shown to those of our authority only."""
     authority = Authority(tmp_path)
 

@@ -66,7 +66,7 @@ async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
     await asyncio.to_thread(kube.apply, list(objects))
 
 
-async def test_a_kind_nobody_serves_is_frozen_until_it_is_there(
+async def test_a_kind_that_is_not_served_is_frozen_until_it_is_there(
     kube: Cluster, client: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rule may come before the definition of what it names."""
@@ -114,7 +114,7 @@ async def test_a_version_that_is_not_served_does_not_disturb_the_one_that_is(
         await until(lambda: own(hub, namespace) == {"a", "b"})
 
 
-async def test_a_kind_nobody_answers_for_keeps_no_node_waiting(
+async def test_a_kind_that_is_not_answered_for_keeps_no_node_waiting(
     kube: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its extension server is away: after a while what is there of it stays, all else goes on, until it answers."""

@@ -78,7 +78,7 @@ async def test_what_is_there_and_what_comes_is_checked(kube: Cluster) -> None:
         await until(lambda: ("syncrules", "after") in desk.asked, seconds=120)
 
 
-async def test_nothing_is_written_on_anybodys_object(kube: Cluster, namespace: str) -> None:
+async def test_nothing_is_written_on_any_object(kube: Cluster, namespace: str) -> None:
     """No finalizer, no annotation, no label: rules and users' objects stay as they were applied."""
     await asyncio.to_thread(kube.apply, [sync_rule("r", CONFIG_MAPS), config_map("a", namespace, n="1")])
 
@@ -94,7 +94,7 @@ async def test_nothing_is_written_on_anybodys_object(kube: Cluster, namespace: s
     assert all("finalizers" not in each for each in before)
 
 
-async def test_it_ends_when_it_is_told_to(kube: Cluster) -> None:
+async def test_it_ends_when_it_is_asked_to(kube: Cluster) -> None:
     """With its thread, so that the hub can end."""
     async with asyncio.timeout(100):
         async with operating(kube) as desk:

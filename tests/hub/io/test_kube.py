@@ -114,7 +114,7 @@ async def test_a_document_from_create_to_delete(client: Kube, namespace: str) ->
     assert client.requests == {"POST": 1, "PATCH": 1, "GET": 2, "DELETE": 1}
 
 
-async def test_a_conflict_is_told_from_other_refusals(client: Kube, namespace: str) -> None:
+async def test_a_conflict_is_not_another_refusal(client: Kube, namespace: str) -> None:
     """409 with the server's reason; repeating the same would not help."""
     root = f"api/v1/namespaces/{namespace}/configmaps"
     await client.request("POST", root, {"metadata": {"name": "a"}})
@@ -123,7 +123,7 @@ async def test_a_conflict_is_told_from_other_refusals(client: Kube, namespace: s
     assert (refused.value.status, refused.value.code) == (409, "AlreadyExists")
 
 
-async def test_a_token_nobody_knows_is_as_if_nobody_were_there(cluster: Cluster) -> None:
+async def test_a_token_that_is_not_known_is_as_if_the_server_were_away(cluster: Cluster) -> None:
     """401: tokens are renewed, so the request may come again; the token itself is never logged."""
     client = Kube(Access(cluster.server, lambda: {"Authorization": "Bearer wrong"}, ca=str(cluster.ca)))
     try:
@@ -240,7 +240,7 @@ async def test_a_server_that_stays_broken_is_unavailable(front: ApiFront, waits:
     assert waits == [0.2, 0.4, 0.8, 1.6]
 
 
-async def test_nobody_listens(waits: list[float]) -> None:
+async def test_no_server_listens(waits: list[float]) -> None:
     """Unavailable, not an exception of the HTTP library."""
     client = Kube(Access("http://127.0.0.1:9", dict))
     try:

@@ -133,7 +133,7 @@ async def test_deleted_by_hand_it_is_made_again_under_a_higher_number(client: Ku
     assert keeper.lost == []
 
 
-async def test_changed_by_somebody_else_it_is_looked_at_again(client: Kube, namespace: str) -> None:
+async def test_changed_by_another_it_is_looked_at_again(client: Kube, namespace: str) -> None:
     """A label is no take-over: 409, read, go on."""
     keeper = Keeper(client, namespace, "hub-a")
     await keeper.acquire()
@@ -265,9 +265,7 @@ async def test_full_transitions_let_the_next_hub_in(client: Kube, namespace: str
 @pytest.mark.parametrize(
     "body", [b"<html>", b"", b"{}", b"[]", b'{"metadata":{"name":"fairlead-hub"}}', b'{"kind":"Status"}']
 )
-async def test_an_answer_that_is_no_lease_is_as_if_nobody_answered(
-    cluster: Cluster, namespace: str, body: bytes
-) -> None:
+async def test_an_answer_that_is_no_lease_is_as_no_answer(cluster: Cluster, namespace: str, body: bytes) -> None:
     """At the first look, when it is taken, and when it is renewed; nothing is written without a version."""
     async with ApiFront(cluster) as front:
         keeper = Keeper(front.client(), namespace, "hub-a")
@@ -281,7 +279,7 @@ async def test_an_answer_that_is_no_lease_is_as_if_nobody_answered(
         assert keeper.lost == []
 
 
-async def test_giving_it_back_to_nobody(cluster: Cluster, namespace: str) -> None:
+async def test_giving_it_back_while_the_server_is_away(cluster: Cluster, namespace: str) -> None:
     """A hub that ends while the API server is away ends all the same."""
     async with ApiFront(cluster) as front:
         keeper = Keeper(front.client(), namespace, "hub-a")

@@ -168,7 +168,7 @@ async def test_a_silent_node_is_given_up() -> None:
         await until(lambda: not served.hub.sessions)
 
 
-async def test_a_hub_in_doubt_says_nothing_to_anybody() -> None:
+async def test_a_hub_in_doubt_says_nothing_to_any_node() -> None:
     """Not even a keepalive: who was replaced while it was stopped must not be heard.  Then it serves again."""
     certain = True
     async with serving("edge-1", "edge-2", may_send=lambda: certain) as served:
@@ -188,7 +188,7 @@ async def test_a_hub_in_doubt_says_nothing_to_anybody() -> None:
             await until(lambda: set(node.held) == {"configmaps/shop/a"})
 
 
-async def test_whoever_wakes_up_in_doubt_ends_the_link_instead_of_sending() -> None:
+async def test_a_hub_that_wakes_up_in_doubt_ends_the_link_instead_of_sending() -> None:
     """The change that wakes a session comes before the pause was noticed."""
     certain = True
     async with serving("edge-1", may_send=lambda: certain) as served, served.socket(hello="edge-1") as socket:
@@ -208,7 +208,7 @@ async def test_draining_says_come_back_soon() -> None:
         await drained
 
 
-async def test_a_slow_reader_holds_up_nobody_but_itself(served: Served) -> None:
+async def test_a_slow_reader_holds_up_itself_alone(served: Served) -> None:
     """One node stops reading; the other has everything."""
     for n in range(40):
         served.put(f"c{n}", data={"k": f"{n}" * 30_000})

@@ -87,7 +87,7 @@ async def _drain(connection: ClientConnection) -> None:
         pass
 
 
-async def test_the_end_is_told_once(ends: Ends) -> None:
+async def test_the_end_is_reported_once(ends: Ends) -> None:
     """With a goodbye or without."""
     await ends.theirs.close()
     await until(lambda: ends.lost == 1)

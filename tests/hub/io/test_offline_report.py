@@ -82,7 +82,7 @@ async def test_parked_records_are_listed(kube: Cluster, client: Kube, namespace:
     assert [(each["object_name"], each["reason"], each["retries"]) for each in mine] == [("b", "too_large", 5)]
 
 
-async def test_held_is_told_by_content(kube: Cluster, client: Kube, namespace: str) -> None:
+async def test_held_is_judged_by_content(kube: Cluster, client: Kube, namespace: str) -> None:
     """The record has the digest the cluster's object has."""
     await apply(kube, config_map("a", namespace, n="1"), sync_rule("r", CONFIG_MAPS))
     there = await live(client, namespace)
@@ -174,7 +174,7 @@ async def test_a_node_that_is_none(kube: Cluster, client: Kube, namespace: str) 
     assert found["code"] == "no_node" and "node-role.kubernetes.io/edge" in found["answer"]
 
 
-async def test_a_version_nobody_serves_hides_no_other_rule(kube: Cluster, client: Kube, namespace: str) -> None:
+async def test_a_version_that_is_not_served_hides_no_other_rule(kube: Cluster, client: Kube, namespace: str) -> None:
     """It is passed over, and reported where nothing else is to be said."""
     odd = {"apiVersion": "v2", "kind": "ConfigMap"}
     await apply(kube, config_map("a", namespace), sync_rule("aaa", odd), sync_rule("r", CONFIG_MAPS))

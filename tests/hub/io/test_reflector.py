@@ -101,7 +101,7 @@ def own(heard: Heard) -> set[str]:
     return heard.objects.keys() - {"kube-root-ca.crt"}
 
 
-async def test_what_is_there_is_listed_and_what_changes_is_told(client: Kube, namespace: str) -> None:
+async def test_what_is_there_is_listed_and_what_changes_is_reported(client: Kube, namespace: str) -> None:
     """One complete list, then every change in order."""
     await put(client, namespace, "a", n="1")
     async with running(client, maps(namespace)) as heard:
@@ -357,7 +357,7 @@ async def test_a_watch_that_is_not_answered_is_asked_for_again(
         assert len(heard.lists) == 1
 
 
-async def test_a_line_cut_in_the_middle_is_told_again_whole(front: ApiFront, client: Kube, namespace: str) -> None:
+async def test_a_line_cut_in_the_middle_comes_again_whole(front: ApiFront, client: Kube, namespace: str) -> None:
     """Half a line at a calm end is no line and no error."""
     await put(client, namespace, "a")
 
@@ -401,7 +401,7 @@ async def test_a_watch_whose_time_was_over_goes_on_where_it_was(
         assert (len(heard.lists), heard.restarts) == (1, [])
 
 
-async def test_a_kind_nobody_may_list_is_said_to_be_and_tried_again(
+async def test_a_kind_that_may_not_be_listed_is_said_to_be_and_tried_again(
     cluster: Cluster, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A real 403: the reason reaches the sink; with the right granted it is listed without a restart."""
@@ -424,7 +424,7 @@ async def test_a_kind_nobody_may_list_is_said_to_be_and_tried_again(
         await poor.close()
 
 
-async def test_a_kind_nobody_serves_is_unlistable(client: Kube) -> None:
+async def test_a_kind_that_is_not_served_is_unlistable(client: Kube) -> None:
     """404: its definition is not there (any more)."""
     async with running(client, "apis/example.com/v1/nothings") as heard:
         await until(lambda: heard.unlistable)

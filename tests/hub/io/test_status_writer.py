@@ -471,7 +471,7 @@ async def test_the_lease_is_asked_about_before_each_write(namespace: str) -> Non
     assert len(twin.documents) == 2 and len(line.cache) == 3
 
 
-async def test_an_absurd_fence_stops_nobody(namespace: str) -> None:
+async def test_an_absurd_fence_stops_no_write(namespace: str) -> None:
     """The record is written over and counted; the others are written, too."""
     twin = MemoryStatusClient()
     line = Line(twin, fence=3)

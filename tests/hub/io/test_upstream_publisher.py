@@ -183,7 +183,7 @@ async def test_refused_messages_are_announced(line: Line) -> None:
     )
 
 
-async def test_a_message_nobody_takes_is_found_by_halving(line: Line) -> None:
+async def test_a_message_that_is_not_taken_is_found_by_halving(line: Line) -> None:
     """One in eight; the seven others are stored."""
     items = [item(n, source="/poison" if n == 5 else "/messages") for n in range(8)]
     line.send(1, *items)
@@ -218,7 +218,7 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
         (RuntimeError("a defect of ours"), True, "stream"),
     ],
 )
-async def test_messaging_away_as_a_whole_is_told_from_one_batch_that_fails(
+async def test_messaging_away_as_a_whole_is_not_one_batch_that_fails(
     line: Line, failure: Exception, answers: bool, scope: str
 ) -> None:
     """Away as a whole: nothing less urgent shall be tried.  One batch it chokes on stops no other."""

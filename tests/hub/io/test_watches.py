@@ -114,7 +114,7 @@ async def test_nodes_come_are_relabelled_and_go(kube: Cluster, client: Kube) -> 
         await until(lambda: not hub.placement.rules.nodes)
 
 
-async def test_a_kind_nobody_may_list_is_frozen(kube: Cluster, namespace: str) -> None:
+async def test_a_kind_that_may_not_be_listed_is_frozen(kube: Cluster, namespace: str) -> None:
     """403: what edges hold of it stays, and the reason is reported."""
     await apply(kube, edge_node("edge-1"), sync_rule("r", CONFIG_MAPS))
     async with ApiFront(kube) as front:

@@ -30,7 +30,7 @@ def test_a_restart_does_not_wait_for_itself():
     assert again.fence == 2
 
 
-def test_another_hub_waits_as_long_as_it_is_told():
+def test_another_hub_waits_as_long_as_the_lease_says():
     """And says who holds it."""
     assert taken(taken().body, identity="b", seconds_left=4) == lease.Held(holder="a", seconds=4)
     after = taken(taken().body, identity="b", seconds_left=0)
@@ -63,7 +63,7 @@ def test_times_in_a_lease_are_only_compared_with_themselves(renewed, duration):
     assert rival.seconds_left(body, 5.0 + first) == 0
 
 
-def test_somebody_elses_label_is_no_sign_of_life():
+def test_another_owners_label_is_no_sign_of_life():
     """What counts is what the holder writes."""
     rival = lease.Rival()
     body = taken().body

@@ -56,7 +56,7 @@ def test_a_short_pause_is_none():
 
 
 @given(st.lists(st.tuples(st.integers(1, 480).map(lambda n: n / 16), st.booleans()), max_size=30))
-def test_nobody_speaks_who_may_have_been_replaced_in_a_pause(steps):
+def test_no_hub_speaks_that_may_have_been_replaced_in_a_pause(steps):
     """Whatever the pauses and renewals: a rival that saw the last renewal as late as possible has to wait still.
 
     Each step is a pause and whether a renewal is answered right after it; in sixteenths of a second, which sums of

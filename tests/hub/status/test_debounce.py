@@ -27,7 +27,7 @@ def test_each_change_has_its_time(change: Change, seconds: float) -> None:
     assert settling.is_due("edge-1", change, 5.0 + seconds)
 
 
-def test_what_changes_back_in_time_is_not_told_at_all() -> None:
+def test_what_changes_back_in_time_is_not_reported_at_all() -> None:
     """A link that was broken for a second; the next break counts from its own beginning."""
     settling = Debounce()
     assert not settling.is_due("edge-1", "left", 0.0)

@@ -52,7 +52,7 @@ def test_what_is_kept_is_not_synced():
     assert "configmaps/shop/a" in synced["message"] and "SyncRule r" in synced["message"]
 
 
-def test_rules_that_cannot_be_read_are_told_and_are_a_transition():
+def test_rules_that_cannot_be_read_are_reported_and_are_a_transition():
     """Also to an EdgeNode that an older hub wrote, which says nothing of rules."""
     before, after = status(), status(replace(ACCOUNT, unreadable="SyncRule r: why"))
     assert conditions(after)["RulesReadable"] == ("False", "RuleUnreadable")

@@ -56,7 +56,7 @@ def test_the_same_mistake_is_named_once(placement):
     assert conditions(found)["Accepted"][2].endswith("[edge-1, edge-2]")
 
 
-def test_warnings_are_told_and_refuse_nothing(placement):
+def test_warnings_are_reported_and_refuse_nothing(placement):
     """Where people look."""
     odd = {"route": "a", "message": "timeToLive: unknown key", "line": 1, "column": 1, "endColumn": 1}
     found = of(placement, outcomes({"edge-1": {"warnings": [odd]}}, edge_1=WARNED, edge_2=ACCEPTED))
@@ -95,7 +95,7 @@ def test_who_refuses_is_listed_before_who_lags(placement):
     assert found["failingNodes"][0]["node"] == "z" and len(found["failingNodes"]) == 50
 
 
-def test_an_object_that_cannot_be_read_is_told_so(placement):
+def test_an_object_that_cannot_be_read_says_so(placement):
     """Its nodes are not known."""
     placement.rules.broken["edgeroutes/main"] = "spec.nodeSelector: why"
     found = of(placement, None)
@@ -109,12 +109,12 @@ def test_nothing_is_counted_before_nodes_are_listed(placement):
     assert of(placement, outcomes(edge_1=ACCEPTED)) is None
 
 
-def test_an_object_nobody_knows_is_not_judged(placement):
+def test_an_object_that_is_not_known_is_not_judged(placement):
     """It was deleted meanwhile."""
     assert of(placement, None) is None
 
 
 @pytest.mark.parametrize("conditions", [3, [3], [{"type": "Accepted", "lastTransitionTime": 3}]])
-def test_a_status_that_somebody_edited_is_written_anew(placement, conditions):
+def test_a_status_that_was_edited_is_written_anew(placement, conditions):
     """Whatever stands there."""
     assert of(placement, outcomes(edge_1=ACCEPTED), {"conditions": conditions})["acceptedNodes"] == 1

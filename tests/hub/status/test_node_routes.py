@@ -68,7 +68,7 @@ def test_all_rows_of_a_node_fit_into_an_object() -> None:
     assert len(json.dumps(found, ensure_ascii=False).encode()) < 1024 * 1024
 
 
-def test_what_somebody_edited_is_passed_over() -> None:
+def test_what_was_edited_is_passed_over() -> None:
     """A status is read again, and may have been written by hand."""
     assert node_routes.rows_in({"routes": 3}) == node_routes.rows_in({}) == {}
     assert list(node_routes.rows_in({"routes": [3, {}, {"name": 4}, {"name": "a", "errors": 7}]})) == ["a"]

@@ -96,7 +96,7 @@ async def test_a_link_that_was_away_for_a_moment_is_not_written(core):
     assert core.api.writes == writes
 
 
-async def test_what_somebody_has_to_know_is_written_at_once(core):
+async def test_what_a_person_has_to_know_is_written_at_once(core):
     """A parked object, while others are on their way."""
     core.put("a")
     core.put("b")

@@ -50,7 +50,7 @@ def test_a_few_at_a_time_until_one_is_written() -> None:
     assert len(refusals) == 99
 
 
-def test_what_is_told_of_it() -> None:
+def test_what_is_reported_of_it() -> None:
     """Since when, and the newest reason; a reason has a limit."""
     refusals = RefusedWrites()
     assert refusals.oldest() is None

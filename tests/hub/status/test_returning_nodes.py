@@ -33,7 +33,7 @@ def test_some_do_not() -> None:
     assert returning.waiting == 0
 
 
-def test_nobody_was_there() -> None:
+def test_no_node_was_there() -> None:
     """A first start has nothing to tell."""
     returning = ReturningNodes()
     assert returning.summary(30.0, give_up=True) is None

@@ -46,7 +46,7 @@ def test_a_rule_learns_how_much_it_matches(placement):
     assert conditions(status_of(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
-def test_a_kind_that_cannot_be_listed_is_told(placement):
+def test_a_kind_that_cannot_be_listed_is_reported(placement):
     """With the reason, as a condition."""
     placement.listed.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"
     found = status_of(placement, "r", {}, 1, "t")
@@ -61,7 +61,7 @@ def unreadable(name, **status):
     )
 
 
-def test_a_broken_rule_is_told_why_and_what_it_does_meanwhile(placement):
+def test_a_broken_rule_says_why_and_what_it_does_meanwhile(placement):
     """The field and the reason reach the one who wrote it; also in the one sentence of the column."""
     placement.rules.break_rule(unreadable("bad"))
     found = status_of(placement, "bad", {}, 1, "t")
@@ -107,7 +107,7 @@ def test_a_form_between_the_known_ones_is_kept_in_mind(placement):
     assert placement.rules.reaches["r"] is not None and placement.rules.readable["r"].form == last.form
 
 
-def test_a_version_that_is_not_served_is_told(placement):
+def test_a_version_that_is_not_served_is_reported(placement):
     """Although the kind is listed at another; it selects nothing."""
     body = {"metadata": {"name": "odd"}, "spec": {"resources": [{"apiVersion": "v2", "kind": "ConfigMap"}]}}
     placement.rules.set_rule(sync_rule.rule(body))

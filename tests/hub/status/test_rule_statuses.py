@@ -40,7 +40,7 @@ def wanted(core: Core, name: str, collection: str = "syncrules") -> status_cache
     return pending.status(observed) if isinstance(pending, status_cache.Document) else None
 
 
-def test_a_rule_is_told_what_it_matches(core: Core) -> None:
+def test_a_rule_says_what_it_matches(core: Core) -> None:
     """Nodes and objects."""
     core.put("a")
     stands(core, "r")
@@ -92,7 +92,7 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
     assert core.hub.status_cache.pending(name) is not None, "news is written"
 
 
-def test_a_broken_object_is_told_why(core: Core) -> None:
+def test_a_broken_object_says_why(core: Core) -> None:
     """Also when nothing of it could be read."""
     core.hub.break_rule(
         rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"), 0.0
@@ -104,7 +104,7 @@ def test_a_broken_object_is_told_why(core: Core) -> None:
     assert "spec.resources" in str(status["conditions"])
 
 
-def test_an_object_the_watch_has_not_told_of_is_not_written(core: Core) -> None:
+def test_an_object_the_watch_has_not_brought_is_not_written(core: Core) -> None:
     """Its status is written on what is there, never on a guess."""
     core.hub.rule_statuses.report(0.0)
     core.hub.rule_statuses.changed("syncrules", "unknown")
@@ -128,7 +128,7 @@ def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
     assert status["acceptedNodes"] == 0
 
 
-def test_who_lags_behind_is_told_with_the_reason(core: Core) -> None:
+def test_who_lags_behind_is_reported_with_the_reason(core: Core) -> None:
     """Away, just back, on its way, silent about the newest content, withheld, parked; then it is current."""
 
     def lag() -> str:
@@ -172,7 +172,7 @@ def conditions(status: status_cache.Status | None) -> dict[str, tuple[str, str]]
     return {each["type"]: (each["status"], each["message"]) for each in status["conditions"]}
 
 
-def test_how_a_handler_found_an_object_is_told(core: Core) -> None:
+def test_how_a_handler_found_an_object_is_reported(core: Core) -> None:
     """Of the generation that stands there, and kept over a restart of the hub until it is looked at again."""
 
     def checked(generation: int, mistakes: str) -> None:

@@ -94,7 +94,7 @@ def test_an_ack_holds_every_refusal_of_a_batch(topic):
     codec.encode(message.Ack(parent_id=2**53, cumulative=True, refused=said))
 
 
-def test_a_body_nobody_downstream_can_read_is_refused_alone():
+def test_a_body_that_no_reader_downstream_takes_is_refused_alone():
     """Too deep for readers with a stack; the others of its batch go on."""
     deep = msgspec.Raw(b"[" * 300 + b"]" * 300)
     found = plan(item(), item(body=deep))

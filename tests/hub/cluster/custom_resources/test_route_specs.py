@@ -54,7 +54,7 @@ def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() 
         ),
     ],
 )
-def test_mistakes_are_told_with_their_path(change: dict[str, Any], said: list[str]) -> None:
+def test_mistakes_are_reported_with_their_path(change: dict[str, Any], said: list[str]) -> None:
     """As the condition Valid of the object says them."""
     assert mistakes({**GOOD, **change}) == said
 

@@ -94,6 +94,6 @@ def test_a_selector_is_read_alike_by_the_model_and_by_the_compiler(value: dict[s
         ),
     ],
 )
-def test_mistakes_are_told_in_words(spec: dict[str, Any], said: str) -> None:
+def test_mistakes_are_reported_in_words(spec: dict[str, Any], said: str) -> None:
     """Patterns are for machines."""
     assert mistakes(spec, specs.SyncRuleSpec) == [said]
