@@ -15,9 +15,10 @@ from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.subscriptions import progress, push, subscription
 
 DOSE = 60
-KEPT = (179, 2461, 9637, 549_799)
+KEPT = (179, 2461, 3053, 9637, 549_799)
 """Worlds that once broke a law.  179: an answer made the deadline of what was sent after it earlier (law 4).
 2461: here the law was wrong: a restored API server brought a node back whose approvals the world still counted (law 8).
+3053: a removal whose document was not known to stand was forgotten with its Node (law 3).
 9637: what waited to be written while its Node was deleted was written afterwards (law 3).
 549,799: a hub forgot that the one before it had never seen a form of a rule that cannot be read any more (law 5)."""
 PLANTED = (*KEPT, *range(150))

@@ -207,10 +207,8 @@ class ObjectSyncStatus:
         """The Node is gone: so is the status of its objects, also what was not written yet.  Returns how many."""
         names = [name for name in self._cache.of_node(node) if name[0] in COLLECTIONS]
         for name in names:
-            if self._cache.is_known(name):
-                self._cache.want(status_cache.Removal(name=name, node=node))
-            else:
-                self._cache.cancel(name)
+            # Also where nothing is known to stand: a write may have arrived whose answer was lost.
+            self._cache.want(status_cache.Removal(name=name, node=node))
         return len(names)
 
     # ---- status cache ----------------------------------------------------------------------------

@@ -196,10 +196,6 @@ class StatusCache:
     def pending(self, name: Name) -> Wanted | None:
         return self._dirty.get(name) or self._writing.get(name)
 
-    def is_known(self, name: Name) -> bool:
-        """It stands in the API, or is being written there."""
-        return name in self.observed or name in self._writing
-
     def of_node(self, node: str) -> list[Name]:
         """What stands in the API about this node, and what has still to be written."""
         return list(self._of_node.get(node, ()))

@@ -10,6 +10,7 @@ from fairlead_hub.delivery.delivery_events import Unparked
 from fairlead_hub.settings import Record
 from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.object_sync_status import COLLECTIONS, name_of
+from fairlead_hub.status.status_cache import Answer
 
 
 @pytest.fixture
@@ -235,6 +236,18 @@ async def test_of_a_deleted_node_nothing_is_written_any_more(core):
     core.hub.document_answered(write.wanted, answer, there, core.now)
     await core.flush()
     assert [core.status(each) for each in (one, two, three)] == [None, None, None] and core.names() == []
+
+
+async def test_a_removal_that_waits_outlives_its_node(core):
+    """The write before it conflicted, so it is not known which version stands; it is removed all the same."""
+    edge, one = await delivered(core, "a")
+    core.remove(one)
+    edge.ack(*edge.sent())
+    [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[0] == COLLECTIONS[0]]
+    core.hub.document_answered(write.wanted, Answer.CONFLICT, None, core.now)
+    core.hub.drop_node("edge-1", core.now)
+    await core.flush()
+    assert core.names() == []
 
 
 async def test_cluster_scoped_objects_have_cluster_scoped_records(core):
