@@ -34,7 +34,7 @@ async def test_an_alarm_gets_through_a_backlog_on_a_thin_line(tmp_path: Path, ra
             await up.until(arrived)
             waits.append(loop.time() - began)
         print("seconds until an alarm arrived:", [round(wait, 2) for wait in waits])
-        assert max(waits) < 10, waits
+        assert max(waits) < 15, waits  # behind the backlog it would be twenty and more
         await up.drained()
         status = await up.status()
         assert sum(queue["sent"] for queue in status["queues"]) == 303
