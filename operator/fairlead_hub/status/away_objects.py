@@ -207,7 +207,7 @@ class AwayObjects:
                 record = object_sync_diff.record_of_away(before, wanted, refresh=at.refresh)
                 if record is before or (record is not None and self._is_kept(record)):
                     continue
-            elif wanted is not None and self._node_status.was_ever_connected(at.node):
+            elif wanted is not None and self._was_ever_here(at.node):
                 before = self._object_syncs.never_held(at.node, wanted)
                 record, writes = object_sync_diff.behind(before, wanted), CREATION_WRITES
             else:
@@ -217,6 +217,10 @@ class AwayObjects:
             self._object_syncs.want_away(before, record, at.since if at.since is not None else now)
             if at.since is not None:
                 self._again[at.key] = now + AGAIN_SECONDS
+
+    def _was_ever_here(self, node: str) -> bool:
+        """One that left soon after it came may have no EdgeNode, and has ObjectSyncs."""
+        return self._node_status.was_ever_connected(node) or self._object_syncs.has_any(node)
 
     def _is_kept(self, record: Record) -> bool:
         """Is it not certain, or not allowed, that it is deleted there?"""

@@ -172,6 +172,10 @@ class ObjectSyncStatus:
                 found.append((name[1], str(spec.get("objectUID", ""))))
         return sorted(found)
 
+    def has_any(self, node: str) -> bool:
+        """Is there a record of any object for this node?"""
+        return any(name[0] in COLLECTIONS for name in self._cache.of_node(node))
+
     def said(self, node: str, namespace: str, uid: str) -> Record | None:
         """What is written down, or is about to be; None: nothing, or it is about to go."""
         name = _name(node, namespace, uid)

@@ -208,6 +208,19 @@ async def test_a_hub_that_starts_reads_what_is_written_and_compares(core):
     assert said(again, one) == ("Behind", "1", "9")
 
 
+async def test_a_node_that_left_before_its_edge_node_was_written_is_no_stranger(core):
+    """Its ObjectSyncs say that it was here: what is new while no hub ran is Behind, too."""
+    core.put("a")
+    await away(core)
+    assert not any(name[0] == EDGE_NODES for name in core.api.documents)
+    again = await restarted(core)
+    again.put("a")
+    one = again.put("new", version="9")
+    again.list_all()
+    await beat(again)
+    assert said(again, one) == ("Behind", "", "9")
+
+
 async def test_a_hub_that_starts_waits_for_nodes_that_are_about_to_come_back(core):
     """Those whose EdgeNode says connected: for as long as it waits before it calls them away."""
     core.put("a", version="1", data={"v": "1"})

@@ -1,0 +1,83 @@
+"""The overall rate limit of a real hub, seen at a real edge agent: how fast, in which order, what the metrics say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import processes
+from tests.support.cluster import Cluster
+from tests.support.edge_agent import EdgeAgent
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+
+COUNT, RATE, BURST = 120, 20, 5
+TOML = f"[rate_limit]\nobjects_per_second = {RATE}\nburst = {BURST}\n"
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with our definitions, and without our objects afterwards."""
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.apply(edge_node("edge-1"))
+    yield cluster
+    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
+
+
+@pytest.fixture
+def hub(kube: Cluster, tmp_path: Path) -> Iterator[HubProcess]:
+    process = HubProcess(kube, tmp_path, toml=TOML).start()
+    yield process
+    assert process.stop() == 0
+    assert '"traceback"' not in (tmp_path / "hub.log").read_text()
+
+
+@pytest.fixture
+def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
+    (tmp_path / "edge").mkdir()
+    agent = EdgeAgent(tmp_path / "edge", hub.url, node="edge-1").start()
+    yield agent
+    assert agent.stop() == 0
+
+
+def wait_until(what: str, condition: Callable[[], Any]) -> None:
+    processes.wait_until(what, condition, seconds=60.0)
+
+
+def rule(name: str, namespace: str, tier: str, **entry: Any) -> dict[str, Any]:
+    labels = {"matchLabels": {"tier": tier}}
+    maps = {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace], "labelSelector": labels, **entry}
+    return sync_rule(name, maps)
+
+
+def labelled(name: str, namespace: str, tier: str) -> dict[str, Any]:
+    body = config_map(name, namespace, v="1")
+    body["metadata"]["labels"] = {"tier": tier}
+    return body
+
+
+@pytest.mark.verify
+def test_a_mass_of_objects_comes_at_the_rate_and_an_urgent_one_passes_it(
+    kube: Cluster, namespace: str, hub: HubProcess, edge: EdgeAgent
+) -> None:
+    """Never faster than burst and rate; what has priority 0 is there while the others still wait."""
+
+    def held() -> set[str]:
+        status, found = edge.get(f"/api/v1/namespaces/{namespace}/configmaps")
+        return {item["metadata"]["name"] for item in found["items"]} if status == 200 else set()
+
+    kube.apply([labelled(f"c{number}", namespace, "mass") for number in range(COUNT)])
+    kube.apply(rule("urgent", namespace, "urgent", priority=0))
+    started = time.monotonic()
+    kube.apply(rule("mass", namespace, "mass"))
+    wait_until("the node waits for its turn", lambda: hub.metric("fairlead_hub_nodes_rate_limited") == 1)
+    kube.apply([labelled("urgent", namespace, "urgent")])
+    wait_until("the urgent one is there", lambda: "urgent" in held())
+    assert len(held()) < COUNT + 1, "and the others are not"
+    wait_until("all are there", lambda: len(held()) == COUNT + 1)
+    assert time.monotonic() - started >= (COUNT - BURST) / RATE
+    assert hub.metric("fairlead_hub_rate_limited_total") >= 1
+    wait_until("no node waits", lambda: hub.metric("fairlead_hub_nodes_rate_limited") == 0)
