@@ -79,7 +79,9 @@ def own_source(module: str) -> str:
 
 
 def _of_another(submission: Submission, has_token: HasToken) -> Submission | Reason:
-    for name in (module_of(submission.source), _property(submission, MODULE)):
+    # A property may stand there more than once, spelled differently, and routes see the last one: none may claim.
+    claimed = (value for name, value in submission.system_properties.items() if name.lower() == MODULE.lower())
+    for name in (module_of(submission.source), *claimed):
         if name and has_token(name):
             return Reason(FORBIDDEN, f"module {name} has a token of its own: only with it may one publish as {name}")
     return submission

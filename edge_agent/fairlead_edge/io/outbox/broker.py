@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.brokered.effects import Settle
@@ -101,10 +101,11 @@ class Broker:
         with self._waits(endpoint, changed):
             while True:
                 changed.clear()
+                looked_at = self._clock()
                 taken = await self._take_or_nothing(endpoint, messages_max, lease_seconds)
                 if taken or self._clock() >= deadline:
                     return taken
-                await self._wait(endpoint, changed, deadline)
+                await self._wait(endpoint, changed, deadline, looked_at)
 
     async def withdraw(self, endpoint: str, taken: Sequence[Leased]) -> None:
         """The module was gone before it got these: there again at once, and this was no attempt."""
@@ -120,8 +121,7 @@ class Broker:
         if served is None:
             return list(ids)
         done, unknown = served.endpoint.acked(ids)
-        for settle in done:
-            await self._settle(served.endpoint, settle)
+        await _each(self._settle(served.endpoint, settle) for settle in done)
         return unknown
 
     async def abandon(self, endpoint: str, ids: Sequence[str]) -> list[str]:
@@ -131,8 +131,7 @@ class Broker:
         if served is None:
             return list(ids)
         found, unknown = served.endpoint.abandoned(ids, self._clock())
-        for failed in found:
-            await self._note_failed(endpoint, failed)
+        await _each(self._note_failed(endpoint, failed) for failed in found)
         return unknown
 
     async def run(self) -> None:
@@ -141,9 +140,11 @@ class Broker:
         while True:
             self._changed.clear()
             seconds: float | None = None
+            looked_at = self._clock()  # what ends while this looks is due at once, not forgotten
             try:
                 await self._run_out()
-                until = min(filter(None, map(self._next_time, list(self._served))), default=None)
+                times = (served.endpoint.next_time(looked_at) for served in self._served.values())
+                until = min((time for time in times if time is not None), default=None)
                 seconds = None if until is None else max(0.0, until - self._clock())
             except Temporary as error:
                 _log.warning("attempts_delayed", reason=str(error))
@@ -188,15 +189,13 @@ class Broker:
         for changed in self._waiting.get(endpoint, ()):
             changed.set()
 
-    def _next_time(self, endpoint: str) -> float | None:
+    async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float, looked_at: float) -> None:
+        """What became due since ``looked_at`` is due at once."""
         served = self._served.get(endpoint)
-        return None if served is None else served.endpoint.next_time(self._clock())
-
-    async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float) -> None:
-        now = self._clock()
-        until = min(deadline, self._next_time(endpoint) or deadline)
+        due = served.endpoint.next_time(looked_at) if served is not None else None
+        until = deadline if due is None else min(deadline, due)
         with contextlib.suppress(TimeoutError):  # a message is due, or the caller's patience is over
-            async with asyncio.timeout(max(0.0, until - now)):
+            async with asyncio.timeout(max(0.0, until - self._clock())):
                 await changed.wait()
 
     async def _take_or_nothing(self, endpoint: str, messages_max: int, lease_seconds: float) -> list[Leased]:
@@ -235,15 +234,21 @@ class Broker:
                 fetch = served.endpoint.wanted(self._clock(), messages_max - len(taken))
                 if fetch is None:
                     break
-                items = await self._outbox.fetch(
-                    fetch.queue,
-                    after=fetch.after,
-                    now=self._clock(),
-                    messages_max=fetch.messages_max,
-                    bytes_max=fetch.bytes_max,
-                    leaving=True,
-                    only=fetch.only or None,
-                )
+                try:
+                    items = await self._outbox.fetch(
+                        fetch.queue,
+                        after=fetch.after,
+                        now=self._clock(),
+                        messages_max=fetch.messages_max,
+                        bytes_max=fetch.bytes_max,
+                        leaving=True,
+                        only=fetch.only or None,
+                    )
+                except Temporary:
+                    served.endpoint.appended(fetch.queue)  # it was not read: the next taker looks again
+                    if not taken:
+                        raise
+                    break
                 given = served.endpoint.fetched(
                     fetch, items, self._clock(),
                     messages_max=messages_max - len(taken), lease_seconds=lease_seconds,
@@ -260,9 +265,8 @@ class Broker:
     async def _run_out(self, only: str | None = None) -> None:
         for name in [only] if only is not None else list(self._served):
             found = self._served[name].endpoint.run_out(self._clock())
-            for failed in found:
-                # Noted when it is given out again: after a restart the end of its lease comes to the same.
-                await self._note_failed(name, failed, durably=False)
+            # Noted when it is given out again: after a restart the end of its lease comes to the same.
+            await _each(self._note_failed(name, failed, durably=False) for failed in found)
 
     async def _note_failed(self, endpoint: str, failed: Failed, *, durably: bool = True) -> None:
         self._outbox.in_flight.give_back(failed.queue, [each.offset for each in failed.again], in_doubt=True)
@@ -300,3 +304,15 @@ class Broker:
             endpoint.not_settled(settle)
             raise
         endpoint.settled(settle)
+
+
+async def _each(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All of them, also after one failed: what was decided for a queue must not wait for another's.  Then raises."""
+    failed: BaseException | None = None
+    for step in steps:
+        try:
+            await step
+        except Temporary as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed

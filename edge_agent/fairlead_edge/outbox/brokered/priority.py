@@ -112,7 +112,8 @@ class Priority:
                 self._cursor = max(self._cursor, item.offset)
             before = self._attempts.get(item.offset)
             is_free = before is None if not fetch.only else before is not None and not before.leased
-            if is_free and item.offset not in self._settling and item.live(now):
+            is_done = item.offset in self._durable or not self._checkpointer.admits(item.offset)  # while it was read
+            if is_free and not is_done and item.offset not in self._settling and item.live(now):
                 given.append(self._lease(item.offset, id, before, now + lease_seconds))
         if not fetch.only:
             self._has_more = self._has_more or not was_all

@@ -3,7 +3,7 @@
 plan(after, upto, limits) ─→ ranges ─→ poll(range) ─→ ArrowPage(table, …) ─→ …
 start_transaction ─→ store_in… ─→ publish_stored ─→ commit
 
-A ``BulkClient`` must be made where it is used; it is neither pickled nor shared by threads.
+A ``BulkClient`` must be made where it is used; it is not pickled.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from fairlead_messaging.server.transactions.transaction import Touched, Transact
 TIMEOUT_SECONDS_MAX = 600.0
 LIFETIME_SECONDS_MAX = 86_400.0
 HOLD_UP_SECONDS_MAX = 600.0
+STEP_MS_MAX = 60_000
+"""Clocks are set back by so much as a matter of course: a position so little ahead still says when it was published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ def held_until_ms(found: Transaction, touched: Touched, limits: TransactionLimit
     """
     if touched.first is None:
         return None
-    since_ms = touched.first.timestamp if touched.first.timestamp <= now_ms else found.started_ms
+    since_ms = touched.first.timestamp if touched.first.timestamp <= now_ms + STEP_MS_MAX else found.started_ms
     return since_ms + int((touched.hold_up_seconds or limits.hold_up_seconds_max) * 1000)
 
 

@@ -34,7 +34,7 @@ async def test_a_slow_disk_makes_larger_batches_and_no_early_acks() -> None:
     """While one batch is written the others collect; nothing is acked meanwhile."""
     store = SlowStore()
     async with HubServer() as hub, running(make(hub.url, store)) as _:
-        peer = await hub.open(keepalive_seconds=0.5)
+        peer = await hub.open(keepalive_seconds=1.0)
         ids = [await peer.update(config_map(f"n-{number}")) for number in range(100)]
         header, _ = await peer.receive()
         assert isinstance(header, message.Keepalive)
@@ -100,8 +100,8 @@ async def test_keepalives_keep_a_quiet_link() -> None:
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link):
-            peer = await hub.open(keepalive_seconds=0.3)
-            for _ in range(4):
+            peer = await hub.open(keepalive_seconds=1.0)
+            for _ in range(2):
                 await peer.expect(message.Keepalive)
                 await peer.send(message.Keepalive())
             assert hub.connections == 1 and link.state.state == "connected"

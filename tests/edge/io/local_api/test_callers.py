@@ -122,3 +122,11 @@ async def test_idempotency_keys_are_each_modules_own(node: Node) -> None:
         async with node._client.post("/v1/messages", data=content, headers=each) as answer:
             ids.append((await answer.json())["results"][0]["id"])
     assert ids[0] == ids[2] != ids[1]
+
+
+async def test_module_is_not_claimed_by_a_second_spelling(node: Node) -> None:
+    """Routes see the last spelling of a property; each of them counts."""
+    for spelled in ({"connectionModuleId": "filter"}, {"connectionModuleId": "x", "ConnectionModuleId": "filter"}):
+        message = {"source": "/messages/modules/other", "systemProperties": spelled}
+        status, answer = await node.publish("of-agent", message)
+        assert (status, answer["error"]["code"]) == (403, "forbidden_source")

@@ -127,12 +127,12 @@ async def test_too_many_that_do_not_speak_make_way(pki: Pki, monkeypatch: pytest
 @pytest.mark.parametrize("scheme", ["plain", "tls", "both"])
 async def test_half_a_request_is_not_waited_for(pki: Pki, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     """A header that never ends holds its connection for seconds; one that sent a request may stay."""
-    monkeypatch.setattr(listener, "HEADER_SECONDS_MAX", 0.5)
     async with serving(None if scheme == "plain" else pki, plain=scheme != "tls") as port:
         context = pki.client if scheme == "tls" else None
         async with asyncio.timeout(WAIT_SECONDS):
             kept, speaking = await asyncio.open_connection("127.0.0.1", port, ssl=context)
             await speak(kept, speaking)
+            monkeypatch.setattr(listener, "HEADER_SECONDS_MAX", 0.5)  # for the next connection
             slow, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
             writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
             with contextlib.suppress(ConnectionError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 from typing import Any
 
 import msgspec
@@ -267,3 +269,77 @@ async def test_messages_in_hand_are_not_swept_and_do_not_hide_what_is_behind(ben
     assert await bench.broker.ack(ENDPOINT, ["m0"]) == []
     [queue] = (await bench.box.status(now=11)).queues
     assert (queue.sent, queue.expired, queue.length) == (1, 5, 14)
+
+
+def failing_once(call: Any, at: int = 1) -> Any:
+    """The same call, whose so many-th use finds the disk full."""
+    uses = itertools.count(1)
+
+    async def failing(*arguments: Any, **named: Any) -> Any:
+        if next(uses) == at:
+            raise Temporary("the disk is full", retry_after_seconds=1)
+        return await call(*arguments, **named)
+
+    return failing
+
+
+async def test_failed_settle_of_one_priority_leaves_the_others_as_they_were_decided(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module repeats its acknowledgement, as it is asked to, and both are done."""
+    await bench.store("a", priority=0)
+    await bench.store("b", priority=3)
+    assert await bench.take() == ["a", "b"]
+    monkeypatch.setattr(bench.box, "settle", failing_once(bench.box.settle))
+    with pytest.raises(Temporary):
+        await bench.broker.ack(ENDPOINT, ["a", "b"])
+    await bench.broker.ack(ENDPOINT, ["a", "b"])
+    assert sum(queue.length for queue in (await bench.box.status(now=bench.now)).queues) == 0
+
+
+async def test_failed_dead_letter_of_one_priority_leaves_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have used up their attempts; one of them needs a second try to be set aside."""
+    await bench.store("a", priority=0)
+    await bench.store("b", priority=3)
+    for bench.now in (0, 60, 125, 200):
+        assert await bench.take() == ["a", "b"]
+    bench.now = 1000
+    monkeypatch.setattr(bench.box, "settle", failing_once(bench.box.settle))
+    for _ in range(3):
+        await bench.take()
+        bench.now += 100
+    assert len(await bench.box.dead_letters()) == 2
+
+
+@pytest.mark.parametrize("at", [1, 2])
+async def test_queue_whose_read_failed_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Without anything new in it; and what was read of another before is given out."""
+    await bench.store("a", priority=0)
+    await bench.store("b", priority=3)
+    monkeypatch.setattr(bench.box, "fetch", failing_once(bench.box.fetch, at))
+    given: list[str] = []
+    for _ in range(3):
+        with contextlib.suppress(Temporary):
+            given += await bench.take()
+    assert given == ["a", "b"]
+
+
+async def test_lease_that_ends_between_two_looks_at_the_clock_is_noticed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While expired leases were looked for, the next one ended."""
+    await bench.store("a")
+    await bench.take()
+    bench.now = LEASE_SECONDS - 0.001
+    look = bench.broker._run_out
+
+    async def slow(only: str | None = None) -> None:
+        await look(only)
+        bench.now = LEASE_SECONDS + 0.001
+
+    monkeypatch.setattr(bench.broker, "_run_out", slow)
+    running = asyncio.create_task(bench.broker.run())
+    await until(lambda: bench.broker.counts()[ENDPOINT, 3] == (0, 1))
+    running.cancel()

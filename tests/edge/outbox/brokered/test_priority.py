@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.brokered import priority as module
 from fairlead_edge.outbox.brokered.priority import Priority
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy
@@ -133,3 +134,13 @@ def test_unsettled_messages_are_bounded() -> None:
     priority = Priority(QUEUE, -1, kept)
     assert priority.wanted(0, 10) is None
     assert priority.wanted(100, 10) is not None
+
+
+def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> None:
+    """Its lease came back from the disk; the ack became durable during another module's read."""
+    priority = Priority(QUEUE, NOTHING_DONE, [Attempt(offset=0, id="id-0", number=1, leased=True, until=60.0)])
+    fetch = priority.wanted(1.0, 10)
+    assert fetch is not None
+    priority.settled(priority.acked([0]))
+    given = priority.fetched(fetch, read(0, 1), 1.0, messages_max=10, lease_seconds=60)
+    assert [each.offset for each in given] == [1]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from tests.support.messaging_core import Core, publish
+
 from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.transactions.commands import Commit, Renew, Start
 from fairlead_messaging.server.transactions.deadline import TransactionLimits, deadline, held_until_ms
 from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction
 
@@ -41,3 +44,17 @@ def test_a_position_ahead_of_the_clock_counts_from_the_start() -> None:
 def test_a_record_of_an_earlier_version_has_the_timeout_it_began_with() -> None:
     """It did not write it down."""
     assert transaction(11_000).timeout == 10
+
+
+def test_a_clock_set_back_a_little_ends_no_transaction_of_hours() -> None:
+    """It publishes at the end of its work, and the clock is set back by a millisecond in between."""
+    core = Core()
+    core.create("t")
+    pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
+    for _ in range(24):
+        core.now_ms += 300_000
+        core.do(Renew(pointer=pointer))
+    core.do(publish("t", "other"))
+    core.now_ms -= 1
+    core.do(publish("t", "mine", pointer=pointer))
+    assert core.do(Commit(pointer=pointer, changes=[])).state is State.COMMITTED
