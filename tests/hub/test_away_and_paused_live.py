@@ -24,7 +24,7 @@ WHY = "price list is checked by hand"
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with our definitions, and without our objects afterwards."""
     cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply(edge_node("edge-1"))
     yield cluster
     cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
@@ -47,7 +47,7 @@ def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
 
 
 def wait_until(what: str, condition: Callable[[], Any], describe: Callable[[], str] = lambda: "") -> None:
-    processes.wait_until(what, condition, seconds=60.0, describe=describe)
+    processes.wait_until(what, condition, seconds=120.0, describe=describe)
 
 
 def columns(kube: Cluster, namespace: str) -> dict[str, dict[str, str]]:
@@ -87,7 +87,7 @@ def held(edge: EdgeAgent, namespace: str) -> dict[str, str]:
 
 def fairlead(*arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "fairlead_cli.main", *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "fairlead_cli.main", *arguments], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

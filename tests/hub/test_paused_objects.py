@@ -8,6 +8,7 @@ from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.settings import DeletionGuard
+from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_wire import message
 
 WHY = "price list is checked by hand"
@@ -236,3 +237,41 @@ async def test_a_hub_that_starts_knows_of_paused_objects_whose_kind_no_rule_name
     assert edge.sent() == [] and WHY in next(iter(edge.session.unsynced.kept().values())).why
     again.remove(paused)
     assert short(edge.sent()) == [("Delete", "a")]
+
+
+async def test_parked_object_that_is_paused_says_so(core):
+    """Whether its content is another one by then or not: the next hub learns from that which kinds to follow."""
+    core.put("a", data={"v": "1"})
+    edge = core.connect()
+    edge.nack(*edge.sent())
+    await core.flush()
+    one = core.put("a", version="2", metadata=PAUSE, data={"v": "2"})
+    assert edge.sent() == []
+    said = await status(core, one)
+    assert (said["state"], said["reason"]) == ("Pending", "Paused")
+
+
+async def test_parked_and_paused_object_is_not_deleted_after_a_restart(core):
+    """The last rule of its kind went while no hub ran."""
+    core.rule({"apiVersion": "v1", "kind": "Secret"}, name="s")
+    held = core.put("a", kind=SECRET, data={"v": "1"})
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    core.put("a", kind=SECRET, version="2", data={"v": "2"})
+    edge.nack(*edge.sent())
+    await core.flush()
+    one = core.put("a", kind=SECRET, version="3", metadata=PAUSE, data={"v": "2"})
+    assert edge.sent() == []
+    assert (await status(core, one))["reason"] == "Paused"
+    again = Core("edge-1", listed=False)
+    for name in ("nodes", "syncrules", "edgeroutes"):
+        again.hub.input_synced(name)
+    again.rule(CONFIG_MAPS)
+    again.hub.kind_synced(CONFIG_MAP.group_kind)
+    again.hub.input_synced(EDGE_NODES)
+    edge = again.connect("edge-1", held)
+    for name, there in core.api.documents.items():
+        again.hub.document_observed(name, "edge-1", there, again.now)
+    for collection in COLLECTIONS:
+        again.hub.documents_listed(collection, again.now)
+    assert short(edge.sent()) == []

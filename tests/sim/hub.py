@@ -51,6 +51,8 @@ class Around(Protocol):
 
     def happens(self, chance: float) -> bool: ...
 
+    def is_allowed(self, node: str, keys: set[str]) -> None: ...
+
     def is_sent(self, shell: HubShell, session: NodeSession, frames: list[Frame], was_stopped: bool) -> None: ...
 
     def is_heard(self, session: NodeSession, header: message.FromEdge) -> None: ...
@@ -395,6 +397,9 @@ class HubShell:
     def _send(self, session: NodeSession) -> None:
         link, guard = self.links[session], self.hub.node_controls.guard(session.node)
         was_stopped = guard is not None and guard.stops
+        if guard is not None:
+            # Before: it may trip again while the frames are made, and then no longer says what was approved.
+            self._world.is_allowed(session.node, guard._allowed)
         frames = self.hub.frames(session, self._world.now, FRAMES)
         self._world.is_sent(self, session, frames, was_stopped)
         for header, content in frames:

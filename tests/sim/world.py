@@ -329,6 +329,11 @@ class World:
 
     # ---- laws about what is sent and heard -------------------------------------------------------
 
+    def is_allowed(self, node: str, keys: set[str]) -> None:
+        """A person approved the removal of these, and the hub knows which they are."""
+        self._begin_life(node)
+        self.approved[node] |= keys
+
     def is_sent(self, shell: HubShell, session: NodeSession, frames: list[Frame], was_stopped: bool) -> None:
         node = session.node
         guard = shell.hub.node_controls.guard(node)

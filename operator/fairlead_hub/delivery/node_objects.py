@@ -122,7 +122,8 @@ class NodeObjects:
                     again = priority if again is None else min(again, priority)
                     self.unsynced.move(key, "offered", InFlight(id, sent, again), now)
             case Parked() as parked:
-                if is_newer:
+                # A pause counts as newer: the status has to say Paused, which a hub that starts reads.
+                if is_newer or (desired is not None and desired.live.paused):
                     self.unparked(parked, "newer" if desired is not None else "unwanted")
                     self.unsynced.move(key, "offered", Queued(priority), now)
             case Backoff():

@@ -12,7 +12,7 @@ written again for a newer version in the slow pass only (docs/decisions/0451-beh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -86,7 +86,9 @@ class AwayObjects:
         """To be compared → whether a newer wanted version alone is written, too."""
         self._left: dict[str, float] = {}
         """Nodes whose session with this process ended → when."""
-        self._comparisons: Iterator[_Comparison] = iter(())
+        self._now = 0.0
+        self._of_nodes = self._stream(self._next_node)
+        self._of_objects = self._stream(self._next_object)
         self._grace_was_over = False
 
     @property
@@ -146,19 +148,26 @@ class AwayObjects:
             self._grace_was_over = True
             self.compare(None)
         self._again = {key: at for key, at in self._again.items() if now < at}
-        for _ in range(COMPARISONS_MAX):
-            if not self._writes.has_one(now):
-                return
-            comparison = next(self._comparisons, None)
-            if comparison is None:
-                found = self._next(now)
-                if found is None:
-                    return
-                self._comparisons = found
-            elif self._is_away(comparison.node, now):
-                self._compare(comparison, now)
+        # Half for nodes, then half for objects, so that neither waits for ever; what one leaves the other may use.
+        half = COMPARISONS_MAX // 2
+        left = self._some(self._of_nodes, half, now)
+        left = self._some(self._of_objects, half + left, now)
+        self._some(self._of_nodes, left, now)
 
-    def _next(self, now: float) -> Iterator[_Comparison] | None:
+    def _some(self, comparisons: Iterator[_Comparison | None], most: int, now: float) -> int:
+        """Make so many of them; returns how many were left over."""
+        self._now = now
+        for made in range(most):
+            if not self._writes.has_one(now):
+                return 0
+            comparison = next(comparisons)
+            if comparison is None:
+                return most - made
+            if self._is_away(comparison.node, now):
+                self._compare(comparison, now)
+        return 0
+
+    def _next_object(self, now: float) -> Iterator[_Comparison] | None:
         for key in self._keys:
             if key not in self._again:
                 # Of a node without any document there is nothing to compare, and thousands may never have come.
@@ -167,12 +176,24 @@ class AwayObjects:
                 if len(nodes) > CHEAP_NODES:
                     self._again[key] = now + AGAIN_SECONDS
                 return self._of_key(key, self._keys.pop(key), nodes)
+        return None
+
+    def _next_node(self, now: float) -> Iterator[_Comparison] | None:
         for node in self._nodes:
             if now - self._left.get(node, float("-inf")) >= AWAY_SECONDS:
                 refresh = self._nodes.pop(node)
                 # One that is not called away yet is compared when the grace period is over.
                 return self._of_node(node, refresh=refresh) if self._is_away(node, now) else iter(())
         return None
+
+    def _stream(self, take: Callable[[float], Iterator[_Comparison] | None]) -> Iterator[_Comparison | None]:
+        """One after the other; None: there is none now."""
+        while True:
+            found = take(self._now)
+            if found is None:
+                yield None
+            else:
+                yield from found
 
     def _is_away(self, node: str, now: float) -> bool:
         """No link that breaks for a moment, and no node that is about to come back to a hub that has just started."""
@@ -205,7 +226,9 @@ class AwayObjects:
             writes = 1.0
             if before is not None:
                 record = object_sync_diff.record_of_away(before, wanted, refresh=at.refresh)
-                if record is before or (record is not None and self._is_kept(record)):
+                if record is not None and record.state == "Deleting":
+                    record = self._kept(before) or record
+                if record == before:
                     continue
             elif wanted is not None and self._was_ever_here(at.node):
                 before = self._object_syncs.never_held(at.node, wanted)
@@ -222,6 +245,9 @@ class AwayObjects:
         """One that left soon after it came may have no EdgeNode, and has ObjectSyncs."""
         return self._node_status.was_ever_connected(node) or self._object_syncs.has_any(node)
 
-    def _is_kept(self, record: Record) -> bool:
-        """Is it not certain, or not allowed, that it is deleted there?"""
-        return record.state == "Deleting" and self._object_syncs.deletion_blocked(record, self._desired_state)
+    def _kept(self, before: Record) -> Record | None:
+        """Not wanted any more, and not certain or not allowed to be deleted there: it stays as it is held."""
+        paused = self._object_syncs.paused(before, self._desired_state)
+        if not paused and not self._object_syncs.deletion_blocked(before, self._desired_state):
+            return None
+        return object_sync_diff.kept(before, paused)

@@ -66,12 +66,18 @@ def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) ->
         return replace(
             before, version=version, wanted_version=wanted, state=state, reason=reason, message=message, **_NO_RETRY
         )
-    if before.state == "Parked" and before.wanted_version == live.version:
+    if before.state == "Parked" and before.wanted_version == live.version and not live.paused:
         return before  # it says more: why the node did not take this very content
     is_told = before.state == "Behind" and (before.reason == PAUSED) is bool(live.paused)
     if is_told and (before.wanted_version == live.version or not refresh):
         return before
     return behind(before, live)
+
+
+def kept(before: Record, paused: str) -> Record:
+    """The same of a node that is away and keeps what no rule selects any more; ``paused``: why its user wants that."""
+    reason = PAUSED if paused else ""
+    return replace(before, state="Synced", wanted_version=before.version, reason=reason, message=paused, **_NO_RETRY)
 
 
 def behind(record: Record, live: LiveObject) -> Record:

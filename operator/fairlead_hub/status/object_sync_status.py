@@ -88,7 +88,7 @@ class ObjectSyncStatus:
         held = session.held.get(event.key)
         if live is not None:
             record = self._record(session.node, live.path, live.uid, held, live.version, "Pending")
-            self.want(replace(record, reason=f"Retrying_{event.why}"), now)
+            self.want(_paused(replace(record, reason=f"Retrying_{event.why}"), live), now)
 
     def lagging(self, session: NodeSession, key: str, live: LiveObject | None, since: float, now: float) -> None:
         """A connected node is behind on this key for longer than it should be."""
@@ -140,7 +140,7 @@ class ObjectSyncStatus:
             live = wanted_by_uid.get(held.uid)
             _, _, namespace, _ = identity(held.path, self._kinds)
             names.add(name := _name(session.node, namespace, held.uid))
-            before = self._outlined(name)
+            before = self._said(name)
             decision = object_sync_diff.record_of_held(before, held, live)
             if decision is not None:
                 version, wanted_version, state = decision
@@ -151,7 +151,7 @@ class ObjectSyncStatus:
         for name in self._cache.of_node(session.node):
             if name[0] not in COLLECTIONS or name in names:
                 continue
-            there = self._outlined(name, absurd=True)
+            there = self._said(name, absurd=True)
             if there is not None and there.uid not in held_by_uid:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
@@ -178,11 +178,13 @@ class ObjectSyncStatus:
 
     def said(self, node: str, namespace: str, uid: str) -> Record | None:
         """What is written down, or is about to be; None: nothing, or it is about to go."""
-        name = _name(node, namespace, uid)
+        return self._said(_name(node, namespace, uid))
+
+    def _said(self, name: status_cache.Name, *, absurd: bool = False) -> Record | None:
         pending = self._cache.pending(name)
         if pending is not None:
             return pending.record if isinstance(pending, RecordDocument) else None
-        return self._outlined(name)
+        return self._outlined(name, absurd=absurd)
 
     def never_held(self, node: str, live: LiveObject) -> Record:
         """Of an object that the node never acknowledged."""
@@ -197,15 +199,23 @@ class ObjectSyncStatus:
 
     def deletion_blocked(self, record: Record, desired_state: DesiredState) -> bool:
         """Is it not certain that the node should not hold this any more?"""
+        at = self._resource(record)
+        return at is None or bool(desired_state.deletion_blocked(record.node, at.path))
+
+    def paused(self, record: Record, desired_state: DesiredState) -> str:
+        """Why its user paused this object; empty: it is not paused."""
+        at = self._resource(record)
+        return desired_state.paused(at.key, record.uid) if at is not None else ""
+
+    def _resource(self, record: Record) -> Resource | None:
+        """Where the object stands; None: its kind is not known."""
         group, kind = record.group_kind
         for known in self._kinds.values():
             if known.group_kind == (group, kind):
                 version = record.api_version.rpartition("/")[2]
                 namespace, name = record.namespace, record.object_name
-                at = Resource(group=group, version=version, plural=known.plural, namespace=namespace, name=name)
-                why = desired_state.paused(at.key, record.uid) or desired_state.deletion_blocked(record.node, at.path)
-                return bool(why)
-        return True
+                return Resource(group=group, version=version, plural=known.plural, namespace=namespace, name=name)
+        return None
 
     def forget_node(self, node: str) -> int:
         """The Node is gone: so is the status of its objects, also what was not written yet.  Returns how many."""

@@ -20,6 +20,7 @@ from fairlead_wire import route_manifest
 from fairlead_wire.validation import model_mistakes
 
 PATH = "/apis/fairlead.dev/v1alpha1/edgeroutes?dryRun=All"
+ATTEMPTS = 50
 
 
 class Server:
@@ -29,7 +30,7 @@ class Server:
         self._token = cluster.token
         at = urllib.parse.urlsplit(cluster.server)
         context = ssl.create_default_context(cafile=str(cluster.ca))
-        self._connection = http.client.HTTPSConnection(str(at.hostname), at.port, context=context, timeout=20)
+        self._connection = http.client.HTTPSConnection(str(at.hostname), at.port, context=context, timeout=120)
 
     def stored(self, spec: Any) -> dict[str, Any] | str:
         """The object as the API server would keep it, or why it would not."""
@@ -40,9 +41,13 @@ class Server:
             "spec": spec,
         }
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        self._connection.request("POST", PATH, json.dumps(body), headers)
-        answer = self._connection.getresponse()
-        found: dict[str, Any] = json.loads(answer.read())
+        for _ in range(ATTEMPTS):
+            self._connection.request("POST", PATH, json.dumps(body), headers)
+            answer = self._connection.getresponse()
+            content = answer.read()
+            if answer.status != 429 and answer.status < 500:  # a busy one says so, and is asked again
+                break
+        found: dict[str, Any] = json.loads(content)
         assert answer.status in (201, 400, 422), found
         return found if answer.status == 201 else str(found["message"])
 

@@ -289,3 +289,56 @@ async def test_many_changes_at_once_compare_each_away_node_once(core):
         await beat(core)
     assert {said(core, one) for one in changed} == {("Behind", "1", "2")}
     assert len(core.names(COLLECTIONS[0])) == count
+
+
+async def test_a_connected_node_is_not_left_behind_by_a_write_that_waited(core):
+    """Behind is wanted and not written yet; the change is taken back, and the node comes."""
+    old = core.put("a", version="1", data={"v": "1"})
+    await away(core)
+    core.put("a", version="2", data={"v": "2"})
+    core.now += 1
+    core.hub.heartbeat(core.now)
+    core.settle()
+    one = core.put("a", version="3", data={"v": "1"})
+    edge = core.connect("edge-1", old)
+    assert edge.sent() == []
+    await beat(core)
+    await beat(core)
+    assert said(core, one)[0] == "Synced"
+
+
+async def test_nodes_are_compared_also_while_objects_change_all_the_time(monkeypatch):
+    """A rule changes: what it selected no longer says so at every node that is away."""
+    monkeypatch.setattr(away_objects, "COMPARISONS_MAX", 10)
+    nodes = [f"edge-{number}" for number in range(6)]
+    core = Core(*nodes)
+    core.rule(CONFIG_MAPS)
+    core.rule({**CONFIG_MAPS, "labelSelector": {"matchLabels": {"tier": "busy"}}}, name="busy")
+    for number in range(10):
+        core.put(f"c{number}", labels={"tier": "busy"})
+    quiet = core.put("quiet")
+    for edge in [take(core, node) for node in nodes]:
+        edge.leave()
+    for _ in range(30):
+        await beat(core)
+    core.rule({**CONFIG_MAPS, "namespaces": ["other"]}, name="r")
+    for second in range(60):
+        for number in range(10):
+            version = str(2 + second * 10 + number)
+            core.put(f"c{number}", version=version, labels={"tier": "busy"}, data={"v": version})
+        await beat(core)
+    assert {said(core, quiet, node)[0] for node in nodes} == {"Deleting"}
+
+
+async def test_what_no_rule_selects_stays_as_it_is_held_while_it_is_paused(core):
+    """It was to be deleted before its user paused it (seeds 5179 and 900467)."""
+    core.put("a", version="1")
+    await away(core)
+    core.hub.drop_rule("r")
+    await beat(core)
+    await beat(core, away_objects.AWAY_SECONDS)
+    core.rule(CONFIG_MAPS | {"namespaces": ["other"]}, name="r")
+    one = core.put("a", version="2", metadata={"annotations": {PAUSED: "why"}})
+    for _ in range(3):
+        await beat(core)
+    assert said(core, one) == ("Synced", "1", "1") and core.status(one)["reason"] == "Paused"

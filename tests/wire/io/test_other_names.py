@@ -99,7 +99,7 @@ def test_a_model_without_other_names_is_left_alone() -> None:
     """Most have none."""
     values = {"checkAll": True}
     assert list(other_names.in_file(values, other_names.of(Cleanup))) == [] and values == {"checkAll": True}
-    assert other_names.variables({"checkAll": "1"}, "FAIRLEAD_EDGE_", {}).environ == {"checkAll": "1"}
+    assert other_names.variables({"checkAll": "1"}, "FAIRLEAD_EDGE_", Cleanup).environ == {"checkAll": "1"}
 
 
 class Renamed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,3 +141,10 @@ def test_a_former_name_beside_the_present_one_is_a_mistake(tmp_path: Any) -> Non
 def test_what_has_its_present_name_is_not_reported() -> None:
     """Nor what is not set."""
     assert list(other_names.in_use({"cleanup": {"check_all": True}}, {}, "FAIRLEAD_EDGE_", Renamed)) == []
+
+
+def test_former_name_is_read_under_the_rooms_prefix_alone_and_may_be_an_empty_table() -> None:
+    """A variable called BRAKE may be any program's; an empty table under a former name says nothing."""
+    assert other_names.variables({"SWEEP": "on"}, "FAIRLEAD_EDGE_", Renamed).environ == {"SWEEP": "on"}
+    values: dict[str, object] = {"sweep": {}}
+    assert list(other_names.in_file(values, other_names.of(Renamed))) == [] and values == {}

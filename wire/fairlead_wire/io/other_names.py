@@ -64,7 +64,9 @@ def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistak
         places = [other.split("."), *([[*place, other]] if "." not in other else [])]  # also in the table of our key
         for *above, last in places:
             table = _table(values, above)
-            if table is None or last not in table:
+            if above and table == {}:
+                del (_table(values, above[:-1]) or {})[above[-1]]  # it says nothing, under either name
+            if not table or last not in table:
                 continue
             value = table.pop(last)
             if above and not table:  # what else stands in another program's table is refused as unknown
@@ -78,13 +80,15 @@ def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistak
                 target[key] = value
 
 
-def variables(environ: Mapping[str, str], prefix: str, names: Mapping[str, str]) -> Moved:
-    """The same for variables; ``prefix`` is the room's."""
+def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
+    """The same for variables; ``prefix`` is the room's.  Our own former names never stood without it."""
     moved = Moved(dict(environ), {}, [])
-    for other, own in names.items():
+    for other, own in of(model).items():
         first, *below = other.split(".")
         ours, whole = _variable(prefix, own), _variable(prefix, other)
-        wanted = {first.lower(), f"{prefix}{first}".lower(), whole.lower()}
+        wanted = {f"{prefix}{first}".lower(), whole.lower()}
+        if other not in former(model):
+            wanted.add(first.lower())
         for name in sorted(each for each in environ if each.lower() in wanted and each != ours):
             moved.environ.pop(name, None)
             value = environ[name] if name == whole else _member(environ[name], below)

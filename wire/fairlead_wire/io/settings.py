@@ -76,7 +76,7 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     reader = _reader(model)
     prefix, names = f"{_PREFIX}{room.upper()}_", other_names.of(model)
     twice = [SettingsError(source, each.key, each.reason) for each in other_names.in_file(values, names)]
-    moved = other_names.variables(environ, prefix, names)
+    moved = other_names.variables(environ, prefix, model)
     twice += [SettingsError(name, each.key, each.reason) for name, each in moved.mistakes]
     overlay = _Overlay(prefix, moved.environ, reader, moved.called)
     overlay.lay(values, model)
