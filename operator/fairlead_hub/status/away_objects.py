@@ -61,6 +61,23 @@ class _Comparison(msgspec.Struct, frozen=True):
     refresh: bool = False
 
 
+class _Stream:
+    """Comparisons one after the other: of one object or node until its own are done, then of the next."""
+
+    def __init__(self, take: Callable[[float], Iterator[_Comparison] | None]) -> None:
+        self._take = take
+        self._current: Iterator[_Comparison] = iter(())
+
+    def next(self, now: float) -> _Comparison | None:
+        """None: there is none now."""
+        while (comparison := next(self._current, None)) is None:
+            found = self._take(now)
+            if found is None:
+                return None
+            self._current = found
+        return comparison
+
+
 class AwayObjects:
     """See the module.  ``sessions`` are the open ones; ``now`` is always seconds of one monotonic clock."""
 
@@ -86,9 +103,8 @@ class AwayObjects:
         """To be compared → whether a newer wanted version alone is written, too."""
         self._left: dict[str, float] = {}
         """Nodes whose session with this process ended → when."""
-        self._now = 0.0
-        self._of_nodes = self._stream(self._next_node)
-        self._of_objects = self._stream(self._next_object)
+        self._of_nodes = _Stream(self._next_node)
+        self._of_objects = _Stream(self._next_object)
         self._grace_was_over = False
 
     @property
@@ -154,13 +170,12 @@ class AwayObjects:
         left = self._some(self._of_objects, half + left, now)
         self._some(self._of_nodes, left, now)
 
-    def _some(self, comparisons: Iterator[_Comparison | None], most: int, now: float) -> int:
+    def _some(self, comparisons: _Stream, most: int, now: float) -> int:
         """Make so many of them; returns how many were left over."""
-        self._now = now
         for made in range(most):
             if not self._writes.has_one(now):
                 return 0
-            comparison = next(comparisons)
+            comparison = comparisons.next(now)
             if comparison is None:
                 return most - made
             if self._is_away(comparison.node, now):
@@ -185,15 +200,6 @@ class AwayObjects:
                 # One that is not called away yet is compared when the grace period is over.
                 return self._of_node(node, refresh=refresh) if self._is_away(node, now) else iter(())
         return None
-
-    def _stream(self, take: Callable[[float], Iterator[_Comparison] | None]) -> Iterator[_Comparison | None]:
-        """One after the other; None: there is none now."""
-        while True:
-            found = take(self._now)
-            if found is None:
-                yield None
-            else:
-                yield from found
 
     def _is_away(self, node: str, now: float) -> bool:
         """No link that breaks for a moment, and no node that is about to come back to a hub that has just started."""
