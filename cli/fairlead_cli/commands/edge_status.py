@@ -53,10 +53,14 @@ def status(url: str, token_file: Path | None, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         return
-    click.echo("\n".join(_lines(found)))
-    if found["queues"]:
+    try:
+        lines, queues = _lines(found), [_queue(each) for each in found["queues"]]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise click.ClickException(f"{url} is not an agent of this version: {error!r} in its answer") from None
+    click.echo("\n".join(lines))
+    if queues:
         click.echo()
-        hub_account.print_table(HEAD, [_queue(each) for each in found["queues"]])
+        hub_account.print_table(HEAD, queues)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -32,7 +32,9 @@ RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 TIMEOUT_SECONDS: Final = 10.0
 LEASE_SECONDS: Final = 60.0
+NO_AGENT: Final = "no_agent"
 _LATER: Final = (503, 507)
+T = TypeVar("T")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +139,7 @@ class EdgeClient:
         """
         content = msgspec.json.encode({"messages": [_submission(message) for message in messages]})
         answer = self._ask("/v1/messages", content, {"Idempotency-Key": key or uuid.uuid4().hex})
-        return msgspec.json.decode(answer, type=_Results).results
+        return self._read(answer, _Results).results
 
     def take(
         self,
@@ -154,7 +156,7 @@ class EdgeClient:
         """
         path = f"{_input(module, input)}?max={messages_max}&wait={wait_seconds:g}&lease={lease_seconds:g}"
         answer = self._ask(path, None, {}, timeout_seconds=TIMEOUT_SECONDS + wait_seconds)
-        return [_taken(message) for message in msgspec.json.decode(answer, type=_Messages).messages]
+        return [_taken(message) for message in self._read(answer, _Messages).messages]
 
     def ack(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
         """These are done, durably; returns the ids of which nothing is known (any more)."""
@@ -167,22 +169,30 @@ class EdgeClient:
     def dead_letters(self, *, after: int = 0, limit: int = 100) -> tuple[list[DeadLetter], int | None]:
         """Those with a number above ``after``, oldest first, and after which one to go on (None: there are no more)."""
         answer = self._ask(f"/v1/deadletters?after={after}&limit={limit}", None, {})
-        page = msgspec.json.decode(answer, type=_DeadLetters)
+        page = self._read(answer, _DeadLetters)
         return page.dead_letters, page.next
 
     def replay(self, numbers: Sequence[int] | None = None) -> int:
         """Put these dead letters (None: all, up to 1,000) back into their queues; returns how many."""
         content = msgspec.json.encode({"numbers": None if numbers is None else list(numbers)})
-        return msgspec.json.decode(self._ask("/v1/deadletters/replay", content, {}), type=_Replayed).replayed
+        return self._read(self._ask("/v1/deadletters/replay", content, {}), _Replayed).replayed
 
     def status(self) -> dict[str, Any]:
         """The agent as it is now: link, objects, queues, delivery policies (``GET /v1/status``)."""
-        found: dict[str, Any] = msgspec.json.decode(self._ask("/v1/status", None, {}))
-        return found
+        return self._read(self._ask("/v1/status", None, {}), dict[str, Any])
 
     def _settle(self, module: str, input: str, verb: str, ids: Sequence[str]) -> list[str]:
         content = msgspec.json.encode({"ids": list(ids)})
-        return msgspec.json.decode(self._ask(f"{_input(module, input)}/{verb}", content, {}), type=_Unknown).unknown
+        return self._read(self._ask(f"{_input(module, input)}/{verb}", content, {}), _Unknown).unknown
+
+    def _read(self, answer: bytes, type: type[T]) -> T:
+        """Raises ``Permanent`` for what no agent answers: another program listens there."""
+        try:
+            return msgspec.json.decode(answer, type=type)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Permanent(
+                f"{self._url} is not an agent: it answers something else ({error})", code=NO_AGENT
+            ) from None
 
     def _ask(
         self, path: str, content: bytes | None, headers: dict[str, str], timeout_seconds: float = TIMEOUT_SECONDS
@@ -200,14 +210,16 @@ class EdgeClient:
                 pause = min(2 * pause, RETRY_SECONDS_MAX)
 
     def _ask_once(self, path: str, content: bytes | None, headers: dict[str, str], timeout_seconds: float) -> bytes:
-        request = urllib.request.Request(self._url + path, data=content, headers={**self._headers, **headers})
         try:
+            request = urllib.request.Request(self._url + path, data=content, headers={**self._headers, **headers})
             with self._opener.open(request, timeout=timeout_seconds) as response:
                 return bytes(response.read())
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
             raise Temporary(f"no answer from {self._url}: {error}") from error
+        except ValueError as error:  # no URL at all, or one that cannot be written into a request
+            raise LocalError(f"{self._url!r} is not the address of an agent: {error}") from None
 
 
 def _checked(token: str) -> str:

@@ -50,3 +50,10 @@ def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
     """Exit 1."""
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", "http://127.0.0.1:1"])
     assert shown.exit_code == 1 and shown.output.startswith("Error: no answer from http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "http://\u2603"])
+def test_what_is_no_address_is_one_sentence(url: str) -> None:
+    """Exit 1, and no trace."""
+    shown = CliRunner().invoke(build(), ["edge", "status", "--url", url])
+    assert shown.exit_code == 1 and "is not the address of an agent" in shown.output
