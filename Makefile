@@ -73,8 +73,8 @@ check: dev ## ruff, mypy --strict, import contracts, tidy
 	@$(BIN)/lint-imports
 	@$(PY) -m pytest -q -p no:cacheprovider tests/test_tidy.py
 
-# One worker a core; tests that share a control plane or a JVM run in the same worker.
-WORKERS := -n 2 --dist loadgroup --no-loadscope-reorder
+# One worker a core; the tests of a file run in one worker, in their order (loadgroup would do nothing with pytest 9.2).
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 # The same order of sets at every run, as with the examples of properties; `make fresh` takes any.
 quick test verify: export PYTHONHASHSEED = 0

@@ -22,9 +22,7 @@ from tests.support.assets import NoControlPlane, assets
 from tests.support.cluster import Cluster
 
 PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
-# Tests that share what takes seconds to start run in one worker, and so do those of one file, in their order.
-SHARED = {"cluster": "kube", "spark": "spark"}
-# By what they start: the order of the groups.
+# By what they start: the order of the files.
 LONGEST_FIRST = ("spark", "kube", "faults", "process")
 # Against what hangs, not a promise: what verifies starts many programs, on machines that others keep busy.
 VERIFY_SECONDS = 900
@@ -39,15 +37,13 @@ hypothesis.settings.load_profile("fresh" if os.environ.get("FAIRLEAD_EXAMPLES") 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks that follow from others, the group of each test, and the long groups first.
+    """Marks that follow from others, and the files with long tests first.
 
     A test that asks for the cluster carries the mark `kube`, so that `-m "not kube"` leaves it out.
     """
-    group_of: dict[pytest.Item, str] = {}
     rank_of: dict[str, int] = {}
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "cluster" in fixtures:
+        if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.kube)
         if item.get_closest_marker("faults"):
             item.add_marker(pytest.mark.verify)
@@ -55,14 +51,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(VERIFY_SECONDS))
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fresh)
-        groups = [group for fixture, group in SHARED.items() if fixture in fixtures]
-        group = groups[-1] if groups else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-        group_of[item] = group
         rank = next((rank for rank, mark in enumerate(LONGEST_FIRST) if item.get_closest_marker(mark)), 9)
-        rank_of[group] = min(rank, rank_of.get(group, 9))
+        rank_of[_file(item)] = min(rank, rank_of.get(_file(item), 9))
     # Short ones come last, so that both workers end at about the same time.
-    items.sort(key=lambda item: rank_of[group_of[item]])
+    items.sort(key=lambda item: rank_of[_file(item)])
+
+
+def _file(item: pytest.Item) -> str:
+    """What `--dist loadfile` gives to one worker."""
+    return item.nodeid.partition("::")[0]
 
 
 class _Processes:
