@@ -91,8 +91,16 @@ test: ## six minutes: check, and each kind of test on real programs; PYTEST="…
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
 	@$(PY) -m pytest --durations=15 $(WORKERS) -m "not verify" $(PYTEST) </dev/null
 
+.PHONY: tools
+tools: ## programs of the system that some tests need (Chromium, Prometheus), where apt-get may install them
+	@if command -v chromium >/dev/null && command -v prometheus >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium prometheus; } >/dev/null 2>&1 </dev/null \
+			|| echo "fairlead: apt-get could not install chromium and prometheus; the tests that need them are skipped" >&2; \
+	else echo "fairlead: the tests that need chromium or prometheus are skipped; install both and try again" >&2; fi
+
 .PHONY: verify
-verify: dev control-plane ## a quarter of an hour: what make test leaves out: kills, outages, the demo, a real node, at a desk also make fresh
+verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out: kills, outages, the demo, a real node, at a desk also make fresh
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
 	@$(PY) -m pytest --durations=15 $(WORKERS) -m verify $(PYTEST) </dev/null
 	$(call timed,e2e,$(MAKE) --no-print-directory e2e)
