@@ -56,11 +56,13 @@ control-plane: python ## build the pinned Kubernetes programs once; the last lin
 	@$(PYTHON) e2e/controlplane/build.py
 
 .PHONY: demo
-demo: dev ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
+demo: python ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
+	@$(PYTHON) e2e/prepare.py $(if $(filter command line,$(origin KUBECONFIG)),kubectl,etcd kube-apiserver kubectl $(if $(KEEP),kube-controller-manager)) </dev/null
 	@$(PY) -m e2e.demo $(if $(KEEP),--keep) $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) </dev/null
 
 .PHONY: up down
-up: dev ## start the local stack for development and leave it running
+up: python ## start the local stack for development and leave it running
+	@$(PYTHON) e2e/prepare.py </dev/null
 	@$(PY) -m e2e.demo up </dev/null
 down: dev ## stop what make up, or make demo KEEP=1, left running
 	@$(PY) -m e2e.demo down </dev/null

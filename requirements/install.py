@@ -24,9 +24,13 @@ def installed() -> int:
     return sum(1 for _ in Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
 
 
+def pinned(lock: Path) -> int:
+    """How many packages a lock pins."""
+    return sum("==" in line and not line.startswith((" ", "#")) for line in lock.read_text().splitlines())
+
+
 def main() -> int:
-    lock = Path(sys.argv[sys.argv.index("-r") + 1])
-    total = sum("==" in line and not line.startswith((" ", "#")) for line in lock.read_text().splitlines())
+    total = pinned(Path(sys.argv[sys.argv.index("-r") + 1]))
     renews = sys.stderr.isatty()
     started = told = time.monotonic()
     before = installed()

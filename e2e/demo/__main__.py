@@ -59,7 +59,8 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MARKER).touch()
-    stack = Stack(folder, kubeconfig, outlive=keep, screen=screen)
+    # The story deletes no namespace; who looks around afterwards may.
+    stack = Stack(folder, kubeconfig, outlive=keep, screen=screen, controllers=keep)
     kept = False
     try:
         if word == "up":

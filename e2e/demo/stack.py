@@ -69,8 +69,13 @@ def toml(values: Mapping[str, object]) -> str:
 class Stack:
     """Everything that runs; `stop()` ends it all, in the order in which it hurts least."""
 
-    def __init__(self, folder: Path, kubeconfig: Path | None, *, outlive: bool, screen: Screen) -> None:
-        """`kubeconfig` is the user's cluster, None for one of our own; `outlive` leaves things up at our end."""
+    def __init__(
+        self, folder: Path, kubeconfig: Path | None, *, outlive: bool, screen: Screen, controllers: bool = True
+    ) -> None:
+        """`kubeconfig` is the user's cluster, None for one of our own; `outlive` leaves things up at our end.
+
+        `controllers`: whether our own cluster also ends namespaces and collects what has lost its owner.
+        """
         self.folder = folder
         self.logs = folder / "logs"
         self.table = folder / "table"
@@ -80,7 +85,8 @@ class Stack:
         """True when the cluster had none of our definitions before; then they go again at the end."""
         self._outlive = outlive
         self._screen = screen
-        self._cluster = None if kubeconfig else Cluster(folder / "cluster", outlive=outlive, on_change=self._note)
+        ours = Cluster(folder / "cluster", outlive=outlive, controllers=controllers, on_change=self._note)
+        self._cluster = None if kubeconfig else ours
         self.kubernetes: Kubernetes = self._cluster or Kubernetes(kubeconfig or Path())
         ports = free_ports(5 + 2 * len(NODES))
         self._messaging, self._hub_link, self._hub_http, self._ingest_once, self._ingest = ports[:5]

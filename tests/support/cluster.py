@@ -28,6 +28,7 @@ from tests.support.processes import Running, Unmet, free_ports, start, wait_unti
 HOST = "127.0.0.1"
 ADVERTISED = "192.0.2.1"
 """In the Endpoints of the kubernetes Service, where loopback is refused; reserved for examples, never in use."""
+WITHOUT_CONTROLLERS = ("etcd", "kube-apiserver", "kubectl")
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 PORT_ATTEMPTS = 5
 READY_SECONDS = 100.0
@@ -37,10 +38,18 @@ ETCD_SERVES = "serving client traffic"
 class Cluster(Kubernetes):
     """One control plane of our own; `start()` it, use it, `stop()` it (or use it as a context manager)."""
 
-    def __init__(self, folder: Path, *, outlive: bool = False, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        outlive: bool = False,
+        controllers: bool = True,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
         """State, certificates, kubeconfig and logs go below `folder`.
 
         `outlive` leaves it running when the calling process ends; `on_change` is called after every start of a program.
+        Without `controllers` no namespace ends and nothing is collected, and one program less has to be built.
         """
         super().__init__(folder / "kubeconfig")
         self.folder = folder
@@ -49,6 +58,7 @@ class Cluster(Kubernetes):
         self.running: dict[str, Running] = {}
         self.server = ""
         self._outlive = outlive
+        self._controllers = controllers
         self._on_change = on_change
         self._etcd_ports = (0, 0)
         self._port = 0
@@ -61,7 +71,7 @@ class Cluster(Kubernetes):
 
     def start(self) -> Cluster:
         """Bring everything up and wait until the API server is ready; raises Unmet with the log's tail."""
-        self.assets = assets()
+        self.assets = assets(*(() if self._controllers else WITHOUT_CONTROLLERS))
         if not self._outlive:
             atexit.register(self.stop)
         self._write_credentials()
@@ -81,7 +91,8 @@ class Cluster(Kubernetes):
                 if attempt == PORT_ATTEMPTS or not ended:
                     raise
         self._write_kubeconfig()
-        self._start_controllers()
+        if self._controllers:
+            self._start_controllers()
         wait_until(
             "the default namespace exists",
             lambda: self.get("/api/v1/namespaces/default")["metadata"]["name"],
