@@ -2,18 +2,22 @@
 
     edge ──► 127.0.0.1:LISTEN ──proxy──► 127.0.0.1:TARGET ──► hub
 
-Cutting the link is killing this process: what was open breaks, what is tried is refused. Starting it again on the same
-port brings the link back. Run as `python -m e2e.demo.proxy LISTEN TARGET`.
+Killing this process cuts the link for good; the signals CUT and MEND cut it and bring it back while the process lives
+(`e2e.demo.cable` sends them). Cut means: what was open breaks, what is tried is refused. Run as
+`python -m e2e.demo.proxy LISTEN TARGET`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
 
 HOST = "127.0.0.1"
 CHUNK_BYTES = 64 * 1024
+CUT = signal.SIGUSR1
+MEND = signal.SIGUSR2
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -28,22 +32,58 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.close()
 
 
-async def carry(near: asyncio.StreamReader, back: asyncio.StreamWriter, target: int) -> None:
-    """Join one accepted connection with the hub; a hub that is not there closes it."""
-    try:
-        far, onward = await asyncio.open_connection(HOST, target)
-    except OSError:
-        back.close()
-        return
-    await asyncio.gather(pump(near, onward), pump(far, back))
+class Link:
+    """Carries, or is cut."""
+
+    def __init__(self, listen: int, target: int) -> None:
+        self._listen = listen
+        self._target = target
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+
+    async def mend(self) -> None:
+        """Listen again on the same port."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._carry, HOST, self._listen)
+            print(f"link {self._listen} -> {self._target}", flush=True)
+
+    def cut(self) -> None:
+        """Refuse what is tried, break what is open."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            for writer in self._open:
+                writer.transport.abort()
+            print(f"link {self._listen} cut", flush=True)
+
+    async def _carry(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        """Join one accepted connection with the hub; a hub that is not there closes it."""
+        self._open.add(back)
+        try:
+            far, onward = await asyncio.open_connection(HOST, self._target)
+        except OSError:
+            back.close()
+            self._open.discard(back)
+            return
+        self._open.add(onward)
+        try:
+            await asyncio.gather(pump(near, onward), pump(far, back))
+        finally:
+            self._open -= {back, onward}
 
 
 async def serve(listen: int, target: int) -> None:
-    """Carry until killed."""
-    server = await asyncio.start_server(lambda near, back: carry(near, back, target), HOST, listen)
-    async with server:
-        print(f"link {listen} -> {target}", flush=True)
-        await server.serve_forever()
+    """Carry, obeying the two signals, until killed."""
+    orders: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for order in (CUT, MEND):
+        asyncio.get_running_loop().add_signal_handler(order, orders.put_nowait, order)
+    link = Link(listen, target)
+    await link.mend()
+    while True:
+        if await orders.get() is CUT:
+            link.cut()
+        else:
+            await link.mend()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -242,6 +243,7 @@ class Stack:
         """A file to `source`: the programs on PATH, and where they find what runs here."""
         path = self.folder / "env"
         edges = {edge.name.upper().replace("-", "_"): edge for edge in self.edges.values()}
+        cable = shlex.join([sys.executable, "-m", "e2e.demo.cable", str(self.folder)])
         lines = [
             f"export PATH={FAIRLEAD.parent}:{self.kubernetes.assets}:$PATH",
             f"export KUBECONFIG={self.kubernetes.kubeconfig}",
@@ -249,6 +251,7 @@ class Stack:
             f"export FAIRLEAD_MESSAGING_URL=http://{HOST}:{self._messaging}",
             *(f"export {name}=http://{HOST}:{edge.port}" for name, edge in edges.items()),
             *(f"export {name}_DATA={self.folder / edge.name}" for name, edge in edges.items()),
+            f'cable() {{ (cd {shlex.quote(str(ROOT))} && {cable} "$@"); }}',
         ]
         path.write_text("".join(f"{line}\n" for line in lines))
         return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -147,6 +148,37 @@ def test_a_link_carries_breaks_refuses_and_returns(tmp_path: Path, echo: int) ->
         near.sendall(b"again")
         assert near.recv(16) == b"again"
     second.kill()
+
+
+def cable(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a person types after `source .run/demo/env`."""
+    command = [sys.executable, "-m", "e2e.demo.cable", str(folder), *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def test_a_person_cuts_and_mends_a_link(tmp_path: Path, echo: int) -> None:
+    """The command ends when it is so, and says so; a node without a link is refused with the ones there are."""
+    [port] = free_ports(1)
+    running = link(tmp_path, port, echo)
+    Record.of(tmp_path).write({"link-edge-2": running.pid})
+    (tmp_path / "edge-2.toml").write_text(toml({"hub_url": f"ws://127.0.0.1:{port}"}))
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as near:
+            near.sendall(b"hello")
+            assert near.recv(16) == b"hello"
+            assert cable(tmp_path, "cut", "edge-2").stdout == "edge-2: the link is cut\n"
+            with contextlib.suppress(ConnectionResetError):
+                assert near.recv(16) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=60)
+        assert cable(tmp_path, "mend", "edge-2").stdout == "edge-2: the link carries\n"
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as near:
+            near.sendall(b"again")
+            assert near.recv(16) == b"again"
+        refused = cable(tmp_path, "cut", "edge-9")
+        assert (refused.returncode, refused.stderr) == (1, "cable: no link of edge-9 runs; name one of edge-2\n")
+    finally:
+        running.kill()
 
 
 def test_a_link_without_a_hub_closes(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ MODELS: dict[str, Any] = {
     "messaging": MessagingSettings,
     "ingest": IngestSettings,
 }
-SHELL_SECONDS = 90
+SHELL_SECONDS = 300
 FOLLOW_SECONDS = 4
 """What never ends by itself is given so long."""
 BLOCKS = [block for page in pages() for block in blocks(page, page.read_text())]
