@@ -12,6 +12,7 @@ KILLS ?=
 SEEDS ?=
 SEED ?=
 KEEP ?=
+KIND ?=
 PYTEST ?=
 
 # $(call needs,FILE,SENTENCE): one sentence instead of a stack trace where a room is not there.
@@ -61,9 +62,9 @@ demo: python ## the whole story on this machine, with real data; KEEP=1 leaves i
 	@$(PY) -m e2e.demo $(if $(KEEP),--keep) $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) </dev/null
 
 .PHONY: up down
-up: python ## start the local stack for development and leave it running
-	@$(PYTHON) e2e/prepare.py </dev/null
-	@$(PY) -m e2e.demo up </dev/null
+up: python ## start the local stack for development and leave it running; KIND=1 on a cluster of kind's
+	@$(PYTHON) e2e/prepare.py $(if $(KIND),kubectl) </dev/null
+	@$(PY) -m e2e.demo up $(if $(KIND),--kind) </dev/null
 down: dev ## stop what make up, or make demo KEEP=1, left running
 	@$(PY) -m e2e.demo down </dev/null
 

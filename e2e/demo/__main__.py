@@ -12,11 +12,12 @@ import sys
 import traceback
 from pathlib import Path
 
+from e2e.demo import kind
 from e2e.demo.promises import Wrong
 from e2e.demo.record import Record
 from e2e.demo.screen import Screen
 from e2e.demo.stack import ROOT, Missing, Stack, require_java
-from e2e.demo.story import Story, play
+from e2e.demo.story import ACTS, Story, play
 from tests.support.assets import NoControlPlane
 from tests.support.kubernetes import KubectlError
 from tests.support.processes import Unmet
@@ -46,7 +47,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
     if Record.of(folder).alive():
         print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
         return 1
-    screen = Screen()
+    screen = Screen(chapters=len(ACTS) if word == "play" else 2)
     try:
         require_java()
     except Missing as error:
@@ -76,6 +77,8 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
         kept = keep
         if keep:
             look_around(stack, screen)
+        else:
+            screen.say("to look around yourself: make up (or make demo KEEP=1); it prints the console's address")
         screen.last(line)
         return 0
     except (Unmet, Wrong, KubectlError, NoControlPlane) as error:
@@ -96,6 +99,19 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
             stack.stop()
 
 
+def down(folder: Path) -> int:
+    """End what runs, and delete the cluster of kind's that `make up KIND=1` made."""
+    ended = Record.of(folder).end()
+    try:
+        if kind.remove(folder.absolute().parent):
+            ended.append(f"the cluster {kind.NAME}")
+    except kind.NoKind as error:
+        print(f"down: {error}", file=sys.stderr)
+        return 1
+    print(f"down: ended {', '.join(ended)}" if ended else "down: nothing was running")
+    return 0
+
+
 def main() -> int:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
@@ -103,15 +119,25 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave everything up at the end (KEEP=1)")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="state, logs, table and picture; emptied at start")
     parser.add_argument("--kubeconfig", type=Path, help="use this cluster (KUBECONFIG=…)")
+    parser.add_argument("--kind", action="store_true", help="up: make a cluster with kind and use it (KIND=1)")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, terminated)
     if options.word == "down":
-        ended = Record.of(options.folder).end()
-        print(f"down: ended {', '.join(ended)}" if ended else "down: nothing was running")
-        return 0
+        return down(options.folder)
+    if options.kind and (options.word != "up" or options.kubeconfig is not None):
+        parser.error("--kind goes with up, and without --kubeconfig")
     if options.kubeconfig is not None and not options.kubeconfig.is_file():
         parser.error(f"--kubeconfig {options.kubeconfig} is not a file")
     kubeconfig = options.kubeconfig.absolute() if options.kubeconfig else None
+    if options.kind:
+        beside = options.folder.absolute().parent
+        beside.mkdir(parents=True, exist_ok=True)
+        print(f"up: a cluster of kind's named {kind.NAME}; making it takes a minute", flush=True)
+        try:
+            kubeconfig = kind.provide(beside)
+        except kind.NoKind as error:
+            print(f"demo: failed: {error}", file=sys.stderr)
+            return 1
     return run(options.word, options.folder.absolute(), kubeconfig, options.keep or options.word == "up")
 
 

@@ -19,7 +19,10 @@ PLAIN_WIDTH = 160
 class Screen:
     """One run's voice; every line carries the seconds since it began."""
 
-    def __init__(self) -> None:
+    def __init__(self, chapters: int = 0) -> None:
+        """`chapters`: how many there will be; each says which of them it is."""
+        self._chapters = chapters
+        self._chapter = 0
         self._console = Console(highlight=False)
         if not self._console.is_terminal:
             self._console = Console(highlight=False, width=PLAIN_WIDTH)
@@ -32,8 +35,13 @@ class Screen:
 
     def chapter(self, title: str) -> None:
         """A new part of the story."""
+        self._chapter += 1
         self._console.print()
-        self._console.rule(f"[bold]{title}[/bold]", align="left", characters="─")
+        number = ""
+        if self._chapter <= self._chapters:
+            bar = "■" * self._chapter + "□" * (self._chapters - self._chapter)
+            number = f"{bar} {self._chapter}/{self._chapters}  "
+        self._console.rule(f"{number}[bold]{title}[/bold]", align="left", characters="─")
 
     def say(self, text: str) -> None:
         """One thing that happened."""

@@ -232,6 +232,7 @@ class Stack:
         return [
             ("kubectl", f"export PATH={self.kubernetes.assets}:$PATH KUBECONFIG={self.kubernetes.kubeconfig}"),
             ("status", f"{FAIRLEAD} status --config {self.folder / 'hub.toml'}"),
+            ("console", f"http://{HOST}:{self._hub_http}/console/"),
             ("hub", f"http://{HOST}:{self._hub_http}/metrics"),
             ("messaging", f"http://{HOST}:{self._messaging}/v1/namespaces/harbour/topics"),
             *((name, f"http://{HOST}:{edge.port}/v1/status") for name, edge in self.edges.items()),

@@ -28,6 +28,9 @@ SHARES = (500, 800, 200)
 """Publications of a node before, while and after edge-2 is cut."""
 UPDATES = 20
 
+ACTS = ("raise_house", "go_down", "begin_up", "cut", "return_home", "finish_up")
+"""Each is a chapter on the screen."""
+
 NOTICE_SECONDS = 180.0
 REPLAY_SECONDS = 300.0
 TABLE_SECONDS = 300.0
@@ -348,7 +351,7 @@ def play(stack: Stack, screen: Screen) -> str:
     """Play every act; returns the last line. Raises Unmet or Wrong."""
     story = Story(stack, screen)
     try:
-        for act in ("raise_house", "go_down", "begin_up", "cut", "return_home", "finish_up"):
+        for act in ACTS:
             getattr(story, act)()
         return story.conclude()
     except BaseException:
