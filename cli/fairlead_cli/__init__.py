@@ -4,6 +4,9 @@
           ├─ routes    check, eval, match              edge: the route language, tried out
           ├─ backoff   schedule, plot                  wire: the delivery policy
           └─ topics, status, explain, bench, ...       ``commands``: a module for each noun, `register(root)` in each
+                   │
+                   ├─ cluster    which API server, namespace and objects: kubectl's options, one question or a watch
+                   └─ output     tables, JSON, YAML, names, JSONPath; colour; following
 
 Nothing heavy is imported until a command needs it, so `fairlead --help` answers at once and works without extras.
 """

@@ -1,40 +1,28 @@
-"""Asks a hub over HTTP, or, where none can be reached, the API objects it wrote."""
+"""Asks a hub over HTTP; ``cluster`` asks the API objects it wrote, where no hub can be reached."""
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
-import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
 
 SECONDS = 10.0
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 DEFAULT_LISTEN = "127.0.0.1:10002"
 WHERE = f"give the hub's http_listen, for example http://{DEFAULT_LISTEN}"
 HUB_VARIABLE = "FAIRLEAD_HUB_URL"
-Found = TypeVar("Found")
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options by which `status` and `explain` find their source."""
+    """--hub and --config: by them `status` and `explain` ask a hub that runs."""
     for add in (
-        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
-        click.option(
-            "--kubeconfig",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Read the API objects of this cluster; default: KUBECONFIG, ~/.kube/config, in-cluster.",
-        ),
         click.option(
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -138,38 +126,3 @@ def _object(content: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def survey(kubeconfig: Path | None, question: Callable[[Kube], Awaitable[Found]]) -> Found:
-    """Ask the API objects.  What goes wrong is one sentence and exit 1."""
-    from fairlead_hub.io import kube
-
-    path = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG")
-    if path is None and (Path.home() / ".kube" / "config").exists():
-        path = str(Path.home() / ".kube" / "config")
-
-    async def asked() -> Found:
-        client = kube.Kube(kube.access(path))
-        try:
-            return await question(client)
-        finally:
-            await client.close()
-
-    try:
-        return asyncio.run(asked())
-    except kube.ConfigError as error:
-        raise click.ClickException(f"no hub and no cluster to ask: {error}; use --hub or --kubeconfig") from None
-    except (kube.Refused, kube.Unavailable) as error:
-        raise click.ClickException(str(error)) from None
-
-
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2))
-
-
-def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Aligned, as kubectl prints."""
-    cells = [head, *(tuple(str(cell) for cell in row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    for row in cells:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

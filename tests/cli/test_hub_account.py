@@ -83,19 +83,3 @@ def test_the_hubs_own_reason_is_passed_on(hub_http: str) -> None:
     """A 400 carries what is missing."""
     with pytest.raises(click.ClickException, match="node: needed"):
         hub_account.ask(hub_http, "/v1/explain", kind="x", name="y")
-
-
-def test_no_cluster_to_ask_is_one_sentence(tmp_path: Path) -> None:
-    broken = tmp_path / "kubeconfig"
-    broken.write_text("{}")
-
-    async def never(kube: object) -> None:
-        raise AssertionError("no hub is to be asked")
-
-    with pytest.raises(click.ClickException, match=r"no hub and no cluster to ask: .*kubeconfig"):
-        hub_account.survey(broken, never)
-
-
-def test_tables_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
-    hub_account.print_table(("A", "LONG"), [("wide cell", 1), ("x", 22)])
-    assert capsys.readouterr().out == "A           LONG\nwide cell   1\nx           22\n"

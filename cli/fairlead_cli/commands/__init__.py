@@ -7,6 +7,7 @@
             ├─ subscriptions
             └─ transactions
 
-What they share is in the folder above: who is asked (``hub_account``, ``messaging_account``) and how people write and
-read things (``batch``, ``place_parameter``, ``durations``, ``source_locations``, ``progress``).
+What they share is in the folder above: which cluster is asked (the room ``cluster``) or which service (``hub_account``,
+``messaging_account``), how answers are shown (the room ``output``), and how people write and read things (``batch``,
+``place_parameter``, ``durations``, ``source_locations``, ``progress``).
 """

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fairlead_cli import durations, hub_account
+from fairlead_cli import durations
 from fairlead_cli.commands.deadletters import DEFAULT_URL
+from fairlead_cli.output import forms, printer, tables
+from fairlead_cli.output.printer import Printer
 
-HEAD = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
+HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
+QUEUES = tables.of_tuples("queue", *HEADS)
 DEFAULT_PRIORITY_SHOWN = "default"
 
 
@@ -30,8 +32,8 @@ def register(root: click.Group) -> None:
     metavar="FILE",
     help='data_dir/token of the agent; needed with security = "mtls".',
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(url: str, token_file: Path | None, output: str) -> None:
+@printer.options(forms.DOCUMENTS)
+def status(url: str, token_file: Path | None, shown: Printer) -> None:
     """Show one agent as it is now, also without a link to its hub.
 
     \b
@@ -50,8 +52,8 @@ def status(url: str, token_file: Path | None, output: str) -> None:
         found = client.status()
     except FairleadError as error:
         raise click.ClickException(str(error)) from None
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    if not shown.is_for_people:
+        shown.document(found)
         return
     try:
         lines, queues = _lines(found), [_queue(each) for each in found["queues"]]
@@ -60,7 +62,7 @@ def status(url: str, token_file: Path | None, output: str) -> None:
     click.echo("\n".join(lines))
     if queues:
         click.echo()
-        hub_account.print_table(HEAD, queues)
+        shown.items(QUEUES, queues)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

@@ -9,6 +9,10 @@ from typing import Any
 import click
 
 from fairlead_cli import hub_account
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import Target
+from fairlead_cli.output import forms, printer
+from fairlead_cli.output.printer import Printer
 
 NO = frozenset(
     (
@@ -32,50 +36,49 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Say why an object is at a node, or why not.")
 @click.argument("object_name", metavar="KIND/NAME")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of the object; none for cluster-scoped.")
 @click.option("--node", required=True, help="The edge node.")
+@targets.options(namespace=True)
 @hub_account.options
-def explain(
-    object_name: str,
-    namespace: str,
-    node: str,
-    hub: str | None,
-    config: Path | None,
-    kubeconfig: Path | None,
-    output: str,
-) -> None:
+@printer.options(forms.DOCUMENTS)
+def explain(object_name: str, node: str, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
     """Say at which step of the path KIND/NAME is on its way to a node, and why.
 
     With --hub (or a hub's --config) the answer includes what is queued or in flight right now; otherwise it is made
-    from rules, records and EdgeNodes.
+    from rules, records and EdgeNodes. The namespace does not matter for what has none.
 
     Exit 0: the node has it, or will get it; 1: it has not and will not as things are, or does not do what it says.
+
+    \b
+    fairlead explain configmap/prices -n shop --node edge-1
+    fairlead explain edgeroutes/telemetry --node edge-1 -o jsonpath='{.code}'
     """
     kind, slash, name = object_name.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise click.UsageError(f"{object_name}: must be KIND/NAME, for example configmap/prices")
     url = hub_account.hub_url(hub, config)
     if url:
-        asked = {"node": node, "kind": kind, "namespace": namespace, "name": name}
+        asked = {"node": node, "kind": kind, "namespace": target.given_namespace or "default", "name": name}
         found = hub_account.ask(url, "/v1/explain", expected="answer", **asked)
     else:
-        found = _surveyed(kubeconfig, node, kind, namespace, name)
-    if output == "json":
-        hub_account.print_json(found)
+        found = _surveyed(target, node, kind, name)
+    if shown.is_for_people:
+        _print(found, object_name, node, shown)
     else:
-        _print(found, object_name, node)
+        shown.document(found)
     sys.exit(1 if found["code"] in NO else 0)
 
 
-def _print(found: dict[str, Any], object_name: str, node: str) -> None:
-    click.echo(f"{found.get('key', object_name)} at {node}: {found['answer']}")
+def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -> None:
+    answer = shown.paint(found["answer"], "bad" if found["code"] in NO else "")
+    click.echo(f"{found.get('key', object_name)} at {node}: {answer}", color=shown.is_colored)
     for side in ("wanted", "held"):
         if side in found:
             version = found[side]
             click.echo(f"  {side:7} version {version['resourceVersion']}, content {version['digest'][:12]}")
 
 
-def _surveyed(kubeconfig: Path | None, node: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
+def _surveyed(target: Target, node: str, kind: str, name: str) -> dict[str, Any]:
     from fairlead_hub.io import offline_report
 
-    return hub_account.survey(kubeconfig, lambda kube: offline_report.explain(kube, node, kind, namespace, name))
+    namespace = target.namespace
+    return target.ask(lambda kube: offline_report.explain(kube, node, kind, namespace, name))

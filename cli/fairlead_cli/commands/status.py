@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,11 @@ from typing import Any
 import click
 
 from fairlead_cli import durations, hub_account
-
-HEAD = ("NODE", "CONNECTED", "OBJECTS WANTED", "OBJECTS HELD", "PENDING", "LAG", "PARKED", "LAST CONTACT")
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import Target
+from fairlead_cli.output import polling, printer
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
 
 
 def register(root: click.Group) -> None:
@@ -20,36 +25,54 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Show every node: connected, wanted, held, pending, parked.")
 @click.argument("node", required=False)
+@polling.option
+@targets.options(selector=True)
 @hub_account.options
-def status(node: str | None, hub: str | None, config: Path | None, kubeconfig: Path | None, output: str) -> None:
+@printer.options()
+def status(node: str | None, watch: bool, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
     """Show every node, or one NODE in detail.
 
     With --hub (or a hub's --config) it shows what is in flight right now; otherwise what the API objects tell.
+
+    \b
+    fairlead status
+    fairlead status edge-1 --hub http://127.0.0.1:10002 -o yaml
+    fairlead status -l zone=eu -o jsonpath='{.nodes[?(@.connected==false)].node}'
     """
     url = hub_account.hub_url(hub, config)
-    if node is None:
-        found = hub_account.ask(url, "/v1/nodes", expected="nodes") if url else _surveyed(kubeconfig)
-    elif url:
-        found = hub_account.ask(url, f"/v1/nodes/{urllib.parse.quote(node, safe='')}", expected="node")
-    else:
-        found = _one(_surveyed(kubeconfig), node)
-    if output == "json":
-        hub_account.print_json(found)
+    if url and target.selector:
+        raise click.UsageError("-l asks the cluster for its labels, not the hub: leave out --hub and --config")
+
+    def found() -> dict[str, Any]:
+        if url is None:
+            return _surveyed(target)
+        return hub_account.ask(url, "/v1/nodes", expected="nodes")
+
+    if watch:
+        shown.follow(VIEW, polling.changed(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
     elif node is None:
-        _print_all(found)
+        _show_all(found(), shown)
     else:
-        _print_one(found)
+        path = f"/v1/nodes/{urllib.parse.quote(node, safe='')}"
+        _show_one(hub_account.ask(url, path, expected="node") if url else _one(found(), node), shown)
 
 
-def _surveyed(kubeconfig: Path | None) -> dict[str, Any]:
+def _surveyed(target: Target) -> dict[str, Any]:
     from fairlead_hub.io import offline_report
     from fairlead_hub.io.kube import Kube
 
     async def asked(kube: Kube) -> dict[str, Any]:
-        nodes, parked = await offline_report.nodes(kube), await offline_report.parked(kube)
+        nodes, parked = await offline_report.nodes(kube, target.selector), await offline_report.parked(kube)
+        if target.selector:
+            names = {row["node"] for row in nodes}
+            parked = [record for record in parked if record["node"] in names]
         return {"nodes": nodes, "parked": parked, "unreadable": await offline_report.unreadable(kube)}
 
-    return hub_account.survey(kubeconfig, asked)
+    return target.ask(asked)
+
+
+def _only(rows: list[dict[str, Any]], node: str | None) -> list[dict[str, Any]]:
+    return rows if node is None else [row for row in rows if row["node"] == node]
 
 
 def _one(found: dict[str, Any], node: str) -> dict[str, Any]:
@@ -65,12 +88,20 @@ def _parked(record: dict[str, Any]) -> dict[str, Any]:
     return {"key": place, "code": record["reason"], "reason": record["reason"], "retries": record["retries"]}
 
 
-def _print_all(found: dict[str, Any]) -> None:
+def _show_all(found: dict[str, Any], shown: Printer) -> None:
+    if not shown.is_for_people and shown.form.name != "name":
+        shown.document(found)
+        return
     rows = found["nodes"]
-    if not rows:
+    if rows:
+        _show_table(rows, shown)
+    elif shown.is_for_people:
         click.echo("no edge Nodes: label one with node-role.kubernetes.io/edge=")
-    else:
-        _print_table(rows)
+    if shown.is_for_people:
+        _print_problems(found)
+
+
+def _print_problems(found: dict[str, Any]) -> None:
     for rule in found.get("unreadable", []):
         click.echo(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
     for record in found.get("parked", []):
@@ -83,28 +114,14 @@ def _print_all(found: dict[str, Any]) -> None:
         click.echo(f"{refused['count']} records refused since {refused['since']}: {refused['reason']}")
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
+def _show_table(rows: list[dict[str, Any]], shown: Printer) -> None:
     """With a column of notes only where there is something to note."""
-    notes = [_note(row) for row in rows]
-    if any(notes):
-        lines = [(*_line(row), note) for row, note in zip(rows, notes, strict=True)]
-        hub_account.print_table((*HEAD, "NOTE"), lines)
-    else:
-        hub_account.print_table(HEAD, [_line(row) for row in rows])
+    noted = any(_note(row) for row in rows)
+    shown.items(dataclasses.replace(VIEW, columns=(*VIEW.columns, NOTE)) if noted else VIEW, rows)
 
 
-def _line(row: dict[str, Any]) -> tuple[Any, ...]:
-    lag = row.get("lagSeconds", 0)
-    return (
-        row["node"],
-        "yes" if row["connected"] else "no",
-        row["wanted"],
-        row["held"],
-        row["pending"],
-        durations.span(lag) if lag else "-",
-        row["parked"],
-        row["lastContact"] or "never",
-    )
+def _lag(row: dict[str, Any]) -> str:
+    return durations.span(row["lagSeconds"]) if row.get("lagSeconds") else "-"
 
 
 def _note(row: dict[str, Any]) -> str:
@@ -122,8 +139,11 @@ def _note(row: dict[str, Any]) -> str:
     return "; ".join(notes)
 
 
-def _print_one(row: dict[str, Any]) -> None:
-    _print_table([row])
+def _show_one(row: dict[str, Any], shown: Printer) -> None:
+    if not shown.is_for_people:
+        shown.one(VIEW, row)
+        return
+    _show_table([row], shown)
     if row.get("rules"):
         click.echo(f"rules    {row['rules']}")
     for name, policy in row.get("delivery", {}).items():
@@ -134,3 +154,25 @@ def _print_one(row: dict[str, Any]) -> None:
         click.echo(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({parked['retries']} retries)")
     for kept in row.get("keptObjects", []):
         click.echo(f"kept     {kept['key']}: {kept['reason']}")
+
+
+VIEW = View(
+    kind="node",
+    name=operator.itemgetter("node"),
+    columns=(
+        Column("NODE", operator.itemgetter("node")),
+        Column(
+            "CONNECTED",
+            lambda row: "yes" if row["connected"] else "no",
+            style=lambda row: "good" if row["connected"] else "bad",
+        ),
+        Column("OBJECTS WANTED", operator.itemgetter("wanted")),
+        Column("OBJECTS HELD", operator.itemgetter("held")),
+        Column("PENDING", operator.itemgetter("pending"), style=lambda row: "warn" if row["pending"] else ""),
+        Column("LAG", _lag),
+        Column("PARKED", operator.itemgetter("parked"), style=lambda row: "bad" if row["parked"] else ""),
+        Column("LAST CONTACT", lambda row: row["lastContact"] or "never"),
+        Column("AGENT", lambda row: row.get("agent"), wide=True),
+    ),
+)
+NOTE = Column("NOTE", lambda row: _note(row) or "-", style=lambda _: "warn")

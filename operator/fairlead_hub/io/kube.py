@@ -119,16 +119,19 @@ class Access:
         return context
 
 
-def access(kubeconfig: str | None) -> Access:
-    """From a kubeconfig file, or in-cluster when there is none.  Raises ``ConfigError``."""
-    settings = _configuration(kubeconfig)
+def access(kubeconfig: str | None, context: str | None = None) -> Access:
+    """From a kubeconfig file, or in-cluster when there is none; ``context`` is one of the file's, else its current one.
+
+    Raises ``ConfigError``.
+    """
+    settings = _configuration(kubeconfig, context)
     namespace = "default" if kubeconfig is not None else _in_cluster_namespace() or "default"
 
     def renew() -> None:
         # The package itself reads a kubeconfig's ``tokenFile`` once and never again.
         nonlocal settings
         try:
-            settings = _configuration(kubeconfig)
+            settings = _configuration(kubeconfig, context)
         except ConfigError as error:
             _log.warning("credentials_unreadable", reason=str(error))
             return
@@ -166,14 +169,16 @@ def _where(kubeconfig: str | None) -> str:
     return f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
 
 
-def _configuration(kubeconfig: str | None) -> Any:
+def _configuration(kubeconfig: str | None, context: str | None) -> Any:
     from kubernetes import client, config
     from yaml import YAMLError
 
     settings = client.Configuration()
     try:
         if kubeconfig is not None:
-            config.load_kube_config(config_file=kubeconfig, client_configuration=settings)  # type: ignore[no-untyped-call]
+            config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=kubeconfig, context=context, client_configuration=settings
+            )
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:

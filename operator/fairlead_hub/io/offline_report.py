@@ -33,9 +33,12 @@ NAMES_MAX = 500
 POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 
 
-async def nodes(kube: Kube) -> list[dict[str, Any]]:
-    """One row for each edge Node, as its EdgeNode and its records tell.  Raises ``Refused`` or ``Unavailable``."""
-    edges = await _items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
+async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
+    """One row for each edge Node that ``selector`` takes, as its EdgeNode and its records tell.
+
+    Raises ``Refused`` or ``Unavailable``.
+    """
+    edges = await _items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
     edge_nodes = {item["metadata"]["name"]: item for item in await _items(kube, f"{OURS}/edgenodes")}
     rows = []
     for edge in edges:

@@ -11,6 +11,7 @@ from tests.support.cluster import Cluster
 
 from fairlead_cli.commands import status
 from fairlead_cli.main import build
+from fairlead_cli.output.printer import Printer
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -50,7 +51,7 @@ def test_what_the_hub_does_not_see_is_said(capsys: pytest.CaptureFixture[str]) -
     row = {"node": "edge-1", "connected": True, "wanted": 1, "held": 1, "pending": 0, "parked": 0, "lastContact": ""}
     stale = {"collection": "api/v1/nodes", "since": "2026-11-22T10:00:00Z", "seconds": 9.0, "reason": "answered 503"}
     refused = {"count": 3, "since": "2026-11-22T10:01:00Z", "reason": "forbidden"}
-    status._print_all({"nodes": [row], "stale": [stale], "recordsRefused": refused})
+    status._show_all({"nodes": [row], "stale": [stale], "recordsRefused": refused}, Printer())
     said = capsys.readouterr().out
     assert "stale since 2026-11-22T10:00:00Z: api/v1/nodes: answered 503" in said
     assert "3 records refused since 2026-11-22T10:01:00Z: forbidden" in said

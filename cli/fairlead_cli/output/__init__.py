@@ -1,0 +1,27 @@
+"""How commands show what they found: for people as a table, for programs as JSON, YAML, names or JSONPath.
+
+    -o, --no-headers, --color ──printer.options──▶ Printer ─┬─ items(view, rows)   a table, or a List with `items`
+                                                            ├─ one(view, row)      a table of one row, or the row itself
+                                                            ├─ document(value)     any value as JSON, YAML or JSONPath
+                                                            └─ follow(view, pages) a line for each row that changed
+    --watch ──polling.option──▶ polling.changed(ask, name) ─▶ pages, where there is nothing to watch but to ask again
+
+A command declares its columns once and prints rows with them:
+
+    VIEW = View(kind="edgenode", name=lambda row: row["metadata"]["name"], columns=(
+        Column("NODE", lambda row: row["metadata"]["name"]),
+        Column("STATE", lambda row: row["state"], style=lambda row: "good" if row["state"] == "Synced" else "bad"),
+        Column("AGENT", lambda row: row["agent"], wide=True),
+    ))
+
+    @click.command()
+    @printer.options()
+    def nodes(shown: Printer) -> None:
+        shown.items(VIEW, rows, none="no edge nodes: label one with node-role.kubernetes.io/edge=")
+
+What is shown beside the rows (hints, notes, progress) goes to standard error with ``shown.say``, so that standard
+output holds nothing but what was asked for.  Colour: only on a terminal, and neither with NO_COLOR nor with TERM=dumb;
+nothing is ever cut, neither on a terminal nor in a pipe.
+
+    printer, polling ─▶ forms, tables, reader, yaml_text ─▶ jsonpath, colors
+"""

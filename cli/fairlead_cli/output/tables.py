@@ -1,0 +1,85 @@
+"""Tables as kubectl prints them: columns padded to their widest cell, three blanks between them, nothing cut."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_cli.output.colors import Style, paint
+
+GAP = "   "
+NONE = "<none>"
+"""What stands where there is nothing, as in kubectl: every row has as many words as there are columns."""
+
+
+def _no_style(_: Any) -> Style:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; ``value`` takes it from a row. Wide ones are shown with `-o wide` only."""
+
+    name: str
+    value: Callable[[Any], object]
+    wide: bool = False
+    style: Callable[[Any], Style] = _no_style
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How rows of one sort are shown. ``kind`` and ``name`` make what `-o name` prints: ``kind/name``."""
+
+    kind: str
+    name: Callable[[Any], str]
+    columns: tuple[Column, ...]
+
+    def shown(self, wide: bool) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if wide or not column.wide)
+
+
+def of_tuples(kind: str, *heads: str) -> View:
+    """For rows that are tuples with a value for each column; the first one is the name."""
+    columns = tuple(Column(head, operator.itemgetter(at)) for at, head in enumerate(heads))
+    return View(kind=kind, name=operator.itemgetter(0), columns=columns)
+
+
+def plain(value: object) -> str:
+    """A cell: one line, and nothing in it that a terminal would obey. Texts of peers are shown here."""
+    text = NONE if value is None or value == "" else str(value)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def lines(
+    columns: Sequence[Column],
+    rows: Sequence[Any],
+    *,
+    headers: bool = True,
+    colored: bool = False,
+    widths: Sequence[int] = (),
+) -> tuple[list[str], list[int]]:
+    """The lines, and how wide the columns are; ``widths`` of lines before them keep a followed table straight."""
+    cells = [[plain(column.value(row)) for column in columns] for row in rows]
+    heads = [[column.name for column in columns]] if headers else []
+    floor = list(widths) or [0] * len(columns)
+    wide = [max([least, *(len(row[at]) for row in (*heads, *cells))]) for at, least in enumerate(floor)]
+    printed = [_line(head, wide) for head in heads]
+    for row, texts in zip(rows, cells, strict=True):
+        styles = [column.style(row) for column in columns] if colored else []
+        printed.append(_line(texts, wide, styles))
+    return printed, wide
+
+
+def _line(texts: Sequence[str], widths: Sequence[int], styles: Sequence[Style] = ()) -> str:
+    # The last cell is not padded; a coloured cell is padded outside of its colour.
+    last = len(texts) - 1
+    padding = [
+        " " * (width - len(text)) if at < last else ""
+        for at, (text, width) in enumerate(zip(texts, widths, strict=True))
+    ]
+    painted = [paint(text, style) for text, style in zip(texts, styles, strict=True)] if styles else texts
+    return GAP.join(text + pad for text, pad in zip(painted, padding, strict=True))

@@ -1,0 +1,66 @@
+"""Collections: read whole, and followed over a broken server."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+
+from tests.support.cluster import Cluster
+from tests.support.hub import config_map
+
+from fairlead_cli.cluster import collections
+from fairlead_cli.cluster.collections import Change, Collection
+from fairlead_hub.io import kube
+
+
+def test_what_a_watch_missed() -> None:
+    """Changed, new and deleted ones, and no others."""
+
+    def item(uid: str, version: str) -> collections.Item:
+        return {"metadata": {"uid": uid, "resourceVersion": version}}
+
+    before = {uid: item(uid, "1") for uid in "abc"}
+    now = [item("a", "1"), item("b", "2"), item("d", "1")]
+    assert collections._missed(0, before, now) == [
+        Change(0, now[1]),
+        Change(0, now[2]),
+        Change(0, before["c"], deleted=True),
+    ]
+
+
+async def test_listed_then_followed(cluster: Cluster, namespace: str) -> None:
+    """Everything first, with apiVersion and kind; then what is made, changed and deleted, also over a restart."""
+    cluster.apply(config_map("a", namespace, v="1"))
+    client = kube.Kube(kube.access(str(cluster.kubeconfig)))
+    path = f"api/v1/namespaces/{namespace}/configmaps"
+    label = f"l{secrets.token_hex(3)}"
+    changes = collections.changes(client, Collection(path), Collection(path, {"labelSelector": label}))
+    waiting: deque[Change] = deque()
+    try:
+        first = await anext(changes)
+        assert ("v1", "ConfigMap", "a") in [
+            (each.item["apiVersion"], each.item["kind"], each.item["metadata"]["name"]) for each in first
+        ]
+        assert {each.collection for each in first} == {0}
+        cluster.apply(config_map("b", namespace, v="1"))
+        assert await _next(changes, waiting, "b") == (0, False)
+        cluster.restart_apiserver()
+        cluster.kubectl("label", "configmap", "a", "-n", namespace, f"{label}=x")
+        seen = {await _next(changes, waiting, "a") for _ in range(2)}
+        assert seen == {(0, False), (1, False)}
+        cluster.kubectl("delete", "configmap", "b", "-n", namespace)
+        assert await _next(changes, waiting, "b") == (0, True)
+    finally:
+        await changes.aclose()  # type: ignore[attr-defined]
+        await client.close()
+
+
+async def _next(changes: AsyncIterator[list[Change]], waiting: deque[Change], name: str) -> tuple[int, bool]:
+    """The next change of that object; the test's own time limit ends the wait."""
+    while True:
+        while waiting:
+            each = waiting.popleft()
+            if each.item["metadata"]["name"] == name:
+                return each.collection, each.deleted
+        waiting.extend(await anext(changes))

@@ -1,0 +1,95 @@
+"""Which cluster and namespace: kubectl's options and defaults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from tests.support.cluster import Cluster
+
+from fairlead_cli.cluster import target
+from fairlead_cli.cluster.target import Target
+from fairlead_hub.io.kube import Kube
+
+
+def kubeconfig(folder: Path, server: str = "http://127.0.0.1:1") -> Path:
+    """Two contexts; the current one has a namespace."""
+    path = folder / "kubeconfig"
+    contexts = [("one", {"cluster": "c", "user": "u", "namespace": "shop"}), ("two", {"cluster": "c", "user": "u"})]
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "c", "cluster": {"server": server}}],
+                "users": [{"name": "u", "user": {"token": "t"}}],
+                "contexts": [{"name": name, "context": context} for name, context in contexts],
+                "current-context": "one",
+            }
+        )
+    )
+    return path
+
+
+def test_the_namespace(tmp_path: Path) -> None:
+    """-A, then -n, then the context's, then default."""
+    path = kubeconfig(tmp_path)
+    assert Target(kubeconfig=path).namespace == "shop"
+    assert Target(kubeconfig=path, context="two").namespace == "default"
+    assert Target(kubeconfig=path, context="three").namespace == "default"
+    assert Target(kubeconfig=path, given_namespace="n").path("objectsyncs").endswith("/namespaces/n/objectsyncs")
+    assert Target(kubeconfig=path, all_namespaces=True).path("objectsyncs") == f"{target.OURS}/objectsyncs"
+
+
+def test_the_environment_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KUBECONFIG, and no file at all."""
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path)))
+    assert Target().namespace == "shop"
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Target().namespace == "default"
+
+
+def test_options() -> None:
+    """A command gets what it asked for, as one value."""
+    seen: list[Target] = []
+
+    @click.command()
+    @target.options(namespace=True, all_namespaces=True, selector=True)
+    def command(target: Target) -> None:
+        seen.append(target)
+
+    assert CliRunner().invoke(command, ["-n", "shop", "-l", "a=b", "--context", "c"]).exit_code == 0
+    assert seen == [Target(given_namespace="shop", selector="a=b", context="c")]
+    assert seen[0].query() == {"labelSelector": "a=b"} and Target().query() == {}
+
+
+def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
+    """With the file, and with the remedy."""
+    broken = tmp_path / "broken"
+    broken.write_text("{}")
+
+    async def never(kube: Kube) -> None:
+        raise AssertionError("no cluster is to be asked")
+
+    with pytest.raises(click.ClickException, match=r"no hub and no cluster to ask: .*broken.*use --kubeconfig"):
+        Target(kubeconfig=broken).ask(never)
+    with pytest.raises(click.ClickException, match="three"):
+        Target(kubeconfig=kubeconfig(tmp_path), context="three").ask(never)
+
+
+def test_a_refusal_is_one_sentence(cluster: Cluster) -> None:
+    """What the API server says, and exit code 1; in what is followed, too."""
+    asked = Target(kubeconfig=cluster.kubeconfig)
+    with pytest.raises(click.ClickException, match="answered 404"):
+        asked.ask(lambda kube: kube.get("api/v1/nodes/none-of-these"))
+
+    async def one(kube: Kube) -> AsyncIterator[bytes]:
+        yield await kube.get("api/v1/nodes/none-of-these")
+
+    with pytest.raises(click.ClickException, match="answered 404"):
+        list(asked.pages(one))

@@ -1,0 +1,44 @@
+"""Tables: straight, whole, and of one line for each row."""
+
+from __future__ import annotations
+
+import operator
+
+from fairlead_cli.output import tables
+from fairlead_cli.output.tables import Column, View
+
+COLUMNS = tables.of_tuples("x", "A", "LONG").columns
+
+
+def test_cells_are_aligned_and_never_cut() -> None:
+    """However long one is; the last column is not padded."""
+    printed, widths = tables.lines(COLUMNS, [("wide cell", 1), ("x", "y" * 300)])
+    assert printed == ["A           LONG", "wide cell   1", "x           " + "y" * 300]
+    assert widths == [9, 300]
+
+
+def test_later_lines_stand_below_earlier_ones() -> None:
+    """A followed table has one head and keeps its widths."""
+    _, widths = tables.lines(COLUMNS, [("wide cell", 1)])
+    assert tables.lines(COLUMNS, [("x", 22)], headers=False, widths=widths)[0] == ["x           22"]
+
+
+def test_nothing_reaches_the_terminal_as_a_command() -> None:
+    """Texts of peers are shown in tables: one line, and escaped."""
+    printed, _ = tables.lines(COLUMNS, [("a\nb\x1b[2J", None)])
+    assert printed[1] == r"a\nb\x1b[2J   <none>"
+
+
+def test_colours_stand_inside_of_the_padding() -> None:
+    """So that columns stay straight."""
+    columns = (Column("A", operator.itemgetter(0), style=lambda _: "good"), Column("B", operator.itemgetter(1)))
+    assert tables.lines(columns, [("x", "y")], headers=False, colored=True, widths=[3, 1])[0] == [
+        "\x1b[32mx\x1b[0m     y"
+    ]
+
+
+def test_wide_columns() -> None:
+    """Only when they are asked for."""
+    view = View(kind="x", name=str, columns=(Column("A", str), Column("B", str, wide=True)))
+    assert [column.name for column in view.shown(wide=False)] == ["A"]
+    assert [column.name for column in view.shown(wide=True)] == ["A", "B"]
