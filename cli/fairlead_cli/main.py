@@ -20,7 +20,7 @@ ROOMS = {
 }
 NOUNS = (
     *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
-    *("deadletters", "edge_status", "module_token"),
+    *("deadletters", "edge_status", "module_token", "doctor"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 
@@ -32,6 +32,7 @@ EXTRAS = {
     "bench": "edge",
     "routes": "edge",
     "backoff": "plot",
+    "doctor": "edge",
 }
 """Which extra brings what a command needs."""
 

@@ -1,0 +1,47 @@
+"""Is the device's clock right?  Certificates are judged by it, and messages carry its time."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Final
+
+from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+
+YEAR_MIN: Final = 2026
+YEAR_MAX: Final = 2099
+SKEW_WARNING_SECONDS: Final = 10.0
+"""The hub's time has whole seconds, and its answer took its time."""
+SKEW_PROBLEM_SECONDS: Final = 300.0
+SYNCHRONISE: Final = "synchronise the clock (systemd-timesyncd or chrony)"
+
+
+def judge(now: datetime.datetime, synchronised: bool | None) -> Iterator[Finding]:
+    """``synchronised`` as the kernel says; None where it cannot be asked."""
+    stamp = f"{now:%Y-%m-%d %H:%M:%S} UTC"
+    if not YEAR_MIN <= now.year <= YEAR_MAX:
+        text = f"the clock says {stamp}, which cannot be: no certificate is valid then"
+        yield problem("clock", text, f"set the clock, then {SYNCHRONISE}")
+    else:
+        yield ok("clock", f"the clock says {stamp}")
+    if synchronised is None:
+        yield ok("clock.synchronised", "this system does not tell whether its clock is synchronised")
+    elif synchronised:
+        yield ok("clock.synchronised", "the kernel says that the clock is synchronised")
+    else:
+        yield warning("clock.synchronised", "the kernel says that the clock is not synchronised", SYNCHRONISE)
+
+
+def judge_skew(hub: datetime.datetime | None, here: datetime.datetime) -> Iterator[Finding]:
+    """Against the ``Date`` of the hub's answer; nothing where it sent none."""
+    if hub is None:
+        return
+    seconds = (here - hub).total_seconds()
+    side = "ahead of" if seconds > 0 else "behind"
+    text = f"the clock is {abs(seconds):.0f} s {side} the hub's"
+    if abs(seconds) > SKEW_PROBLEM_SECONDS:
+        yield problem("clock.skew", text, SYNCHRONISE)
+    elif abs(seconds) > SKEW_WARNING_SECONDS:
+        yield warning("clock.skew", text, SYNCHRONISE)
+    else:
+        yield ok("clock.skew", f"the clock is within {SKEW_WARNING_SECONDS:.0f} s of the hub's")

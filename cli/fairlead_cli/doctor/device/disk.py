@@ -1,0 +1,88 @@
+"""Can the agent's folder be written, is there room for what the store may hold, and how fast is the disk?"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+
+FREE_BYTES_MIN: Final = 16 * 1024 * 1024
+"""Below this a start fails: the stores' logs and the reserve need about as much."""
+FSYNC_WARNING_SECONDS: Final = 0.05
+FSYNC_PROBLEM_SECONDS: Final = 1.0
+MIB: Final = 1024 * 1024
+
+
+class Disk(msgspec.Struct, frozen=True, kw_only=True):
+    """``store_bytes`` of ``max_bytes`` are used already; ``fsync_seconds`` of each write that was tried."""
+
+    path: str
+    exists: bool
+    free_bytes: int
+    free_files: int | None
+    store_bytes: int
+    max_bytes: int
+    error: int = 0
+    """``errno`` of the first write that failed; 0: none did."""
+    fsync_seconds: tuple[float, ...] = ()
+
+
+def judge(disk: Disk) -> Iterator[Finding]:
+    """Its room first: a full disk explains the rest."""
+    if not disk.exists:
+        text = f"{disk.path} does not exist yet; the agent makes it when it starts for the first time"
+        yield ok("disk", text)
+    yield from _room(disk)
+    if disk.error:
+        yield _refused(disk)
+    elif disk.exists:
+        yield ok("disk.write", f"{disk.path} can be written")
+    if disk.fsync_seconds:
+        yield _speed(disk)
+
+
+def _room(disk: Disk) -> Iterator[Finding]:
+    free, may_grow = disk.free_bytes, max(0, disk.max_bytes - disk.store_bytes)
+    text = f"{free // MIB:,} MiB are free at {disk.path}"
+    if free < FREE_BYTES_MIN:
+        remedy = "free some room, or move data_dir to a larger disk; until then messages are refused with 507"
+        yield problem("disk.free", text, remedy)
+    elif free < may_grow:
+        remedy = f"free some room, or set [store] max_bytes to at most {(disk.store_bytes + free) // MIB} MiB"
+        yield warning("disk.free", f"{text}, and the store may still grow by {may_grow // MIB:,} MiB", remedy)
+    else:
+        yield ok("disk.free", f"{text}; the store may still grow by {may_grow // MIB:,} MiB")
+    if disk.free_files == 0:
+        remedy = "remove files that are not needed, or make the file system anew with more inodes"
+        yield problem("disk.files", f"the file system of {disk.path} has no room for another file", remedy)
+
+
+def _refused(disk: Disk) -> Finding:
+    match disk.error:
+        case errno.EROFS:
+            text, remedy = "is read-only", "mount it for writing; a disk that turned read-only by itself is failing"
+        case errno.EACCES | errno.EPERM:
+            text, remedy = "may not be written by this user", "run this as the agent's user, or correct the owner"
+        case errno.ENOSPC | errno.EDQUOT:
+            text, remedy = "has no room left", "free some room, or raise the quota"
+        case errno.EIO:
+            text, remedy = "fails: the disk reports errors", "replace the disk; the kernel's log says more"
+        case other:
+            text, remedy = f"cannot be written: {errno.errorcode.get(other, other)}", "see the kernel's log"
+    return problem("disk.write", f"{disk.path} {text}", remedy)
+
+
+def _speed(disk: Disk) -> Finding:
+    times = sorted(disk.fsync_seconds)
+    middle, slowest = times[len(times) // 2], times[-1]
+    text = f"a small write reaches the disk in {middle * 1000:.1f} ms (slowest {slowest * 1000:.1f} of {len(times)})"
+    remedy = "use a faster disk for data_dir: each publish waits for one such write"
+    if middle > FSYNC_PROBLEM_SECONDS:
+        return problem("disk.fsync", text, remedy)
+    if middle > FSYNC_WARNING_SECONDS:
+        return warning("disk.fsync", text, remedy)
+    return ok("disk.fsync", text)

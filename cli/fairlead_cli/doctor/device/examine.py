@@ -1,0 +1,125 @@
+"""Which probe feeds which judge, for one device as its settings describe it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import ssl
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import apsw
+
+from fairlead_cli.doctor.device import agent, certificates, clock, disk, link, permissions, store
+from fairlead_cli.doctor.device.io import (
+    agent_folder,
+    certificate_files,
+    disk_probe,
+    hub_dial,
+    kernel_clock,
+    store_file,
+)
+from fairlead_cli.doctor.examination import Check
+from fairlead_cli.doctor.finding import Finding
+from fairlead_edge.io.objects import schema as objects_schema
+from fairlead_edge.io.outbox.tables import schema as outbox_schema
+from fairlead_edge.settings import Settings
+from fairlead_wire.io import settings as settings_io
+from fairlead_wire.io import tls
+from fairlead_wire.validation import listen_address
+
+LOCAL_SECONDS = 10.0
+LINK_SECONDS = 30.0
+HUNG_DISK = "the disk does not answer; look at the kernel's log (dmesg)"
+
+
+def checks(settings: Settings) -> list[Check]:
+    """What there is to look at; nothing is read before it runs."""
+    folder = Path(settings.data_dir)
+    local = [
+        ("versions", lambda: _programs(), "pip install --force-reinstall 'fairlead[edge]'"),
+        ("clock", lambda: clock.judge(_now(), kernel_clock.synchronised()), clock.SYNCHRONISE),
+        ("disk", lambda: disk.judge(disk_probe.look(folder, settings.store.max_bytes)), HUNG_DISK),
+        ("permissions", lambda: _permissions(settings, folder), HUNG_DISK),
+        ("certificate", lambda: _certificates(settings), "see tls_ca, tls_cert and tls_key in the settings"),
+        ("store", lambda: _stores(settings, folder), HUNG_DISK),
+        ("agent", lambda: _running(settings, folder), "see http_listen in the settings, and the agent's log"),
+    ]
+    return [
+        *(Check(name, LOCAL_SECONDS, probe, remedy) for name, probe, remedy in local),
+        Check("link", LINK_SECONDS, lambda: _link(settings, folder), link.REMEDIES["tcp"]),
+    ]
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _programs() -> Iterator[Finding]:
+    strange = tuple(name for name, _ in settings_io.strange(os.environ))
+    return agent.judge_programs(
+        agent.Programs(
+            fairlead=version("fairlead"),
+            python=platform.python_version(),
+            sqlite=apsw.sqlite_lib_version(),
+            strange_variables=strange,
+        )
+    )
+
+
+def _permissions(settings: Settings, folder: Path) -> Iterator[Finding]:
+    secrets = (("tls_key", settings.tls_key), ("token", str(folder / "token")))
+    for what, path in secrets:
+        if path and (found := agent_folder.file(what, Path(path))) is not None:
+            yield permissions.judge_secret(found)
+    if (whole := agent_folder.file("data_dir", folder)) is not None:
+        yield from permissions.judge_folder(whole, agent_folder.files(folder))
+
+
+def _certificates(settings: Settings) -> Iterator[Finding]:
+    if settings.security != "mtls":
+        return
+    files = _files(settings)
+    yield from certificates.judge(certificate_files.read(files.ca, files.cert, files.key), settings.node, _now())
+
+
+def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
+    in_use = agent_folder.in_use(folder)
+    for what, limit, known in (
+        ("objects", settings.store.object_bytes, objects_schema.SCHEMA),
+        ("outbox", settings.store.message_bytes, len(outbox_schema.MIGRATIONS)),
+    ):
+        path = folder / f"{what}.db"
+        yield from store.judge(store_file.look(path, what, limit_bytes=limit, known_version=known, in_use=in_use), what)
+
+
+def _running(settings: Settings, folder: Path) -> Iterator[Finding]:
+    status, error = agent_folder.status(_local_url(settings), folder)
+    return agent.judge_running(agent_folder.in_use(folder), status, error, version("fairlead"))
+
+
+def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
+    context: ssl.SSLContext | None = None
+    if settings.security == "mtls":
+        try:
+            context = tls.client_context(_files(settings))
+        except tls.TlsFilesError:
+            return  # said under ``certificate``; without them no hub can be reached
+    # A hub hangs up on the older session of a node: one that runs here, or answers here, must not lose its own.
+    runs = agent_folder.in_use(folder) or agent_folder.status(_local_url(settings), folder)[0] is not None
+    hello = None if runs else agent_folder.hello(folder, settings.node, version("fairlead"))
+    trip = hub_dial.dial(settings.hub_url, context, hello)
+    yield from link.judge(trip, _now())
+
+
+def _files(settings: Settings) -> tls.Files:
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
+    return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
+
+
+def _local_url(settings: Settings) -> str:
+    host, port = listen_address.parse(settings.http_listen)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'http' if settings.plain_http else 'https'}://{shown}:{port}"

@@ -1,0 +1,38 @@
+"""The folder of an agent: its lock, its files, the hello its store would send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairlead_cli.doctor.device.io import agent_folder
+from fairlead_edge.io.data_dir import DataDir
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+
+
+def test_the_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
+    """Held, then free; a folder that is not there is free."""
+    folder = DataDir(tmp_path / "data")
+    assert agent_folder.in_use(tmp_path / "data")
+    folder.close()
+    assert not agent_folder.in_use(tmp_path / "data")
+    assert not agent_folder.in_use(tmp_path / "none")
+
+
+async def test_the_hello_of_a_store(tmp_path: Path) -> None:
+    """The fence it obeyed, and what it holds; of no store that of an empty one."""
+    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1)
+    await store.persist_fence(7)
+    buckets = (await store.summary(0)).buckets
+    await store.close()
+    found = agent_folder.hello(tmp_path, "edge-1", "0.1.0")
+    assert (found.fence, found.held, found.root) == (7, 0, buckets.root)
+    assert agent_folder.hello(tmp_path / "none", "edge-1", "0.1.0").fence == 0
+
+
+def test_files_and_status(tmp_path: Path) -> None:
+    """What is there, and why an agent does not answer."""
+    (tmp_path / "token").write_text("secret")
+    assert [each.what for each in agent_folder.files(tmp_path)] == ["token"]
+    assert agent_folder.files(tmp_path / "none") == []
+    status, error = agent_folder.status("http://127.0.0.1:1", tmp_path)
+    assert status is None and "no answer" in error and "secret" not in error

@@ -1,0 +1,10 @@
+"""The kernel answers without any right."""
+
+from __future__ import annotations
+
+from fairlead_cli.doctor.device.io import kernel_clock
+
+
+def test_it_answers() -> None:
+    """What, depends on the machine."""
+    assert kernel_clock.synchronised() in (True, False, None)

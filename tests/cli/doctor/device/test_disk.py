@@ -1,0 +1,61 @@
+"""Room, rights and speed of the disk."""
+
+from __future__ import annotations
+
+import errno
+
+import msgspec
+import pytest
+
+from fairlead_cli.doctor.device.disk import MIB, Disk, judge
+
+GOOD = Disk(
+    path="/data", exists=True, free_bytes=900 * MIB, free_files=1000, store_bytes=200 * MIB, max_bytes=1000 * MIB,
+    fsync_seconds=(0.001, 0.002, 0.004),
+)  # fmt: skip
+
+
+def levels(disk: Disk) -> dict[str, str]:
+    return {each.check: each.level for each in judge(disk)}
+
+
+def test_a_good_disk() -> None:
+    """Everything is said once."""
+    assert levels(GOOD) == {"disk.write": "ok", "disk.free": "ok", "disk.fsync": "ok"}
+    assert any("2.0 ms (slowest 4.0 of 3)" in each.message for each in judge(GOOD))
+
+
+def test_less_room_than_the_store_may_take() -> None:
+    """A warning that names the setting; nearly none is a problem."""
+    changed = msgspec.structs.replace(GOOD, free_bytes=500 * MIB)
+    assert levels(changed)["disk.free"] == "warning"
+    assert any("max_bytes to at most 700 MiB" in each.remedy for each in judge(changed))
+    assert levels(msgspec.structs.replace(GOOD, free_bytes=1 * MIB))["disk.free"] == "problem"
+    assert levels(msgspec.structs.replace(GOOD, free_files=0))["disk.files"] == "problem"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (errno.EROFS, "is read-only"),
+        (errno.EACCES, "may not be written by this user"),
+        (errno.ENOSPC, "has no room left"),
+        (errno.EIO, "fails: the disk reports errors"),
+        (errno.ENOTDIR, "cannot be written: ENOTDIR"),
+    ],
+)
+def test_a_disk_that_refuses(code: int, text: str) -> None:
+    """Each in words."""
+    [found] = [each for each in judge(msgspec.structs.replace(GOOD, error=code)) if each.check == "disk.write"]
+    assert found.level == "problem" and text in found.message and found.remedy
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(0.02, "ok"), (0.2, "warning"), (3.0, "problem")])
+def test_speed(seconds: float, level: str) -> None:
+    """The middle decides: one slow write is nothing."""
+    assert levels(msgspec.structs.replace(GOOD, fsync_seconds=(0.001, seconds, 9.0)))["disk.fsync"] == level
+
+
+def test_no_folder_yet() -> None:
+    """That is how every device begins."""
+    assert levels(msgspec.structs.replace(GOOD, exists=False, fsync_seconds=()))["disk"] == "ok"

@@ -1,0 +1,43 @@
+"""A whole device with real broken things: what is wrong is found, and nothing else."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from tests.support.pki import Authority
+from tests.support.processes import free_ports
+
+from fairlead_cli.doctor import examination
+from fairlead_cli.doctor.device import examine
+from fairlead_edge.settings import Settings
+
+
+def found(settings: Settings) -> dict[str, str]:
+    return {each.check: f"{each.level}: {each.message}" for each in examination.run(examine.checks(settings))}
+
+
+def test_a_device_whose_certificate_has_expired(tmp_path: Path) -> None:
+    """And whose key others may read, and whose hub is away; the rest is well."""
+    authority = Authority(tmp_path / "pki")
+    pair = authority.issue("edge-1", valid=datetime.timedelta(minutes=-1))
+    pair.key.chmod(0o644)
+    (tmp_path / "data").mkdir(mode=0o700)
+    [local, hub] = free_ports(2)
+    said = found(
+        Settings(
+            node="edge-1",
+            hub_url=f"wss://127.0.0.1:{hub}",
+            data_dir=str(tmp_path / "data"),
+            http_listen=f"127.0.0.1:{local}",
+            tls_ca=str(authority.certificate),
+            tls_cert=str(pair.certificate),
+            tls_key=str(pair.key),
+        )
+    )
+    assert said["certificate"].startswith("problem: ") and "expired on" in said["certificate"]
+    assert said["permissions.tls_key"].startswith("problem: ")
+    assert "Connection refused" in said["link.tcp"]
+    bad = {check for check, text in said.items() if text.startswith("problem")}
+    assert bad == {"certificate", "permissions.tls_key", "link.tcp"}
+    assert said["disk.write"].startswith("ok") and said["store.objects"].startswith("ok")
