@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from fairlead_cli import hub_account
 from fairlead_cli.doctor import examination, finding
 from fairlead_cli.doctor.examination import Check
+from fairlead_cli.output import printer
+from fairlead_cli.output.printer import Printer
 
 DEVICE_SETTINGS = Path("/etc/fairlead/edge.toml")
 
@@ -28,8 +29,8 @@ def register(root: click.Group) -> None:
     metavar="FILE",
     help=f"--edge: settings of the agent; default: {DEVICE_SETTINGS}, and the variables FAIRLEAD_EDGE_….",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def doctor(side: str | None, config: Path | None, output: str) -> None:
+@printer.options(("text", "json", "yaml", "jsonpath"))
+def doctor(side: str | None, config: Path | None, shown: Printer) -> None:
     """Look for what is wrong, and say in a sentence what to do about it.
 
     On a device: versions, clock, disk and its fsync, permissions, certificates, stores, the agent, and the way to the
@@ -43,10 +44,10 @@ def doctor(side: str | None, config: Path | None, output: str) -> None:
     """
     chosen = side or "edge"
     findings = _examined(chosen, _device_checks(config))
-    if output == "json":
-        hub_account.print_json(finding.document(chosen, findings))
-    else:
+    if shown.is_for_people:
         click.echo("\n".join(finding.lines(findings)))
+    else:
+        shown.document(finding.document(chosen, findings))
     sys.exit(1 if finding.worst(findings) == "problem" else 0)
 
 
