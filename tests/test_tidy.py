@@ -108,9 +108,9 @@ def tracked() -> list[Path]:
 
 
 def documents() -> str:
-    """README and docs in one text."""
+    """README and docs in one text, without what is made from the commands themselves."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return "\n".join(page.read_text() for page in pages if page.exists())
+    return "\n".join(page.read_text() for page in pages if page.exists() and page.name != "cli-commands.md")
 
 
 def commands(group: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -64,14 +64,14 @@ def rows(model: Any, place: str = "", table: str = "") -> Iterator[tuple[str, st
 
 def page(name: str) -> str:
     """The whole page as it should be."""
-    text = _path(name).read_text()
+    text = path(name).read_text()
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     assert begin and end, f"{name}: no place for the table"
     return f"{before}{BEGIN}{table(PAGES[name])}{END}{after}"
 
 
-def _path(name: str) -> Path:
+def path(name: str) -> Path:
     return REFERENCE / f"{name}.md"
 
 
@@ -134,7 +134,7 @@ def _texts_of(model: type) -> dict[str, str]:
 
 def main() -> None:
     for name in PAGES:
-        _path(name).write_text(page(name))
+        path(name).write_text(page(name))
 
 
 if __name__ == "__main__":

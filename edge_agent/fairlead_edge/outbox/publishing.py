@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
@@ -31,6 +31,19 @@ SOURCE_CHARS_MAX: Final = 1024
 KEY_CHARS_MAX: Final = 255
 
 _SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
+# The same rules for who reads /openapi.json; its patterns know no flag for letters of either case.
+_SOURCE_SCHEMA: Final[dict[str, Any]] = {
+    "maxLength": SOURCE_CHARS_MAX,
+    "pattern": "^(|/("
+    + "|".join("".join(f"[{c.upper()}{c.lower()}]" for c in word) for word in ("messages", "twinchangenotifications"))
+    + r")(/[^/\x00-\x20\x7f]+)*)$",
+    "description": "Needed, unless the token shown is a module's own.",
+    "examples": ["/messages/modules/camera/outputs/frames"],
+}
+_BASE64_SCHEMA: Final[dict[str, Any]] = {
+    "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+    "contentEncoding": "base64",
+}
 _JSON: Final[dict[str, str | None]] = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
 """What a JSON body implies; shared by all that say nothing else, so never changed."""
 _encode = msgspec.json.encode
@@ -54,11 +67,11 @@ class Reason(msgspec.Struct, frozen=True):
 class Submission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One message as the producer sends it; exactly one of ``body`` and ``bodyBase64``."""
 
-    source: str = ""
+    source: Annotated[str, msgspec.Meta(extra_json_schema=_SOURCE_SCHEMA)] = ""
     properties: dict[str, str | None] = {}
     system_properties: dict[str, str | None] = {}
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    body_base64: str | msgspec.UnsetType = msgspec.UNSET
+    body_base64: Annotated[str, msgspec.Meta(extra_json_schema=_BASE64_SCHEMA)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -299,7 +299,8 @@ SUBSCRIPTIONS: Route[list[Subscription]] = Route(
 )  # fmt: skip
 
 OPENAPI: Route[Any] = Route(
-    operation="openapi", method="GET", path="/openapi.json", response=dict[str, Any], summary="This document.",
+    operation="openapi", method="GET", path="/openapi.json", response=dict[str, Any], is_open=True,
+    summary="This document.",
 )  # fmt: skip
 
 ROUTES: tuple[Route[Any], ...] = (

@@ -1,18 +1,20 @@
-"""Plain HTTP: health, readiness, metrics, and where everything stands for the command line."""
+"""Plain HTTP: health, readiness, metrics, and where everything stands for the command line (``http_operations``)."""
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from fairlead_hub import node_report
+from fairlead_hub import http_operations, node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
-from fairlead_wire import browser
+from fairlead_wire import browser, openapi
+from fairlead_wire.openapi import Operation
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -29,6 +31,21 @@ def _error(status: int, code: str, text: str) -> web.Response:
 async def _no_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
     reason = "" if request.secure or not request.path.startswith("/v1/") else browser.refusal(request.headers)
     return _error(403, "forbidden", reason) if reason else await handler(request)
+
+
+def _add(app: web.Application, handlers: Mapping[Operation, Handler]) -> None:
+    for operation, handler in handlers.items():
+        app.router.add_get(operation.path, handler)  # HEAD, too; nothing else is served
+
+
+@cache
+def _document() -> bytes:
+    """Made when it is first asked for."""
+    return msgspec.json.encode(http_operations.document())
+
+
+async def _describe(_: web.Request) -> web.Response:
+    return web.Response(body=_document(), content_type="application/json")
 
 
 class Health:
@@ -61,9 +78,12 @@ class Health:
         async def exposition(_: web.Request) -> web.Response:
             return web.Response(body=metrics(), content_type="text/plain", charset="utf-8")
 
-        app.router.add_get("/healthz", healthz)
-        app.router.add_get("/readyz", readyz)
-        app.router.add_get("/metrics", exposition)
+        handlers = {
+            http_operations.HEALTHZ: healthz,
+            http_operations.READYZ: readyz,
+            http_operations.METRICS: exposition,
+        }
+        _add(app, handlers)
 
 
 class NodesApi:
@@ -74,9 +94,13 @@ class NodesApi:
 
     def add_to(self, app: web.Application) -> None:
         app.middlewares.append(_no_pages)
-        app.router.add_get("/v1/nodes", self._all_nodes)
-        app.router.add_get("/v1/nodes/{node}", self._one_node)
-        app.router.add_get("/v1/explain", self._explain)
+        handlers = {
+            http_operations.NODES: self._all_nodes,
+            http_operations.NODE: self._one_node,
+            http_operations.EXPLAIN: self._explain,
+            openapi.DESCRIBE: _describe,
+        }
+        _add(app, handlers)
 
     def stale(self) -> tuple[list[str], bool]:
         """For readiness: what is not followed, and whether the hub decides by it."""

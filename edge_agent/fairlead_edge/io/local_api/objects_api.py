@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from fairlead_edge.io.local_api import operations
 from fairlead_edge.io.local_api.watches import Watches
 from fairlead_edge.objects import kinds
 from fairlead_edge.objects.kinds import Kind
@@ -46,11 +47,12 @@ class ObjectsApi:
 
     def add_routes(self, app: web.Application) -> None:
         """Serve below ``/api``, ``/apis``, ``/version`` and ``/openapi``."""
-        for root in ("/api", "/apis"):
+        for root in operations.OBJECT_TREES:
             app.router.add_route("*", root, self._handle)
             app.router.add_route("*", root + "/{rest:.*}", self._handle)
-        app.router.add_get("/version", self._version)
-        app.router.add_get("/openapi/v3", self._openapi)
+        operations.register(
+            app, {operations.SERVER_VERSION: self._version, operations.OPENAPI_V3: self._openapi}
+        )  # fmt: skip
         app.on_shutdown.append(self._end_watches)
 
     async def _end_watches(self, _: web.Application) -> None:

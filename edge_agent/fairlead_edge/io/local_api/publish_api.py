@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from fairlead_edge.errors import KeyReused, StoreFailed, StoreFull
+from fairlead_edge.io.local_api import bodies, operations
 from fairlead_edge.io.local_api.callers import NO_TOKEN, Access, Caller
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
-from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from fairlead_wire.errors import Temporary
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
@@ -24,7 +25,6 @@ BODY_SECONDS_MAX: Final = 30.0
 """A client that sends its body byte by byte holds its connection no longer."""
 WAITING_MAX: Final = 128
 """Clients that may wait for messages at once."""
-TAKE_MESSAGES_DEFAULT: Final = 10
 
 _STATUS: Final = {"too_large": 413, authorship.FORBIDDEN: 403}
 """Of a request of which not one message was accepted, by the first reason; else 400."""
@@ -35,40 +35,20 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _encode = msgspec.json.encode
 
 
-class _Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    ids: list[str]
-
-
-_Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""Of a dead letter, as the store counts."""
-
-
-class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    numbers: list[_Number] | None = None
-
-
-class _Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    max: int = TAKE_MESSAGES_DEFAULT
-    wait: float = 0.0
-    lease: float = LEASE_SECONDS
-
-
-class _Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    after: _Number = 0
-    limit: int = 100
-
-
 def add_routes(app: web.Application, upstream: Upstream, access: Access | None = None) -> None:
     """Serve the upstream paths of contract section 6 on ``app``.  ``access``: where modules have own tokens."""
     handlers = _Handlers(upstream, access)
-    inputs = "/v1/modules/{module}/inputs/{input}"
-    app.router.add_post("/v1/messages", _answering(handlers.publish))
-    app.router.add_get(f"{inputs}/messages", _answering(handlers.take))
-    for place in (f"{inputs}/messages", inputs):  # the contract's "…/ack" can be read either way
-        app.router.add_post(f"{place}/ack", _answering(handlers.ack))
-        app.router.add_post(f"{place}/abandon", _answering(handlers.abandon))
-    app.router.add_get("/v1/deadletters", _answering(handlers.dead_letters))
-    app.router.add_post("/v1/deadletters/replay", _answering(handlers.replay))
+    operations.register(
+        app,
+        {
+            operations.PUBLISH: _answering(handlers.publish),
+            operations.TAKE: _answering(handlers.take),
+            **{each: _answering(handlers.ack) for each in operations.ACKS},
+            **{each: _answering(handlers.abandon) for each in operations.ABANDONS},
+            operations.DEAD_LETTERS: _answering(handlers.dead_letters),
+            operations.REPLAY: _answering(handlers.replay),
+        },
+    )
 
 
 def _answering(handler: Handler) -> Handler:
@@ -132,7 +112,7 @@ class _Handlers:
         if (refused := self._not_its_input(request)) is not None:
             return refused
         try:
-            asked = _query(request, _Take)
+            asked = _query(request, bodies.Take)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
         if (
@@ -184,7 +164,7 @@ class _Handlers:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
         try:
-            page = _query(request, _Page)
+            page = _query(request, bodies.Page)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
         if not 1 <= page.limit <= outbox.DEAD_LETTER_PAGE_MAX:
@@ -204,7 +184,7 @@ class _Handlers:
             return refused
         try:
             content = await _read(request, SMALL_BYTES_MAX)
-            numbers = _decode(content or b"{}", _Replay).numbers
+            numbers = _decode(content or b"{}", bodies.Replay).numbers
             replayed = await self._upstream.replay(numbers)
         except publishing.RequestRefused as error:
             return _error(413 if error.too_large else 400, error.code, str(error))
@@ -247,7 +227,7 @@ def _letter_view(letter: outbox.DeadLetter) -> dict[str, Any]:
 
 
 async def _ids(request: web.Request) -> list[str]:
-    return _decode(await _read(request, SMALL_BYTES_MAX), _Ids).ids
+    return _decode(await _read(request, SMALL_BYTES_MAX), bodies.Ids).ids
 
 
 async def _read(request: web.Request, limit: int) -> bytes:

@@ -2,30 +2,34 @@
 
 objects_api   /api, /apis, /version, /openapi      objects held, Kubernetes style
 (upstream)    /v1/messages, /v1/modules, …         what applications say
-here          /v1/status, /healthz, /readyz, /metrics
+here          /v1/status, /openapi.json, /healthz, /readyz, /metrics
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterable
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 
 from fairlead_edge.errors import StoreFailed
+from fairlead_edge.io.local_api import operations
 from fairlead_edge.io.local_api.callers import NO_TOKEN, Caller
 from fairlead_edge.io.local_api.objects_api import respond, speak_kubernetes
 from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_edge.objects.presentation import api_errors
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_wire import browser
+from fairlead_wire import browser, openapi
 from fairlead_wire.errors import Temporary
+from fairlead_wire.openapi import Operation
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-OPEN_PATHS: Final = ("/healthz", "/readyz")
-"""Answered without a token: probes have none, and learn nothing but a word."""
+OPEN_PATHS: Final = frozenset(each.path for each in operations.OPERATIONS if each.is_open)
+"""Answered without a token: probes have none, and learn nothing but a word; the description is the same everywhere."""
 _BEARER: Final = "Bearer "
 
 AddRoutes = Callable[[web.Application], None]
@@ -125,11 +129,21 @@ def application(
     async def answer_status(_: web.Request) -> web.Response:
         return respond(await status())
 
-    app.router.add_get("/v1/status", answer_status)
+    operations.register(app, {operations.STATUS: answer_status, openapi.DESCRIBE: _describe})
     add_health(app, metrics=metrics, unready=unready)
     for add_routes in parts:
         add_routes(app)
     return app
+
+
+@cache
+def _document() -> bytes:
+    """Made when it is first asked for: few nodes are ever asked."""
+    return msgspec.json.encode(operations.document())
+
+
+async def _describe(_: web.Request) -> web.Response:
+    return web.Response(body=_document(), content_type="application/json")
 
 
 def health_application(*, metrics: Metrics, unready: Unready) -> web.Application:
@@ -152,6 +166,9 @@ def add_health(app: web.Application, *, metrics: Metrics, unready: Unready) -> N
     async def answer_metrics(_: web.Request) -> web.Response:
         return web.Response(body=(await metrics()).encode(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", answer_metrics)
+    handlers: dict[Operation, Handler] = {
+        operations.HEALTHZ: healthz,
+        operations.READYZ: readyz,
+        operations.METRICS: answer_metrics,
+    }
+    operations.register(app, handlers)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from aiohttp import web
 
 from fairlead_messaging.api.errors import Forbidden
+from fairlead_messaging.api.routes import HEALTH_ROUTES, ROUTES
 from fairlead_messaging.server.io.rest.http import BROKER, Handler
 from fairlead_wire import browser
 from fairlead_wire.io import tls
 
-OPEN_PATHS = ("/healthz", "/readyz")
-"""Probes learn nothing but a word."""
+OPEN_PATHS = frozenset(route.path for route in (*ROUTES, *HEALTH_ROUTES) if route.is_open)
+"""Probes learn nothing but a word, and the description is the same everywhere."""
 
 
 @web.middleware

@@ -1,0 +1,179 @@
+"""What the local API answers: every call once.
+
+OPERATIONS ──▶ one handler each (``publish_api``, ``objects_api``, ``server``)
+           ──▶ the document at /openapi.json
+
+The Kubernetes-style paths are registered as two trees; the forms that mean something are listed in ``OBJECT_PATHS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+
+from fairlead_edge.io.local_api.bodies import (
+    Abandoned,
+    Acked,
+    AgentAccount,
+    DeadLetters,
+    Ids,
+    NothingPublished,
+    Page,
+    Publish,
+    Published,
+    Replay,
+    Replayed,
+    Selection,
+    Status,
+    Take,
+    Taken,
+)
+from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
+from fairlead_wire import openapi
+from fairlead_wire.openapi import DESCRIBE, TEXT, Operation
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def register(app: web.Application, handlers: Mapping[Operation, Handler]) -> None:
+    """Serve each of these operations."""
+    for operation, handler in handlers.items():
+        if operation.method == "GET":
+            app.router.add_get(operation.path, handler)  # HEAD, too
+        else:
+            app.router.add_route(operation.method, operation.path, handler)
+
+
+_BAD = "`bad_request`: it cannot be read, or a value is beyond its limits."
+_NOT_NOW = "`not_now`: come back after Retry-After. `store_failed`: the disk fails."
+_MODULES_OWN = "`forbidden`: messages for a module need that module's own token."
+_AGENTS_OWN = "`forbidden`: dead letters need the token in the agent's data folder."
+_NO_TOKEN = "`unauthorized`: no token was shown, or one that is not known."
+_TOO_LARGE = "`too_large`: the body is over its limit."
+_FULL = "`store_full`: nothing was stored; free room or wait."
+_INPUT = "/v1/modules/{module}/inputs/{input}"
+_WAYS = (f"{_INPUT}/messages", _INPUT)
+"""Where ack and abandon are served: the contract can be read either way."""
+
+PUBLISH: Final = Operation(
+    name="publish", method="POST", path="/v1/messages", request=Publish, answer=Published, refusal=NothingPublished,
+    summary="Publish messages: routed, and on this node's disk when it is answered.",
+    headers={
+        "Idempotency-Key": f"1 to {KEY_CHARS_MAX} printable characters; a retry with the same key stores nothing twice."
+    },
+    refusals={400: f"{_BAD} Or the first reason, when not one message was accepted.", 401: _NO_TOKEN,
+              403: "`forbidden`: the source names another module.", 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
+)  # fmt: skip
+TAKE: Final = Operation(
+    name="take", method="GET", path=f"{_INPUT}/messages", query=Take, answer=Taken,
+    summary="Messages for a module's input; each is leased until it is acknowledged, abandoned or the lease ends.",
+    refusals={400: _BAD, 401: _NO_TOKEN, 403: _MODULES_OWN, 503: _NOT_NOW},
+)  # fmt: skip
+ACKS: Final = tuple(
+    Operation(
+        name=name, method="POST", path=f"{way}/ack", request=Ids, answer=Acked,
+        summary="These messages are done with.",
+        refusals={400: _BAD, 401: _NO_TOKEN, 403: _MODULES_OWN, 413: _TOO_LARGE, 503: _NOT_NOW},
+    )
+    for name, way in zip(("ack", "ackShort"), _WAYS, strict=True)
+)  # fmt: skip
+ABANDONS: Final = tuple(
+    Operation(
+        name=name, method="POST", path=f"{way}/abandon", request=Ids, answer=Abandoned,
+        summary="These messages failed: they go again as the delivery policy says.",
+        refusals={400: _BAD, 401: _NO_TOKEN, 403: _MODULES_OWN, 413: _TOO_LARGE, 503: _NOT_NOW},
+    )
+    for name, way in zip(("abandon", "abandonShort"), _WAYS, strict=True)
+)  # fmt: skip
+DEAD_LETTERS: Final = Operation(
+    name="listDeadLetters", method="GET", path="/v1/deadletters", query=Page, answer=DeadLetters,
+    summary="Messages that were set aside, by number.",
+    refusals={400: _BAD, 401: _NO_TOKEN, 403: _AGENTS_OWN, 503: _NOT_NOW},
+)  # fmt: skip
+REPLAY: Final = Operation(
+    name="replayDeadLetters", method="POST", path="/v1/deadletters/replay", request=Replay, request_is_required=False,
+    answer=Replayed, summary="Back into their queues, with time to live and attempts anew.",
+    refusals={400: _BAD, 401: _NO_TOKEN, 403: _AGENTS_OWN, 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
+)  # fmt: skip
+STATUS: Final = Operation(
+    name="status", method="GET", path="/v1/status", answer=AgentAccount, refusals={401: _NO_TOKEN},
+    summary="Where the agent stands: link, objects, queues, store, routes.",
+)  # fmt: skip
+SERVER_VERSION: Final = Operation(
+    name="version", method="GET", path="/version", answer=dict[str, Any], refusals={401: _NO_TOKEN},
+    summary="As Kubernetes clients ask for it.",
+)  # fmt: skip
+OPENAPI_V3: Final = Operation(
+    name="openapiIndex", method="GET", path="/openapi/v3", answer=dict[str, Any], refusals={401: _NO_TOKEN},
+    summary="An empty index for Kubernetes clients: no schemas are kept at the edge.",
+)  # fmt: skip
+HEALTHZ: Final = Operation(
+    name="healthz", method="GET", path="/healthz", media=TEXT, is_open=True, summary="The program runs."
+)  # fmt: skip
+READYZ: Final = Operation(
+    name="readyz", method="GET", path="/readyz", media=TEXT, is_open=True, refusal=None, refusals={503: "Why not."},
+    summary="It serves.",
+)  # fmt: skip
+METRICS: Final = Operation(
+    name="metrics", method="GET", path="/metrics", media=TEXT, refusals={401: _NO_TOKEN},
+    summary="Counts and durations as Prometheus text.",
+)  # fmt: skip
+
+OPERATIONS: Final = (
+    PUBLISH, TAKE, *ACKS, *ABANDONS, DEAD_LETTERS, REPLAY, STATUS, SERVER_VERSION, OPENAPI_V3, DESCRIBE,
+    HEALTHZ, READYZ, METRICS,
+)  # fmt: skip
+
+OBJECT_TREES: Final = ("/api", "/apis")
+_DOCUMENTS = {
+    "/api": "versions", "/apis": "groups", "/api/{version}": "coreTypes", "/apis/{group}": "groupVersions",
+    "/apis/{group}/{version}": "types",
+}  # fmt: skip
+_OBJECTS = {
+    "{plural}": "listAll", "{plural}/{name}": "getClusterScoped", "namespaces/{namespace}/{plural}": "list",
+    "namespaces/{namespace}/{plural}/{name}": "get",
+}  # fmt: skip
+
+
+_REFUSED = {401: "Secrets need the token in the agent's data folder.", 404: "No such type or object here.",
+            406: "Neither JSON nor a Table is accepted."}  # fmt: skip
+OBJECT_PATHS: Final = (
+    *(
+        Operation(name=f"discover{name[0].upper()}{name[1:]}", method="GET", path=path, answer=dict[str, Any],
+                  refusal=Status, refusals={401: "No token."}, summary="A discovery document, for kubectl.")
+        for path, name in _DOCUMENTS.items()
+    ),
+    *(
+        Operation(name=f"{name}{suffix}", method="GET", path=f"{tree}/{rest}", answer=dict[str, Any],
+                  query=Selection if "{name}" not in rest else None, refusal=Status, refusals=_REFUSED,
+                  other_media=("application/json;as=Table;v=v1;g=meta.k8s.io",),
+                  summary="Objects this node holds, online or not; read-only.")
+        for tree, suffix in (("/api/{version}", "Core"), ("/apis/{group}/{version}", ""))
+        for rest, name in _OBJECTS.items()
+    ),
+)  # fmt: skip
+"""Forms of the Kubernetes-style paths."""
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document, as JSON values."""
+    names = {"module": "Name of the module.", "input": "Name of the module's input.", "group": "Group of the type.",
+             "version": "Version of the type.", "plural": "The type, as kubectl writes it in paths.",
+             "namespace": "Namespace of the object.", "name": "Name of the object."}  # fmt: skip
+    return openapi.document(
+        (*OPERATIONS, *OBJECT_PATHS),
+        title="Fairlead edge agent",
+        description="The local API of one node: what applications publish and take, objects as Kubernetes clients read"
+        " them, and where the agent stands. Served on the node, online or not.",
+        parameters={name: {"type": "string", "description": text} for name, text in names.items()},
+        security={
+            "token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "The agent's own token, or a module's; needed where the agent runs with mutual TLS, and"
+                " for Secrets always.",
+            }
+        },
+    )

@@ -1,0 +1,202 @@
+"""What the hub answers over HTTP: every call once, and the shapes of its answers.
+
+OPERATIONS ──▶ one handler each (``io.http``)
+           ──▶ the document at /openapi.json
+
+A change of an answer is a change of its struct here: a test reads real answers with them, and takes no other field.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from fairlead_hub.explain import Code
+from fairlead_wire import openapi
+from fairlead_wire.openapi import TEXT, Operation
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of an answer, read as it is written."""
+
+
+class Stale(Answer, frozen=True, kw_only=True):
+    """A collection of the API that is not followed at the moment."""
+
+    collection: str
+    since: str
+    seconds: float
+    reason: str
+
+
+class RecordsRefused(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """Records that the API server does not take; ``since`` and ``reason`` of the oldest."""
+
+    count: int
+    since: str | None = None
+    reason: str | None = None
+
+
+class Guard(Answer, frozen=True, kw_only=True):
+    """The deletion guard that stopped a node's deletions."""
+
+    id: str
+    count: int
+    since: str
+    approved: bool
+
+
+class NodeRow(Answer, frozen=True, kw_only=True):
+    """Where one node stands."""
+
+    node: str
+    connected: bool
+    last_contact: str
+    agent: str
+    wanted: int
+    held: int
+    pending: int
+    lag_seconds: float
+    in_flight: int
+    parked: int
+    paused: str
+    deletion_guard: Guard | None
+    waiting_for: str
+    kept: int
+    rules: str
+
+
+class Unreadable(Answer, frozen=True, kw_only=True):
+    """A SyncRule or EdgeRoutes object that cannot be read."""
+
+    kind: str
+    name: str
+    reason: str
+    consequence: str
+    nodes: int
+
+
+class Nodes(Answer, frozen=True, kw_only=True):
+    """Every edge node."""
+
+    hub: str
+    fence: int
+    stale: list[Stale]
+    records_refused: RecordsRefused
+    nodes: list[NodeRow]
+    unreadable: list[Unreadable]
+
+
+class PendingObject(Answer, frozen=True, kw_only=True):
+    """On its way, and at which step."""
+
+    key: str
+    seconds: float
+    step: str
+
+
+class ParkedObject(Answer, frozen=True, kw_only=True):
+    """Given up for now, and why."""
+
+    key: str
+    code: str
+    reason: str
+    retries: int
+    next_retry_seconds: float
+
+
+class KeptObject(Answer, frozen=True, kw_only=True):
+    """Not wanted and not removed yet, and why."""
+
+    key: str
+    reason: str
+
+
+class NodeDetail(NodeRow, frozen=True, kw_only=True, omit_defaults=True):
+    """One node in detail; the lists are those of its session, at most a hundred each."""
+
+    granted_topics: list[str]
+    delivery: dict[str, str]
+    pending_objects: list[PendingObject] | None = None
+    parked_objects: list[ParkedObject] | None = None
+    kept_objects: list[KeptObject] | None = None
+
+
+class Version(Answer, frozen=True, kw_only=True):
+    """A version of an object and the digest of its content."""
+
+    uid: str
+    resource_version: str
+    digest: str
+
+
+class Explained(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """Where one object is on its way to one node: ``code`` for programs, ``answer`` for people."""
+
+    node: str
+    key: str
+    code: Code
+    answer: str
+    wanted: Version | None = None
+    held: Version | None = None
+
+
+class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Of ``/v1/explain``."""
+
+    node: str
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+_PAGES = "A page of a browser asked; programs that are no browser are answered."
+
+NODES: Final = Operation(
+    name="listNodes", method="GET", path="/v1/nodes", answer=Nodes, refusals={403: _PAGES},
+    summary="Every edge node: connected or away, what it should hold and holds, what is on its way, parked or kept.",
+)  # fmt: skip
+NODE: Final = Operation(
+    name="getNode", method="GET", path="/v1/nodes/{node}", answer=NodeDetail,
+    summary="One node in detail, with the objects that are pending, parked or kept.",
+    refusals={403: _PAGES, 404: "`no_node`: there is no edge Node of this name."},
+)  # fmt: skip
+EXPLAIN: Final = Operation(
+    name="explain", method="GET", path="/v1/explain", query=ExplainQuery, answer=Explained,
+    summary="Why an object is on a node or not: the step of its path at which it stands, and the reason.",
+    refusals={400: "`missing_parameter`: node, kind and name are needed.", 403: _PAGES},
+)  # fmt: skip
+HEALTHZ: Final = Operation(
+    name="healthz", method="GET", path="/healthz", media=TEXT, is_open=True, summary="The process answers."
+)  # fmt: skip
+READYZ: Final = Operation(
+    name="readyz", method="GET", path="/readyz", media=TEXT, is_open=True, refusal=None,
+    summary="The hub serves nodes; a line for each collection that is not followed at the moment.",
+    refusals={503: "Starting, stopping, or what the hub decides by is not followed."},
+)  # fmt: skip
+METRICS: Final = Operation(
+    name="metrics", method="GET", path="/metrics", media=TEXT, is_open=True,
+    summary="Counts and durations as Prometheus text.",
+)  # fmt: skip
+
+OPERATIONS: Final = (NODES, NODE, EXPLAIN, openapi.DESCRIBE)
+"""Of ``http_listen``."""
+HEALTH_OPERATIONS: Final = (HEALTHZ, READYZ, METRICS)
+"""Of ``http_listen`` and ``health_listen``."""
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document, as JSON values."""
+    return openapi.document(
+        (*OPERATIONS, *HEALTH_OPERATIONS),
+        title="Fairlead hub",
+        description="Where every node stands. Read-only: what should change is changed in the cluster.",
+        parameters={"node": {"type": "string", "description": "Name of the edge node."}},
+        security={
+            "mutualTLS": {
+                "type": "mutualTLS",
+                "description": "Where the hub listens beyond loopback; on loopback no certificate is asked for.",
+            }
+        },
+    )
