@@ -8,12 +8,15 @@ from pathlib import Path
 
 import click
 
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.doctor import examination, finding
 from fairlead_cli.doctor.examination import Check
-from fairlead_cli.output import printer
+from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
 
 DEVICE_SETTINGS = Path("/etc/fairlead/edge.toml")
+DEVICE_VARIABLES = ("FAIRLEAD_EDGE_NODE", "FAIRLEAD_EDGE_DATA_DIR")
 
 
 def register(root: click.Group) -> None:
@@ -21,34 +24,64 @@ def register(root: click.Group) -> None:
     root.add_command(doctor)
 
 
-@click.command(short_help="Look for what is wrong with a device, and say the remedy.")
-@click.option("--edge", "side", flag_value="edge", help="Examine this device (the default).")
+@click.command(short_help="Look for what is wrong with a device or the cluster side, and say the remedy.")
+@click.option("--edge", "side", flag_value="edge", help="Examine this device (the default where its settings are).")
+@click.option("--cluster", "side", flag_value="cluster", help="Examine what runs in the cluster, and its rights.")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help=f"--edge: settings of the agent; default: {DEVICE_SETTINGS}, and the variables FAIRLEAD_EDGE_….",
 )
-@printer.options(("text", "json", "yaml", "jsonpath"))
-def doctor(side: str | None, config: Path | None, shown: Printer) -> None:
+@click.option(
+    "--hub-account",
+    metavar="NAMESPACE:NAME",
+    help="--cluster: ask for the rights of this service account instead of this user's.",
+)
+@click.option("--hub", envvar="FAIRLEAD_HUB_URL", metavar="URL", help="--cluster: ask this hub whether it is ready.")
+@click.option(
+    "--messaging", envvar="FAIRLEAD_MESSAGING_URL", metavar="URL", help="--cluster: ask messaging whether it is ready."
+)
+@targets.options(namespace=True)
+@printer.options(forms.DOCUMENTS)
+def doctor(
+    side: str | None,
+    config: Path | None,
+    hub_account: str | None,
+    hub: str | None,
+    messaging: str | None,
+    target: Target,
+    shown: Printer,
+) -> None:
     """Look for what is wrong, and say in a sentence what to do about it.
 
     On a device: versions, clock, disk and its fsync, permissions, certificates, stores, the agent, and the way to the
     hub step by step. An agent that runs keeps its lock, its store and its session; nothing is changed.
 
+    The cluster side: definitions, the rights a hub needs, Lease, Pods, rules, routes, nodes, certificates, quotas; with
+    --hub and --messaging whether these are ready. -n: where they run, for what is in a namespace.
+
     \b
     sudo -u fairlead fairlead doctor --edge
     fairlead doctor --edge --config edge.toml -o json
+    fairlead doctor --cluster -n fairlead --hub-account fairlead:fairlead-hub
 
     Exit codes: 0 nothing worse than a warning, 1 a problem was found, 2 wrong use or settings.
     """
-    chosen = side or "edge"
-    findings = _examined(chosen, _device_checks(config))
+    chosen = side or ("edge" if config or DEVICE_SETTINGS.exists() or _has_variables() else "cluster")
+    if chosen == "cluster":
+        findings = _examined(chosen, _cluster_checks(target, hub_account, hub, messaging))
+    else:
+        findings = _examined(chosen, _device_checks(config))
     if shown.is_for_people:
         click.echo("\n".join(finding.lines(findings)))
     else:
         shown.document(finding.document(chosen, findings))
     sys.exit(1 if finding.worst(findings) == "problem" else 0)
+
+
+def _has_variables() -> bool:
+    return any(name in os.environ for name in DEVICE_VARIABLES)
 
 
 def _examined(side: str, checks: list[Check]) -> list[finding.Finding]:
@@ -80,3 +113,17 @@ def _device_checks(config: Path | None) -> list[Check]:
     except settings_io.SettingsError as error:
         sys.exit(settings_io.complain("edge", error))
     return examine.checks(settings)
+
+
+def _cluster_checks(target: Target, hub_account: str | None, hub: str | None, messaging: str | None) -> list[Check]:
+    from fairlead_cli.doctor.cluster import examine
+    from fairlead_cli.doctor.cluster.rights import Account
+
+    account = None
+    if hub_account is not None:
+        namespace, colon, name = hub_account.partition(":")
+        if not (colon and namespace and name) or "/" in hub_account:
+            raise click.UsageError(f"--hub-account {hub_account}: must be NAMESPACE:NAME, as in fairlead:fairlead-hub")
+        account = Account(namespace, name)
+    places = examine.Places(namespace=target.given_namespace, account=account, hub_url=hub, messaging_url=messaging)
+    return examine.checks(target, places)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+import click
 import msgspec
 
 from fairlead_cli.doctor.finding import Finding, problem
@@ -39,7 +40,8 @@ class _Running:
         try:
             self._findings = list(self.check.probe())
         except Exception as error:  # noqa: BLE001 - a probe that fails must not hide what the others found
-            text = f"could not be looked at: {type(error).__name__}: {error}"
+            said = error.message if isinstance(error, click.ClickException) else f"{type(error).__name__}: {error}"
+            text = f"could not be looked at: {said}"
             self._findings = [problem(self.check.name, text, self.check.remedy)]
         self.done.set()
 

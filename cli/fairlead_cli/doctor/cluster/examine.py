@@ -1,0 +1,178 @@
+"""Asks the API for what each judge needs; each check with a client and a limit of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterable
+from importlib.metadata import version
+
+import msgspec
+
+from fairlead_cli.cluster import collections
+from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.doctor.cluster import authorities, definitions, objects, programs, quotas, rights
+from fairlead_cli.doctor.examination import Check
+from fairlead_cli.doctor.finding import Finding, ok, problem
+from fairlead_hub.cluster.custom_resources import definitions as ours
+from fairlead_hub.io.kube import Kube, Refused
+from fairlead_hub.leadership import lease
+
+SECONDS = 30.0
+READY_SECONDS = 5.0
+READY_BYTES_MAX = 4096
+REVIEWS_AT_ONCE = 16
+LABELLED = "app.kubernetes.io/part-of=fairlead"
+REACH = "is the API server reachable, and may this user read there?"
+FORBIDDEN = 403
+NOT_FOUND = 404
+Judge = Callable[[Kube], Awaitable[Iterable[Finding]]]
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for beside the cluster itself."""
+
+    namespace: str | None = None
+    """Where the programs run; None: everywhere this user may look."""
+    account: rights.Account | None = None
+    hub_url: str | None = None
+    messaging_url: str | None = None
+
+
+def checks(target: Target, places: Places) -> list[Check]:
+    """What there is to look at."""
+    at = f"namespaces/{places.namespace}/" if places.namespace else ""
+    asked: list[tuple[str, Judge]] = [
+        ("api", _server),
+        ("definitions", _definitions),
+        ("rights", lambda kube: _rights(kube, places)),
+        ("hub.lease", lambda kube: _leases(kube, at)),
+        ("pods", lambda kube: _pods(kube, at)),
+        ("syncrule", lambda kube: _written(kube, "SyncRule", "syncrules")),
+        ("edgeroutes", lambda kube: _written(kube, "EdgeRoutes", "edgeroutes")),
+        ("nodes", _nodes),
+        ("certificates", lambda kube: _authorities(kube, at)),
+        ("quotas", lambda kube: _quotas(kube, at)),
+    ]
+    ready = [("hub", places.hub_url), ("messaging", places.messaging_url)]
+    return [
+        *(_check(target, name, judge) for name, judge in asked),
+        *(_ready(name, url) for name, url in ready if url is not None),
+    ]
+
+
+def _check(target: Target, name: str, judge: Judge) -> Check:
+    async def judged(kube: Kube) -> list[Finding]:
+        try:
+            return list(await judge(kube))
+        except Refused as error:
+            remedy = {FORBIDDEN: "ask with a user who may read it", NOT_FOUND: definitions.APPLY}.get(
+                error.status, REACH
+            )
+            return [problem(name, f"{error}", remedy)]
+
+    return Check(name, SECONDS, lambda: target.ask(judged), REACH)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+async def _server(kube: Kube) -> list[Finding]:
+    return [definitions.judge_server(json.loads(await kube.get("version")))]
+
+
+async def _definitions(kube: Kube) -> Iterable[Finding]:
+    found = await collections.items(kube, "apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    return definitions.judge([each.document() for each in ours.ALL], found)
+
+
+async def _rights(kube: Kube, places: Places) -> Iterable[Finding]:
+    wanted = rights.needed(places.namespace or "default", await _delivered(kube))
+    some = asyncio.Semaphore(REVIEWS_AT_ONCE)
+
+    async def allowed(right: rights.Right) -> bool:
+        path, body = rights.review(right, places.account)
+        async with some:
+            answer = json.loads(await kube.request("POST", path, body))
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    answers = await asyncio.gather(*map(allowed, wanted))
+    return rights.judge(dict(zip(wanted, answers, strict=True)), places.account)
+
+
+async def _delivered(kube: Kube) -> set[tuple[str, str]]:
+    """The kinds SyncRules name, as the API server calls their collections; of one not served ``syncrule`` tells."""
+    found: set[tuple[str, str]] = set()
+    try:
+        rules = await collections.items(kube, f"{OURS}/syncrules")
+    except Refused:
+        return found
+    for api_version, kind in {
+        (str(entry.get("apiVersion")), str(entry.get("kind")))
+        for rule in rules
+        for entry in (rule.get("spec") or {}).get("resources") or ()
+    }:
+        root = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+        try:
+            served = json.loads(await kube.get(root)).get("resources") or ()
+        except Refused:
+            continue
+        group = api_version.partition("/")[0] if "/" in api_version else ""
+        names = (each["name"] for each in served if each["kind"] == kind and "/" not in each["name"])
+        found.update((group, name) for name in names)
+    return found
+
+
+async def _leases(kube: Kube, at: str) -> Iterable[Finding]:
+    found = await collections.items(kube, f"apis/coordination.k8s.io/v1/{at}leases")
+    mine = [each for each in found if str(each["metadata"]["name"]).startswith(lease.NAME)]
+    return programs.judge_leases(mine, _now())
+
+
+async def _pods(kube: Kube, at: str) -> Iterable[Finding]:
+    return programs.judge_pods(await collections.items(kube, f"api/v1/{at}pods", labelSelector=LABELLED))
+
+
+async def _written(kube: Kube, kind: str, plural: str) -> Iterable[Finding]:
+    return objects.judge_written(kind, await collections.items(kube, f"{OURS}/{plural}"))
+
+
+async def _nodes(kube: Kube) -> list[Finding]:
+    found = await collections.items(kube, f"{OURS}/edgenodes")
+    agents = [str((each.get("status") or {}).get("agentVersion", "")) for each in found]
+    return [*objects.judge_nodes(found), *programs.judge_versions(agents, version("fairlead"))]
+
+
+async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:
+    try:
+        found = await collections.items(kube, f"api/v1/{at}secrets", labelSelector=LABELLED)
+    except Refused as error:
+        if error.status != FORBIDDEN:
+            raise
+        return [ok("certificates", "this user may not read Secrets, so the certificates in them were not looked at")]
+    return authorities.judge(found, _now())
+
+
+async def _quotas(kube: Kube, at: str) -> Iterable[Finding]:
+    return quotas.judge(await collections.items(kube, f"api/v1/{at}resourcequotas"))
+
+
+def _ready(name: str, url: str) -> Check:
+    def probe() -> list[Finding]:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"{url.rstrip('/')}/readyz", timeout=READY_SECONDS) as answer:
+                status, content = answer.status, answer.read(READY_BYTES_MAX)
+        except urllib.error.HTTPError as error:
+            with error:
+                status, content = error.code, error.read(READY_BYTES_MAX)
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            return [programs.judge_ready(name, url, None, getattr(reason, "strerror", None) or str(reason))]
+        return [programs.judge_ready(name, url, status, content.decode(errors="replace"))]
+
+    return Check(f"{name}.ready", SECONDS, probe, f"is {name} running?")

@@ -1,0 +1,77 @@
+"""Rules, routes and nodes: what is not accepted, and what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fairlead_cli.doctor.finding import Finding, ok, problem, warning, worst
+
+SHOWN_MAX = 20
+"""Findings of one kind; the rest is counted."""
+
+
+def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    """SyncRules or EdgeRoutes: each that is not accepted."""
+    check, found, count = kind.lower(), [], 0
+    for item in items:
+        count += 1
+        status, name = item.get("status") or {}, item["metadata"]["name"]
+        accepted = next((each for each in status.get("conditions") or () if each.get("type") == "Accepted"), None)
+        if accepted is None:
+            text = f"{kind} {name} was judged by no hub yet"
+            found.append(warning(check, text, "is a hub running? fairlead doctor --cluster says so under hub.lease"))
+        elif accepted.get("status") != "True":
+            why = accepted.get("message") or status.get("message") or accepted.get("reason") or "no reason given"
+            found.append(problem(check, f"{kind} {name} is not accepted: {why}", f"kubectl edit {check} {name}"))
+        elif status.get("unlistedKinds"):
+            text = f"{kind} {name}: {'; '.join(status['unlistedKinds'])}"
+            found.append(problem(check, text, "install the definition, correct the version, or take the entry out"))
+        elif status.get("failingNodes"):
+            first = status["failingNodes"][0]
+            text = f"{kind} {name} is not in force everywhere: {status.get('message') or first.get('node')}"
+            found.append(warning(check, text, f"fairlead explain {check}/{name} --node {first.get('node')}"))
+    yield from _bounded(check, found)
+    if count and not found:
+        yield ok(check, f"all {count} {kind} objects are accepted")
+    elif not count:
+        yield ok(check, f"there are no {kind} objects")
+
+
+def judge_nodes(items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    """EdgeNodes: cut off, parked, stopped by the deletion guard, paused."""
+    found: list[Finding] = []
+    count = connected = 0
+    for item in items:
+        count += 1
+        connected += bool((item.get("status") or {}).get("connected"))
+        found += _judge_node(item["metadata"]["name"], item.get("status") or {})
+    yield from _bounded("nodes", sorted(found, key=lambda each: each.level != "problem"))
+    yield ok("nodes", f"{connected} of {count} edge nodes are connected")
+
+
+def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
+    if not status.get("connected"):
+        last = status.get("lastContactTime") or "never"
+        text = f"node {name} is not connected (last contact: {last})"
+        yield warning("nodes", text, f"run fairlead doctor --edge on {name}, if it should be")
+    if parked := status.get("objectsParked"):
+        remedy = f"fairlead status {name}; fairlead resync {name} tries again at once"
+        yield problem("nodes", f"node {name}: {parked} objects are parked: they were refused too often", remedy)
+    guard = status.get("deletionGuard")
+    if guard and not guard.get("approved"):
+        text = f"node {name}: {guard.get('count')} deletions are stopped by the deletion guard"
+        yield problem("nodes", text, f"fairlead approve {name}, if they are meant")
+    if paused := status.get("paused"):
+        yield warning("nodes", f"node {name} is paused: {paused}", f"fairlead resume {name}, when that is over")
+
+
+def _bounded(check: str, found: list[Finding]) -> Iterator[Finding]:
+    yield from found[:SHOWN_MAX]
+    if len(found) > SHOWN_MAX:
+        yield Finding(
+            check,
+            worst(found[SHOWN_MAX:]),
+            f"and {len(found) - SHOWN_MAX} more of this kind",
+            "mend those above, then look again",
+        )

@@ -1,0 +1,86 @@
+"""May the hub do what it must?  Asked of the API server itself, one review for each right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from fairlead_cli.doctor.finding import Finding, ok, problem
+
+GROUP: Final = "fairlead.dev"
+WATCHED: Final = ("get", "list", "watch")
+RECORDS: Final = ("objectsyncs", "clusterobjectsyncs", "edgenodes")
+
+
+class Right(msgspec.Struct, frozen=True):
+    """One verb on one resource; ``namespace`` "" is all of them, or none."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        name = "/".join(filter(None, (self.resource, self.subresource)))
+        group = f".{self.group}" if self.group else ""
+        return f"{self.verb} {name}{group}" + (f" in {self.namespace}" if self.namespace else "")
+
+
+class Account(msgspec.Struct, frozen=True):
+    """A service account whose rights are asked for, instead of our own."""
+
+    namespace: str
+    name: str
+
+    @property
+    def user(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+
+def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[Right]:
+    """What a hub does; ``delivered`` are the kinds (group, plural) that SyncRules name."""
+    rights = [Right(verb, GROUP, name) for name in ("syncrules", "edgeroutes") for verb in WATCHED]
+    rights += [Right(verb, GROUP, name) for name in RECORDS for verb in (*WATCHED, "create", "delete")]
+    rights.append(Right("patch", GROUP, "edgenodes"))
+    rights += [Right("patch", GROUP, name, "status") for name in (*RECORDS, "syncrules", "edgeroutes")]
+    rights += [Right(verb, "", "nodes") for verb in WATCHED]
+    rights += [Right(verb, "", "events") for verb in ("create", "patch")]
+    rights += [
+        Right(verb, "coordination.k8s.io", "leases", "", lease_namespace) for verb in ("get", "create", "update")
+    ]
+    rights += [Right(verb, group, plural) for group, plural in sorted(set(delivered)) for verb in WATCHED]
+    return list(dict.fromkeys(rights))
+
+
+def review(right: Right, account: Account | None) -> tuple[str, dict[str, Any]]:
+    """(path, document) to post."""
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "subresource": right.subresource,
+        "namespace": right.namespace,
+    }
+    root = "apis/authorization.k8s.io/v1"
+    spec: dict[str, Any] = {"resourceAttributes": attributes}
+    if account is None:
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+        return f"{root}/selfsubjectaccessreviews", body
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
+    spec |= {"user": account.user, "groups": groups}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    return f"{root}/subjectaccessreviews", body
+
+
+def judge(answers: Mapping[Right, bool], account: Account | None) -> Iterator[Finding]:
+    """One finding for all that is allowed, one for each that is not."""
+    whose = account.user if account else "this kubeconfig's user"
+    denied = [right for right, allowed in answers.items() if not allowed]
+    for right in denied:
+        remedy = "grant it in the hub's ClusterRole; kinds of SyncRules: hub.resources in the chart's values"
+        yield problem("rights", f"{whose} may not {right}, which a hub needs", remedy)
+    if not denied:
+        yield ok("rights", f"{whose} may do all {len(answers)} things a hub does")

@@ -1,0 +1,47 @@
+"""Rules, routes and nodes as they stand in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_cli.doctor.cluster.objects import SHOWN_MAX, judge_nodes, judge_written
+
+
+def rule(name: str, accepted: str | None, **status: Any) -> dict[str, Any]:
+    conditions = [] if accepted is None else [{"type": "Accepted", "status": accepted, "message": "priority: too high"}]
+    return {"metadata": {"name": name}, "status": {"conditions": conditions, **status}}
+
+
+def node(name: str, **status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "status": {"connected": True, **status}}
+
+
+def test_rules() -> None:
+    """Accepted, refused, not judged yet, with a kind that cannot be listed, failing at a node."""
+    assert [each.level for each in judge_written("SyncRule", [])] == ["ok"]
+    assert [each.level for each in judge_written("SyncRule", [rule("a", "True")])] == ["ok"]
+    found = list(
+        judge_written(
+            "SyncRule",
+            [
+                rule("a", "True"),
+                rule("b", "False"),
+                rule("c", None),
+                rule("d", "True", unlistedKinds=["Widget: not served"]),
+                rule("e", "True", failingNodes=[{"node": "edge-1"}], message="1 node refuses it"),
+            ],
+        )
+    )
+    assert [each.level for each in found] == ["problem", "warning", "problem", "warning"]
+    assert found[0].message == "SyncRule b is not accepted: priority: too high"
+    assert found[3].remedy == "fairlead explain syncrule/e --node edge-1"
+
+
+def test_nodes() -> None:
+    """Each thing that is wrong, problems first; a thousand of them do not fill the screen."""
+    guard = {"id": "a1", "count": 7}
+    found = list(judge_nodes([node("a", connected=False), node("b", objectsParked=2, deletionGuard=guard, paused="x")]))
+    assert [each.level for each in found] == ["problem", "problem", "warning", "warning", "ok"]
+    assert found[-1].message == "1 of 2 edge nodes are connected"
+    many = list(judge_nodes([node(f"n{number}", connected=False) for number in range(1000)]))
+    assert len(many) == SHOWN_MAX + 2 and many[-2].message == f"and {1000 - SHOWN_MAX} more of this kind"
