@@ -33,6 +33,7 @@ SECTIONS = {
     "tutorial": "Tutorial",
     "howto": "How to",
     "reference": "Reference",
+    "runbooks": "Runbooks",
     "explanation": "Explanation",
     "decisions": "Decisions",
 }

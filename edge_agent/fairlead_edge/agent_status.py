@@ -169,6 +169,7 @@ def families(agent: AgentStatus) -> list[Family]:
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
+        single("fairlead_edge_outbox_bytes_max", "gauge", "room for messages ([store] max_bytes)", outbox.max_bytes),
         _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", agent.counters),
         _events("publish", "messages received, accepted, repeated, without a route, refused", agent.publishing),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
@@ -191,6 +192,19 @@ def families(agent: AgentStatus) -> list[Family]:
             },
         )
     )
+    for place, name, text in (
+        (0, "leased", "messages that modules have taken and not acknowledged"),
+        (1, "retrying", "messages that wait for their next attempt at a module"),
+    ):
+        found.append(
+            Family(
+                name=f"fairlead_edge_queue_{name}",
+                kind="gauge",
+                help=text,
+                labels=("endpoint", "priority"),
+                samples={(end, str(priority)): counts[place] for (end, priority), counts in agent.given_out.items()},
+            )
+        )
     for name, kind, text in (
         ("length", "gauge", "messages waiting"),
         ("bytes", "gauge", "bytes waiting"),

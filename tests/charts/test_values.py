@@ -90,3 +90,33 @@ def test_package_holds_the_definitions_themselves(tmp_path: Path) -> None:
         held = {member.name: member for member in archive.getmembers() if "/crds/" in member.name}
         assert {Path(name).name for name in held} == {path.name for path in (CHARTS.parent / "crds").glob("*.yaml")}
         assert all(member.isreg() and member.size for member in held.values())
+
+
+NEW: Mapping[str, Mapping[str, Any]] = {
+    "fairlead": {
+        "priorityClass": None,
+        "monitoring": None,
+        "networkPolicy": {
+            "enabled": True, **dict.fromkeys(("metricsFrom", "dnsTo", "apiServer", "hub", "messaging", "ingest"))
+        },
+        **{
+            room: dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget"))
+            for room in ("hub", "messaging", "ingest")
+        },
+    },
+    "fairlead-edge": {"monitoring": None, "networkPolicy": None, "priorityClassName": None},
+}  # fmt: skip
+"""Values that an installation of the version before does not have; null takes the default away."""
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("helm")
+@pytest.mark.parametrize("chart", NEW)
+def test_an_upgrade_that_reuses_values_lacks_the_new_ones(chart: str) -> None:
+    """`helm upgrade --reuse-values` takes no new default, and is what people type: nothing may need one."""
+    values = {**NEW[chart], "certificates": {"source": "existing" if chart == "fairlead" else "host"}}
+    text = helm_with(values, "template", RELEASE, str(CHARTS / chart))
+    kinds = [each["kind"] for each in yaml.safe_load_all(text) if each]
+    assert kinds.count("NetworkPolicy") == (3 if chart == "fairlead" else 0)
+    assert not {"ServiceMonitor", "PodMonitor", "PrometheusRule", "PodDisruptionBudget"} & set(kinds)
+    assert "- ports: null" not in text and "- ports: []" not in text

@@ -144,3 +144,11 @@ def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
     short = msgspec.structs.replace(stall, for_seconds=29.0)
     [queue] = agent_status.for_hub(agent(stalls={("iothub", 1): short})).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (0.0, "")
+
+
+def test_metrics_say_how_full_the_store_is_and_what_modules_have() -> None:
+    """By them the alerts about a store that is nearly full and a module that does not acknowledge are made."""
+    text = metrics.render(agent_status.families(agent(given_out={("edge-1/filter/raw", 3): (2, 1)})))
+    assert "fairlead_edge_outbox_bytes_max 1000\n" in text
+    assert 'fairlead_edge_queue_leased{endpoint="edge-1/filter/raw",priority="3"} 2\n' in text
+    assert 'fairlead_edge_queue_retrying{endpoint="edge-1/filter/raw",priority="3"} 1\n' in text

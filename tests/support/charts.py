@@ -26,6 +26,10 @@ HELM_SECONDS = 120
 RELEASE = "fl"
 NAMESPACE = "fairlead"
 
+ROOMS = ("hub", "messaging", "ingest")
+BUDGET = {"podDisruptionBudget": {"enabled": True}}
+MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+
 COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "defaults": ("fairlead", {}),
     "node-port": (
@@ -66,6 +70,11 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
                 "nodeSelector": {"disk": "fast"},
                 "tolerations": [{"key": "edge", "operator": "Exists"}],
                 "podAnnotations": {"prometheus.io/scrape": "true"},
+                "podDisruptionBudget": {"enabled": True, "maxUnavailable": 0},
+                "topologySpreadConstraints": [
+                    {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+                ],
+                "priorityClassName": "system-cluster-critical",
             },
             "messaging": {
                 "config": {"default_ttl_seconds": 604800, "system_topics": ["audit", "shard:4"]},
@@ -76,10 +85,23 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
                 "config": {"spark": {"conf": {"spark.sql.shuffle.partitions": "4"}}},
                 "persistence": {"type": "emptyDir", "size": "1Gi"},
             },
-            "networkPolicy": {"enabled": True},
+            "priorityClass": {"create": True},
+            "networkPolicy": {
+                "enabled": True,
+                "metricsFrom": [MONITORING],
+                "dnsTo": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}],
+                "apiServer": {"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}], "ports": [6443]},
+                "hub": {"linkFrom": [{"ipBlock": {"cidr": "198.51.100.0/24"}}]},
+                "messaging": {
+                    "clientsFrom": [{"podSelector": {"matchLabels": {"app": "shop"}}}],
+                    "extraEgress": [{"to": [{"ipBlock": {"cidr": "203.0.113.7/32"}}]}],
+                },
+            },
+            "monitoring": {"dashboards": {"enabled": True, "annotations": {"grafana_folder": "Fairlead"}}},
             "uninstall": {"removeCustomResources": True},
         },
     ),
+    "locked-down": ("fairlead", {"networkPolicy": {"enabled": True}, **{room: BUDGET for room in ROOMS}}),
     "existing-certificates": ("fairlead", {"certificates": {"source": "existing"}}),
     "pipelines": (
         "fairlead",
@@ -101,6 +123,8 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
                 "source": "secrets",
             },
             "api": {"hostPort": 10550},
+            "networkPolicy": {"enabled": True, "hubTo": [{"ipBlock": {"cidr": "198.51.100.7/32"}}]},
+            "priorityClassName": "system-node-critical",
             "config": {"store": {"max_bytes": 268435456}},
         },
     ),

@@ -54,7 +54,7 @@ class Block:
 
 def pages() -> list[Path]:
     """README first: who reads on has done what it says."""
-    order = ["docs", "tutorial", "howto", "reference", "explanation", "decisions"]
+    order = ["docs", "tutorial", "howto", "reference", "runbooks", "explanation", "decisions"]
     docs = sorted((ROOT / "docs").rglob("*.md"), key=lambda page: (order.index(page.parent.name), page.name))
     routes = ROOT / "docs" / "howto" / "write-routes.md"
     return [ROOT / "README.md", routes, *(page for page in docs if page != routes)]

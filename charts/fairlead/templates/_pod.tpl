@@ -38,14 +38,27 @@ readinessProbe:
   failureThreshold: 3
 {{- end -}}
 
+{{/* Where a room's Pods run. Call with (list $ "hub"). */}}
 {{- define "fairlead.placement" -}}
-{{- with .nodeSelector }}
+{{- $root := index . 0 -}}
+{{- $room := index . 1 -}}
+{{- $values := index $root.Values $room -}}
+{{- with $values.priorityClassName | default (ternary (include "fairlead.priorityClass" $root) "" ((($root.Values.priorityClass).create) | default false)) }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+{{- range . }}
+  - {{ toYaml (merge (deepCopy .) (dict "labelSelector" (dict "matchLabels" (include "fairlead.selector" (list $root $room) | fromYaml)))) | nindent 4 | trim }}
+{{- end }}
+{{- end }}
+{{- with $values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .tolerations }}
+{{- with $values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .affinity }}
+{{- with $values.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
@@ -100,4 +113,25 @@ volumeClaimTemplates:
         requests:
           storage: {{ .size }}
 {{- end }}
+{{- end -}}
+
+{{/* Health and metrics of a room, inside the cluster alone: plain HTTP, which the room's own Service never shows. Also
+for a Pod that is not ready: that is when one wants to know. Call with (dict "root" $ "room" "hub" "port" 10003). */}}
+{{- define "fairlead.healthService" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "fairlead.fullname" .root }}-{{ .room }}-health
+  labels: {{- include "fairlead.labels" (list .root .room) | nindent 4 }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector: {{- include "fairlead.selector" (list .root .room) | nindent 4 }}
+  ports:
+    - {name: health, port: {{ .port }}, targetPort: health, protocol: TCP}
+{{- end -}}
+
+{{/* The name of the release's PriorityClass; cluster-wide, so the namespace is part of it. */}}
+{{- define "fairlead.priorityClass" -}}
+{{- printf "%s-%s" .Release.Namespace (include "fairlead.fullname" .) | trunc 63 | trimSuffix "-" -}}
 {{- end -}}

@@ -1,0 +1,5 @@
+"""Writes them: .venv/bin/python -m charts.dashboards"""
+
+from charts.dashboards.files import write
+
+write()

@@ -1,0 +1,116 @@
+"""The dashboard of edge agents: links, queues, stores."""
+
+from __future__ import annotations
+
+from charts.dashboards.panels import RATE, Panel, Row, number, one, per_second
+
+E = "fairlead_edge_"
+NODES = "node, instance"
+AT = "{{node}} {{instance}}"
+QUEUE = "{{node}} {{instance}} {{endpoint}} {{priority}}"
+
+ROWS = (
+    Row(
+        "Agents",
+        (
+            number("Agents connected", "short", "Agents with a session, as they say themselves.", f"sum({E}connected)"),
+            one(
+                "Time without a session",
+                "percentunit",
+                "Share of the time that an agent had no session.",
+                f"sum by ({NODES}) (rate({E}offline_seconds_total{RATE}))",
+                AT,
+            ),
+            one(
+                "Last contact", "s", "Since the hub was last heard.", f"max by ({NODES}) ({E}last_contact_seconds)", AT
+            ),
+            one("Objects held", "short", "Objects the node holds.", f"sum by ({NODES}) ({E}objects_held)", AT),
+            one(
+                "Objects on disk",
+                "bytes",
+                "Room the store of objects takes.",
+                f"sum by ({NODES}) ({E}objects_bytes)",
+                AT,
+            ),
+            one("Local watches", "short", "Watches that applications hold open.", f"sum by ({NODES}) ({E}watches)", AT),
+        ),
+    ),
+    Row(
+        "Messages",
+        (
+            one(
+                "Waiting",
+                "short",
+                "Messages in each queue.",
+                f"sum by ({NODES}, endpoint, priority) ({E}queue_length)",
+                QUEUE,
+            ),
+            one(
+                "Oldest waiting",
+                "s",
+                "Age of the oldest message of each queue.",
+                f"max by ({NODES}, endpoint, priority) ({E}queue_oldest_age_seconds)",
+                QUEUE,
+            ),
+            one(
+                "Standing still",
+                "s",
+                "For how long nothing was taken of a queue while the hub is there.",
+                f"max by ({NODES}, endpoint, priority) ({E}queue_stalled_seconds)",
+                QUEUE,
+                alarm=300,
+            ),
+            Panel(
+                "Accepted and delivered",
+                "ops",
+                "Messages stored, and delivered to their endpoint.",
+                (
+                    (per_second(f"{E}queue_accepted_total", NODES), f"{AT} accepted"),
+                    (per_second(f"{E}queue_sent_total", NODES), f"{AT} delivered"),
+                ),
+            ),
+            one(
+                "Store",
+                "percentunit",
+                "Share of the room for messages that is taken.",
+                f"max by ({NODES}) ({E}outbox_bytes / {E}outbox_bytes_max)",
+                AT,
+                alarm=0.8,
+            ),
+            Panel(
+                "Given to modules",
+                "short",
+                "Messages that modules have taken and not acknowledged, and those that wait for their next attempt.",
+                (
+                    (f"sum by ({NODES}, endpoint) ({E}queue_leased)", "{{node}} {{endpoint}} leased"),
+                    (f"sum by ({NODES}, endpoint) ({E}queue_retrying)", "{{node}} {{endpoint}} retrying"),
+                ),
+            ),
+        ),
+    ),
+    Row(
+        "Trouble",
+        (
+            one("Dead letters", "short", "Messages set aside.", f"sum by ({NODES}) ({E}dead_letters)", AT),
+            Panel(
+                "Ended before they were delivered",
+                "short",
+                "Within an hour: messages whose time to live ended, that were evicted, or that the disk changed.",
+                (
+                    (f"sum by ({NODES}) (increase({E}queue_expired_total[1h]))", f"{AT} expired"),
+                    (f"sum by ({NODES}) (increase({E}queue_evicted_total[1h]))", f"{AT} evicted"),
+                    (f"sum by ({NODES}) (increase({E}queue_damaged_total[1h]))", f"{AT} damaged"),
+                ),
+            ),
+            one(
+                "Link and requests",
+                "ops",
+                "What happens on the link, with publishing, and on the way up, by event.",
+                "sum by (event) ("
+                + " or ".join(f"rate({E}{part}_events_total{RATE})" for part in ("link", "publish", "pump"))
+                + ")",
+                "{{event}}",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,89 @@
+"""Ingest's dashboard: tables, batches, trouble."""
+
+from __future__ import annotations
+
+from charts.dashboards.panels import Panel, Row, one, per_second, quantiles
+
+IN = "fairlead_ingest_"
+
+ROWS = (
+    Row(
+        "Tables",
+        (
+            one("Rows", "ops", "Rows committed a second.", per_second(f"{IN}rows_total", "pipeline"), "{{pipeline}}"),
+            one(
+                "Behind",
+                "short",
+                "Messages in the topic that are not in the table.",
+                f"max by (pipeline, topic) ({IN}lag_rows)",
+                "{{pipeline}} {{topic}}",
+            ),
+            one(
+                "Age of the oldest of them",
+                "s",
+                "How old the oldest message is that is not in the table.",
+                f"max by (pipeline, topic) ({IN}lag_seconds)",
+                "{{pipeline}} {{topic}}",
+                alarm=900,
+            ),
+            Panel(
+                "Edge to row",
+                "s",
+                "From acceptance at the edge to the row on disk.",
+                quantiles(f"{IN}freshness_seconds", "pipeline"),
+            ),
+            one(
+                "Since the last commit",
+                "s",
+                "Grows while nothing comes, too.",
+                f"time() - max by (pipeline) ({IN}last_commit_timestamp_seconds)",
+                "{{pipeline}}",
+            ),
+            one(
+                "Bytes",
+                "Bps",
+                "Bytes of Parquet committed.",
+                per_second(f"{IN}bytes_total", "pipeline"),
+                "{{pipeline}}",
+            ),
+        ),
+    ),
+    Row(
+        "Batches",
+        (
+            one("Duration", "s", "Of the last batch.", f"max by (pipeline) ({IN}batch_seconds)", "{{pipeline}}"),
+            one("Size", "short", "Rows of the last batch.", f"max by (pipeline) ({IN}batch_rows)", "{{pipeline}}"),
+            one("Batches", "ops", "Batches committed.", per_second(f"{IN}batches_total", "pipeline"), "{{pipeline}}"),
+        ),
+    ),
+    Row(
+        "Trouble",
+        (
+            one(
+                "Stopped",
+                "short",
+                "1: the pipeline stopped and needs a person.",
+                f"max by (pipeline) ({IN}stopped)",
+                "{{pipeline}}",
+                alarm=1,
+            ),
+            one(
+                "Failures",
+                "short",
+                "Queries that ended by an error within an hour.",
+                f"sum by (pipeline) (increase({IN}failures_total[1h]))",
+                "{{pipeline}}",
+            ),
+            Panel(
+                "Not in the table",
+                "short",
+                "Within an hour: dead letters, messages without a row by a transform, and those that expired unread.",
+                (
+                    (f"sum by (pipeline) (increase({IN}dead_letters_total[1h]))", "{{pipeline}} dead letters"),
+                    (f"sum by (pipeline) (increase({IN}filtered_total[1h]))", "{{pipeline}} filtered"),
+                    (f"sum by (pipeline) (increase({IN}expired_unread_total[1h]))", "{{pipeline}} expired unread"),
+                ),
+            ),
+        ),
+    ),
+)
