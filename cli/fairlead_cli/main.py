@@ -21,6 +21,7 @@ ROOMS = {
 NOUNS = (
     *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
     *("deadletters", "edge_status", "module_token", "doctor"),
+    *("pause", "resync", "approve"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 
@@ -33,6 +34,7 @@ EXTRAS = {
     "routes": "edge",
     "backoff": "plot",
     "doctor": "edge",
+    **dict.fromkeys(("pause", "resume", "resync", "approve"), "hub"),
 }
 """Which extra brings what a command needs."""
 

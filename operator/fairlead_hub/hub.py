@@ -100,7 +100,7 @@ class Hub:
         self._rules = RuleChanges(self.rules, self.rule_statuses, terms, reports)
         self._objects = ObjectChanges(self._open, desired, self._rules, terms, counts)
         self._nodes = NodeChanges(placement.rules, self._lifecycle, terms, controller, counts)
-        self._edge_nodes = EdgeNodeChanges(cache, self._open, terms, reports)
+        self._edge_nodes = EdgeNodeChanges(cache, self._open, terms, reports, self._lifecycle)
         self._documents = DocumentChanges(cache, controller, self._edge_nodes, counts)
         self._passes = Passes(self._open, controller, terms, reports, counts)
         self._reconciled: float | None = None

@@ -1,9 +1,10 @@
-"""What people do not want the hub to do to a node, by annotations on its EdgeNode: pause it, or approve its deletions.
+"""What people want of the hub for one node, by annotations on its EdgeNode: pause it, approve deletions, compare again.
 
     fairlead.dev/paused: "<why>"                nothing is sent to that node while it stands there
     fairlead.dev/approve-deletions: "<id>"      deletions stopped under this id may go (``deletion_guard``)
+    fairlead.dev/resync: "<anything new>"       the node comes again and is compared whole; once for each new value
 
-Both are read before the first send of a hub that starts: nothing is sent until EdgeNodes are listed.
+They are read before the first send of a hub that starts: nothing is sent until EdgeNodes are listed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuard as Limits
 
 APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
+RESYNC = "fairlead.dev/resync"
+RESYNC_CHARS_MAX = 64
+"""Of its value: a time will do."""
 FORMER = {"fairlead.dev/hold": PAUSED, "fairlead.dev/release-brake": APPROVE_DELETIONS}
 """Names of before 0.2, understood for one version more."""
 
@@ -45,6 +49,8 @@ class NodeControls:
         self._seen: set[str] = set()
         """Nodes whose guard of an earlier life was taken over, or had not tripped."""
         self._warned: set[tuple[str, str]] = set()
+        self._resyncs: dict[str, str] = {}
+        """The value seen last; the first one asks for nothing: a node that comes to a new hub is compared anyway."""
 
     def paused(self, node: str) -> str:
         """Why nothing is sent there; empty when it may be."""
@@ -75,6 +81,13 @@ class NodeControls:
         approved = self._is_approved(node, current(annotations).get(APPROVE_DELETIONS, ""))
         return self._set_pause(node, paused(annotations)) or approved
 
+    def is_resync_asked(self, node: str, annotations: Mapping[str, str]) -> bool:
+        """Is there a value that was not there before?  Asked for each EdgeNode as it stands."""
+        asked = annotations.get(RESYNC, "")[:RESYNC_CHARS_MAX]
+        before = self._resyncs.get(node)
+        self._resyncs[node] = asked
+        return before is not None and asked not in ("", before)
+
     def renamed(self, node: str, annotations: Mapping[str, str]) -> list[str]:
         """A warning for each annotation that still has its former name; each once."""
         found = [(node, name) for name in FORMER if name in annotations and (node, name) not in self._warned]
@@ -89,6 +102,7 @@ class NodeControls:
         """The Node is gone.  A pause ends with its EdgeNode, which may outlive the Node for a moment."""
         self._guards.pop(node, None)
         self._seen.discard(node)
+        self._resyncs.pop(node, None)
         self._warned.difference_update({(node, name) for name in FORMER})
 
     def _set_pause(self, node: str, why: str) -> bool:

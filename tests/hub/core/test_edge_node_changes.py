@@ -4,6 +4,8 @@ import pytest
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import CONFIG_MAP, ROUTES
 
+from fairlead_hub.status.status_cache import Observed
+
 KIND = CONFIG_MAP.group_kind
 
 
@@ -49,3 +51,21 @@ async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core)
     await core.flush()
     core.hub.edge_node_observed("edge-1", core.hub.status_cache.observed[("edgenodes", "", "edge-1")], {}, 1.5)
     assert short(edge.sent()) == [("Update", "main")]
+
+
+async def test_a_resync_sends_what_the_edge_lost_without_our_knowing(core):
+    """The session ends with a reason an older agent knows, and the next opening compares everything."""
+    one = core.put("a")
+    edge = core.connect("edge-1")
+    edge.ack(*edge.sent())
+    there = Observed(version="1", generation=1, status={}, head={})
+    core.hub.edge_node_observed("edge-1", there, {}, core.now)
+    edge.held.clear()  # a disk put back from a copy
+    assert edge.sent() == []
+    core.hub.edge_node_observed("edge-1", there, {"fairlead.dev/resync": "2026-11-22T10:00:00Z"}, core.now)
+    assert edge.session.closing is not None and edge.session.closing.code == "draining"
+    edge.leave()
+    again = core.connect("edge-1")
+    assert short(again.sent()) == [("Update", "a")] and one.key
+    core.hub.edge_node_observed("edge-1", there, {"fairlead.dev/resync": "2026-11-22T10:00:00Z"}, core.now)
+    assert again.session.closing is None

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS, NodeControls, paused
+from fairlead_hub.delivery.pause import APPROVE_DELETIONS, RESYNC, NodeControls, paused
 from fairlead_hub.settings import DeletionGuard as Limits
 
 
@@ -94,3 +94,12 @@ def test_a_guard_that_tripped_in_a_former_hub_is_taken_over(node_controls):
     """Its EdgeNode said it in other words."""
     node_controls.observed("edge-1", {}, {"brake": {"id": "0123abcd", "count": 7}})
     assert node_controls.observed("edge-1", {"fairlead.dev/release-brake": "0123abcd"}, {})
+
+
+def test_a_resync_is_asked_for_by_each_new_value(node_controls):
+    """The first that is seen asks for nothing: a node that comes to a new hub is compared anyway."""
+    asked = [node_controls.is_resync_asked("edge-1", {RESYNC: value}) for value in ("", "1", "1", "2", "")]
+    assert asked == [False, True, False, True, False]
+    assert not node_controls.is_resync_asked("edge-2", {RESYNC: "7"})
+    node_controls.forget("edge-1")
+    assert not node_controls.is_resync_asked("edge-1", {RESYNC: "8"})

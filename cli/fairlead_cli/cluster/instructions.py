@@ -1,0 +1,55 @@
+"""Writes what people say to the hub by annotations: on an EdgeNode, or on a delivered object."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli.cluster.target import OURS
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+NOT_FOUND = 404
+PAUSED = "fairlead.dev/paused"
+APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
+RESYNC = "fairlead.dev/resync"
+FORMER = {PAUSED: "fairlead.dev/hold", APPROVE_DELETIONS: "fairlead.dev/release-brake"}
+"""Names of before 0.2, which a hub still understands: they go together with their successor."""
+
+
+def node_path(node: str) -> str:
+    """Of its EdgeNode."""
+    return f"{OURS}/edgenodes/{urllib.parse.quote(node, safe='')}"
+
+
+async def edge_node(kube: Kube, node: str) -> dict[str, Any]:
+    """Raises ``click.ClickException`` when there is none."""
+    from fairlead_hub.io.kube import Refused
+
+    try:
+        found: dict[str, Any] = json.loads(await kube.get(node_path(node)))
+    except Refused as error:
+        if error.status != NOT_FOUND:
+            raise
+        text = f"there is no EdgeNode {node}; fairlead status lists them, and a node that never connected has none"
+        raise click.ClickException(text) from None
+    return found
+
+
+def of(item: Mapping[str, Any]) -> Mapping[str, str]:
+    """The annotations of an object."""
+    found: Mapping[str, str] = (item.get("metadata") or {}).get("annotations") or {}
+    return found
+
+
+async def write(kube: Kube, path: str, changes: Mapping[str, str | None]) -> None:
+    """None takes one away.  Nothing else of the object is touched."""
+    from fairlead_hub.io.kube import MERGE_PATCH
+
+    with_former = {**dict.fromkeys((FORMER[name] for name in changes if name in FORMER), None), **changes}
+    await kube.request("PATCH", path, {"metadata": {"annotations": with_former}}, content_type=MERGE_PATCH)

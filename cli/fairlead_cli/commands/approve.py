@@ -1,0 +1,105 @@
+"""`fairlead approve`: let the deletions go that the deletion guard stopped at a node."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli.cluster import collections, instructions
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.instructions import APPROVE_DELETIONS
+from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.output import printer
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+SHOWN_MAX = 50
+STOPPED = "DeletionGuard"
+"""Reason of an ObjectSync whose deletion was stopped."""
+VIEW = View(
+    kind="object",
+    name=lambda row: str(row["object"]),
+    columns=(
+        Column("OBJECT", lambda row: row["object"]),
+        Column("NAMESPACE", lambda row: row["namespace"] or "-"),
+        Column("VERSION", lambda row: row["version"]),
+    ),
+)
+
+
+def register(root: click.Group) -> None:
+    """Add `approve` to the root command."""
+    root.add_command(approve)
+
+
+@click.command(short_help="Let the deletions go that the deletion guard stopped at a node.")
+@click.argument("node")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@targets.options()
+@printer.options(("text", "wide", "name", "json", "yaml"))
+def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
+    """Show what NODE would lose, ask, and approve it.
+
+    A hub with [deletion_guard] stops deletions that are too many at once: a rule deleted by mistake looks like an
+    order. What is approved is what is due now; more that becomes due later is counted anew.
+
+    \b
+    fairlead approve edge-1
+    fairlead approve edge-1 --yes
+
+    Exit codes: 0 approved, or nothing is stopped; 1 not approved; 2 no terminal to ask at, and no --yes.
+    """
+    found, due = target.ask(lambda kube: _stopped(kube, node))
+    guard = (found.get("status") or {}).get("deletionGuard")
+    if not guard:
+        shown.say(f"node/{node}: the deletion guard stops nothing")
+        return
+    if guard.get("approved"):
+        shown.say(f"node/{node}: {guard['count']} deletions were approved already ({guard['id']})")
+        return
+    shown.items(VIEW, due[:SHOWN_MAX] if shown.is_for_people else due)
+    listed = f", {len(due) - SHOWN_MAX} more are not shown" if shown.is_for_people and len(due) > SHOWN_MAX else ""
+    shown.say(f"node/{node}: {guard['count']} deletions were stopped at {guard['since']} (guard {guard['id']}){listed}")
+    if not yes and not _is_asked():
+        raise click.UsageError("there is no terminal to ask at: look at the list, then run it again with --yes")
+    if not yes and not click.confirm(f"Delete these at {node}?", err=True):
+        shown.say("not approved; nothing was changed")
+        sys.exit(1)
+    target.ask(lambda kube: instructions.write(kube, instructions.node_path(node), {APPROVE_DELETIONS: guard["id"]}))
+    shown.say(f"node/{node}: approved; the hub deletes them now")
+
+
+def _is_asked() -> bool:
+    """There is a person to ask."""
+    return sys.stdin.isatty()
+
+
+async def _stopped(kube: Kube, node: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The EdgeNode, and what it holds and should not."""
+    found = await instructions.edge_node(kube, node)
+    due: list[dict[str, Any]] = []
+    for plural in ("objectsyncs", "clusterobjectsyncs"):
+        path = f"{OURS}/{plural}"
+        due += [
+            row
+            for item in await collections.items(kube, path, fieldSelector=f"spec.nodeName={node}")
+            if (row := _row(item)) is not None
+        ]
+    return found, sorted(due, key=lambda row: (row["namespace"], row["object"]))
+
+
+def _row(item: dict[str, Any]) -> dict[str, Any] | None:
+    """None unless its deletion was stopped."""
+    spec, status = item.get("spec") or {}, item.get("status") or {}
+    if status.get("reason") != STOPPED:
+        return None
+    return {
+        "object": f"{spec['objectKind'].lower()}/{spec['objectName']}",
+        "namespace": item["metadata"].get("namespace", ""),
+        "version": str(status.get("objectResourceVersion") or "?"),
+    }

@@ -1,0 +1,84 @@
+"""`fairlead pause` and `fairlead resume`: send nothing to a node, or nothing of one object, and go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead_cli.cluster import delivered, instructions
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.instructions import PAUSED
+from fairlead_cli.cluster.target import Target
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+REASON_CHARS_MAX = 256
+"""More of it is shown nowhere."""
+
+
+def register(root: click.Group) -> None:
+    """Add `pause` and `resume` to the root command."""
+    root.add_command(pause)
+    root.add_command(resume)
+
+
+@click.command(short_help="Send nothing to a node, or nothing of one object, for a while.")
+@click.argument("what", metavar="NODE|KIND/NAME")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; shown wherever it holds something up.")
+@targets.options(namespace=True)
+def pause(what: str, reason: str, target: Target) -> None:
+    """Pause a node, or one delivered object at every node.
+
+    What changes meanwhile waits; messages of the node go on. The pause is an annotation (fairlead.dev/paused), so it
+    also holds when hub and node start again. `fairlead resume` ends it, and the difference goes at once.
+
+    \b
+    fairlead pause edge-1 --reason "disk swap on Tuesday"
+    fairlead pause configmap/prices -n shop --reason "prices are being checked"
+    """
+    why = " ".join(reason.split())
+    if not why or len(why) > REASON_CHARS_MAX:
+        raise click.UsageError(f"--reason: must have 1 to {REASON_CHARS_MAX} characters")
+
+    async def act(kube: Kube) -> str:
+        path, shown, before = await _found(kube, what, target)
+        await instructions.write(kube, path, {PAUSED: why})
+        return f"{shown} paused: {why}" + (f" (was paused: {before})" if before not in ("", why) else "")
+
+    click.echo(target.ask(act))
+
+
+@click.command(short_help="End a pause: what waited goes at once.")
+@click.argument("what", metavar="NODE|KIND/NAME")
+@targets.options(namespace=True)
+def resume(what: str, target: Target) -> None:
+    """End the pause of a node, or of one object.
+
+    \b
+    fairlead resume edge-1
+    fairlead resume configmap/prices -n shop
+    """
+
+    async def act(kube: Kube) -> str:
+        path, shown, before = await _found(kube, what, target)
+        if not before:
+            return f"{shown} is not paused"
+        await instructions.write(kube, path, {PAUSED: None})
+        return f"{shown} resumed; it was paused: {before}"
+
+    click.echo(target.ask(act))
+
+
+async def _found(kube: Kube, what: str, target: Target) -> tuple[str, str, str]:
+    """Its path, what it is called, and why it is paused now."""
+    if "/" not in what:
+        item, path, shown = await instructions.edge_node(kube, what), instructions.node_path(what), f"node/{what}"
+    else:
+        kind, name = delivered.split(what)
+        found = await delivered.find(kube, kind, target.namespace, name)
+        item, path, shown = found.item, found.path, f"{found.kind.kind.lower()}/{name}"
+    there = instructions.of(item)
+    before = there.get(PAUSED, there.get(instructions.FORMER[PAUSED]))
+    return path, shown, "" if before is None else " ".join(before.split()) or "no reason given"

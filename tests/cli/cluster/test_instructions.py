@@ -1,0 +1,31 @@
+"""What people say to the hub, by annotations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_cli.cluster import instructions
+
+
+class Kube:
+    """Remembers what it was asked to write."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, str, Any]] = []
+
+    async def request(self, method: str, path: str, body: Any, *, content_type: str) -> bytes:
+        self.written.append((method, path, body["metadata"]["annotations"]))
+        return b"{}"
+
+
+async def test_a_former_name_goes_with_its_successor() -> None:
+    """Or the older one would still say what was taken back."""
+    kube = Kube()
+    await instructions.write(kube, instructions.node_path("a/b"), {instructions.PAUSED: None})  # type: ignore[arg-type]
+    path = "apis/fairlead.dev/v1alpha1/edgenodes/a%2Fb"
+    assert kube.written == [("PATCH", path, {"fairlead.dev/hold": None, "fairlead.dev/paused": None})]
+
+
+def test_an_object_without_annotations() -> None:
+    """Has none."""
+    assert instructions.of({"metadata": {}}) == {} == instructions.of({"metadata": {"annotations": None}})
