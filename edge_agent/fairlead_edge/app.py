@@ -46,6 +46,7 @@ from fairlead_edge.outbox.router import Router
 from fairlead_edge.settings import Settings
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
+from fairlead_wire.io.spans import CannotTrace, Spans, open_spans
 from fairlead_wire.validation import listen_address
 
 EXIT_FAILED: Final = 1
@@ -67,7 +68,7 @@ def run(config: Path | None) -> int:
         _run_again_after_damage(settings)
     except settings_io.SettingsError as error:
         return settings_io.complain("edge", error)
-    except (tls.TlsFilesError, BadTokens) as error:
+    except (tls.TlsFilesError, BadTokens, CannotTrace) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
     except (StoreUnusable, StoreFailed, CannotListen) as error:
@@ -125,7 +126,10 @@ async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]
         outbox = _open_outbox(folder.path / "outbox.db", settings, thorough)
         stack.push_async_callback(outbox.close)
         folder.take_reserve()
-        yield Agent(settings, folder=folder, token=token, store=store, outbox=outbox)
+        spans = open_spans(settings.traces, room="edge", version=version("fairlead"), environ=os.environ)
+        if spans is not None:
+            stack.callback(spans.close)
+        yield Agent(settings, folder=folder, token=token, store=store, outbox=outbox, spans=spans)
 
 
 def _open_outbox(path: Path, settings: Settings, thorough: bool) -> SqliteOutbox:
@@ -142,7 +146,14 @@ class Agent:
     """Everything that runs, and how it hangs together."""
 
     def __init__(
-        self, settings: Settings, *, folder: data_dir.DataDir, token: str, store: SqliteMetastore, outbox: SqliteOutbox
+        self,
+        settings: Settings,
+        *,
+        folder: data_dir.DataDir,
+        token: str,
+        store: SqliteMetastore,
+        outbox: SqliteOutbox,
+        spans: Spans | None,
     ) -> None:
         self._settings = settings
         self._folder = folder
@@ -183,6 +194,7 @@ class Agent:
             evict=settings.store.evict == "less-urgent",
             policy=settings.upstream.delivery,
             brokered_policy=settings.brokered.delivery,
+            spans=spans,
         )
         self._routes = RoutesInUse(
             settings.node,

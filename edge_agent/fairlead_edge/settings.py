@@ -16,6 +16,7 @@ from msgspec import Meta
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
 from fairlead_wire import route_manifest
+from fairlead_wire.trace_settings import TracesSettings
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake, shown
@@ -119,6 +120,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     upstream: UpstreamSettings = UpstreamSettings()
     brokered: BrokeredSettings = BrokeredSettings()
     modules: ModulesSettings = ModulesSettings()
+    traces: TracesSettings = TracesSettings()
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
         "checkEntireQueueOnCleanup": "cleanup.check_entire_queue_on_cleanup",

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field
 from fairlead_ingest.source import limits, starting_position
 from fairlead_ingest.table import folders
 from fairlead_wire import event
+from fairlead_wire.trace_model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
@@ -198,6 +199,7 @@ class Settings(Model):
     limits: Limits = Limits()
     spark: Spark = Spark()
     events: Events = Events()
+    traces: TracesModel = TracesModel()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

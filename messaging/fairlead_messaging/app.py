@@ -9,6 +9,7 @@ import os
 import signal
 import ssl
 import uuid
+from importlib.metadata import version
 from pathlib import Path
 
 import uvloop
@@ -31,6 +32,7 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
+from fairlead_wire.io.spans import CannotTrace, open_spans
 from fairlead_wire.validation import listen_address
 
 DRAIN_SECONDS = 10.0
@@ -54,6 +56,8 @@ def run(config: Path | None) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings))
+    except CannotTrace as error:
+        return complain("messaging", SettingsError("settings", "", str(error)))
     except (StorageError, OSError, tls.TlsFilesError) as error:
         _log.error("cannot_serve", reason=str(error))
         return 1
@@ -94,6 +98,7 @@ async def _serve(settings: MessagingSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     context, reloading = _tls(settings)
+    spans = open_spans(settings.traces, room="messaging", version=version("fairlead"), environ=os.environ)
     descriptors = raise_descriptors()
     store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
     broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
@@ -102,7 +107,7 @@ async def _serve(settings: MessagingSettings) -> None:
     ports: list[contextlib.AsyncExitStack] = []
     try:
         await broker.create_system_topics()
-        main = routes.application(broker, metrics)
+        main = routes.application(broker, metrics, spans)
         if settings.health_listen is None and settings.security == "insecure":
             routes.add_health(main)
         gate = Gate(limits, metrics, "main")
@@ -120,6 +125,8 @@ async def _serve(settings: MessagingSettings) -> None:
         await broker.close()
         if reloading is not None:
             reloading.cancel()
+        if spans is not None:
+            spans.close()
 
 
 def _tls(settings: MessagingSettings) -> tuple[ssl.SSLContext | None, asyncio.Task[None] | None]:

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
+from fairlead_wire.io.spans import CannotTrace, Spans, open_spans
 from fairlead_wire.validation import listen_address
 
 ROOM = "hub"
@@ -56,14 +58,19 @@ def run(config: Path | None) -> int:
         wire_settings.tell_former(ROOM, hub_settings.Settings, config, os.environ)
         access = kube.access(settings.kubeconfig)
         authorities = Authorities(settings) if settings.security == "mtls" else None
+        spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ)
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
-    except (kube.ConfigError, tls.TlsFilesError) as error:
+    except (kube.ConfigError, tls.TlsFilesError, CannotTrace) as error:
         print(f"fairlead hub: {error}", file=sys.stderr)
         return wire_settings.EXIT_STATUS
     memory.keep_small()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_App(settings, access, authorities).main())
+        try:
+            return runner.run(_App(settings, access, authorities, spans).main())
+        finally:
+            if spans is not None:
+                spans.close()
 
 
 class _App:
@@ -74,7 +81,9 @@ class _App:
         settings: hub_settings.Settings,
         access: kube.Access,
         authorities: Authorities | None,
+        spans: Spans | None,
     ) -> None:
+        self._spans = spans
         self._settings, self._access, self._authorities = settings, access, authorities
         self._identity = settings.identity or f"{socket.gethostname()}/{settings.listen}"
         self._exit = 0
@@ -155,7 +164,9 @@ class _App:
     async def _work(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> None:
         settings, loop = self._settings, asyncio.get_running_loop()
         messaging = self._messaging()
-        upstream = UpstreamPublisher(hub, messaging, window=settings.link.upstream_window, counts=self._counts)
+        upstream = UpstreamPublisher(
+            hub, messaging, window=settings.link.upstream_window, counts=self._counts, spans=self._spans
+        )
 
         def stale(fence: int) -> None:
             task = loop.create_task(self._raise_fence(hub, keeper, fence))

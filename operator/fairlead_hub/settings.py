@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field
 from fairlead_wire import event
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.delivery_model import DeliveryModel, Seconds
+from fairlead_wire.trace_model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
@@ -194,6 +195,7 @@ class Settings(Model):
     rate_limit: RateLimit = RateLimit()
     link: Link = Link()
     events: Events = Events()
+    traces: TracesModel = TracesModel()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

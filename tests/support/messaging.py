@@ -27,6 +27,7 @@ from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_wire.io.spans import Spans
 
 EVERY_ROUTE = (*ROUTES, *HEALTH_ROUTES)
 NOON_MS = 1_800_000_000_000
@@ -168,7 +169,9 @@ def _expires(topics: Topics, pointer: int) -> int:
 
 
 @contextlib.asynccontextmanager
-async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **keys: Any) -> AsyncIterator[Topics]:
+async def serving(
+    kv: OrderedKV | None = None, clock: Clock | None = None, *, spans: Spans | None = None, **keys: Any
+) -> AsyncIterator[Topics]:
     """The service on a free port over ``kv`` (a fresh memory store), which the caller keeps when it gave one."""
     clock = clock or Clock()
     store = kv or MemoryKV()
@@ -176,7 +179,7 @@ async def serving(kv: OrderedKV | None = None, clock: Clock | None = None, **key
         _Kept(store), MessagingSettings.model_validate({"security": "insecure", **keys}), clock, "test-service"
     )
     await broker.create_system_topics()
-    app = routes.application(broker, Metrics())
+    app = routes.application(broker, Metrics(), spans)
     routes.add_health(app)
     breaches: list[str] = []
     app.on_response_prepare.append(partial(_check_contract, breaches))

@@ -17,6 +17,7 @@ from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import codec, message
 from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.io.spans import Spans
 
 Answer = Callable[[str, list[message.UpstreamMessage]], message.Ack | message.Nack]
 
@@ -57,6 +58,8 @@ class FakeHub:
         self._listeners: list[Callable[[], None]] = []
         self._waiting: set[asyncio.Future[Any]] = set()
         self.up = False
+        self.traceparents: list[str | None] = []
+        """With each batch."""
         self.answer: Answer = lambda stream, messages: message.Ack(parent_id=1)
         self.batches: list[tuple[str, list[message.UpstreamMessage]]] = []
         """Every batch that arrived, in order."""
@@ -85,12 +88,20 @@ class FakeHub:
                 future.set_exception(LinkDown("cut"))
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+        self,
+        stream: str,
+        encoding: message.Encoding,
+        content: bytes,
+        *,
+        follows: bool = False,
+        priority: int = 0,
+        traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
         if not self.up:
             raise LinkDown("not connected")
         messages = msgspec.json.decode(codec.unpack(encoding, content), type=list[message.UpstreamMessage])
         self.batches.append((stream, messages))
+        self.traceparents.append(traceparent)
         if not self.hold.is_set():
             gone: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             self._waiting.add(gone)
@@ -124,7 +135,13 @@ async def until(condition: Callable[[], Any], seconds: float = 100.0) -> None:
 
 
 def open_upstream(
-    path: Path, hub: FakeHub, *, epoch: int = 1, max_bytes: int = 1 << 30, policy: DeliveryPolicy = UPSTREAM_POLICY
+    path: Path,
+    hub: FakeHub,
+    *,
+    epoch: int = 1,
+    max_bytes: int = 1 << 30,
+    policy: DeliveryPolicy = UPSTREAM_POLICY,
+    spans: Spans | None = None,
 ) -> Upstream:
     """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
     upstream = Upstream(
@@ -135,6 +152,7 @@ def open_upstream(
         cleanup_seconds=3600,
         check_entire_queue=True,
         policy=policy,
+        spans=spans,
     )
     upstream.use_router(PropertyRouter())
     return upstream

@@ -17,8 +17,10 @@
 ``browser``   web pages are no local programs
 ``validation``  what people write is checked: every mistake with its key and a reason
 ``event``     what programs tell of themselves on system topics
+``trace``     the W3C trace context that messages carry; ``trace_sampling`` which are recorded, ``trace_settings`` and
+              ``trace_model`` the table ``[traces]`` of all programs
 ``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
 
 The root is pure: no clock, disk, network or randomness.  ``io`` holds what programs
-share at their rim: settings files, JSON logs, mutual TLS.
+share at their rim: settings files, JSON logs, mutual TLS, spans.
 """

@@ -145,6 +145,8 @@ class Update(Header, frozen=True, kw_only=True, tag="update"):
     encoding: Encoding = ""
     chunks: Place = 0
     """0: the content is in this frame.  n: it follows in n ``chunk`` frames with this id."""
+    traceparent: Name | None = None
+    """As in ``Upstream``: of the change that is delivered."""
 
 
 class Chunk(Header, frozen=True, kw_only=True, tag="chunk"):
@@ -180,6 +182,8 @@ class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
     encoding: Encoding = ""
     follows: bool = False
     """As this batch left, an earlier one of its stream was unanswered: if that one is put off, so is this."""
+    traceparent: Name | None = None
+    """The W3C trace context of the batch, where one is recorded; peers before 0.2 pass over it."""
 
 
 class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -18,6 +18,7 @@ from fairlead_messaging.client import errors
 from fairlead_messaging.client.errors import Denied
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError
+from fairlead_wire.trace import TRACEPARENT
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,12 +44,16 @@ class Request(Generic[T]):
     wait_seconds: float = 0.0
     repeatable: bool = True
     on_refusal: Callable[[Denied, bool], T] = _raise
+    traceparent: str | None = None
+    """The W3C trace context this belongs to, where one is recorded."""
 
     @property
     def headers(self) -> dict[str, str]:
         found = {"Accept": self.accept}
         if self.body is not None:
             found["Content-Type"] = headers.JSON
+        if self.traceparent is not None:
+            found[TRACEPARENT] = self.traceparent
         return found
 
     def read(self, response: Response, *, in_doubt: bool = False) -> T:

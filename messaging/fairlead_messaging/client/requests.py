@@ -139,8 +139,11 @@ def publish(
     *,
     producer: Producer | None = None,
     ttl_seconds: int | None = None,
+    traceparent: str | None = None,
 ) -> Request[Published]:
     """Durable when it returns.  With a producer it is safe to repeat; without one a lost answer is never repeated.
+
+    ``traceparent``: the W3C trace context of the call; a service that records spans continues it.
 
     Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request).
     """
@@ -154,7 +157,9 @@ def publish(
         return Published() if producer is None else response.json(PublishedByProducer).producer
 
     body = PublishRequest(messages=messages, producer=producer)
-    return to(routes.PUBLISH, namespace, name, body=body, decode=published, repeatable=producer is not None)
+    repeatable = producer is not None
+    more: dict[str, Any] = {"repeatable": repeatable, "traceparent": traceparent}
+    return to(routes.PUBLISH, namespace, name, body=body, decode=published, **more)
 
 
 def poll(

@@ -19,6 +19,7 @@ from fairlead_messaging.server.transactions.deadline import (
     TIMEOUT_SECONDS_MAX,
     TransactionLimits,
 )
+from fairlead_wire.trace_model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
@@ -124,6 +125,7 @@ class MessagingSettings(Model):
     cache: CacheSettings = CacheSettings()
     cleanup: CleanupSettings = CleanupSettings()
     transactions: TransactionSettings = TransactionSettings()
+    traces: TracesModel = TracesModel()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

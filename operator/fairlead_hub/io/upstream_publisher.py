@@ -8,6 +8,7 @@ nothing is kept here and nothing is lost.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import Literal, Protocol
 
@@ -21,9 +22,10 @@ from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Published
 from fairlead_messaging.client.errors import Busy, NoAnswer, Unreachable
-from fairlead_wire import message
+from fairlead_wire import message, trace, trace_names
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
+from fairlead_wire.io.spans import Hop, Spans
 
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
@@ -42,7 +44,13 @@ class Messaging(Protocol):
     async def create_topic(self, namespace: str, name: str) -> bool: ...
 
     async def publish(
-        self, namespace: str, name: str, payloads: list[bytes], *, producer: Producer | None = None
+        self,
+        namespace: str,
+        name: str,
+        payloads: list[bytes],
+        *,
+        producer: Producer | None = None,
+        traceparent: str | None = None,
     ) -> Published: ...
 
 
@@ -65,7 +73,16 @@ class _StreamQueue:
 class UpstreamPublisher:
     """One chain of batches for each session and stream."""
 
-    def __init__(self, hub: Hub, messaging: Messaging | None, *, window: int, counts: IoCounts | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        messaging: Messaging | None,
+        *,
+        window: int,
+        counts: IoCounts | None = None,
+        spans: Spans | None = None,
+    ) -> None:
+        self._spans = spans
         self.counts = counts if counts is not None else IoCounts()
         self._hub, self._messaging, self._window = hub, messaging, window
         self._chains: dict[NodeSession, dict[str, _StreamQueue]] = {}
@@ -104,7 +121,7 @@ class UpstreamPublisher:
                 header, content, came_at = chain.batches[0]
                 answer: message.Ack | message.Nack | None = None
                 try:
-                    answer = await self._judged(session, chain.order, header, content)
+                    answer = await self._traced(session, chain.order, header, content, came_at)
                 except Malformed as error:
                     self.counts.broke_protocol()
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
@@ -125,19 +142,54 @@ class UpstreamPublisher:
         finally:
             chain.is_worked_on = False
 
+    async def _traced(
+        self,
+        session: NodeSession,
+        order: publish_batch.Order,
+        header: message.Upstream,
+        content: bytes,
+        came_at: float,
+    ) -> message.Ack | message.Nack:
+        hop = self._hop(session, header, came_at) if header.traceparent is not None else None
+        if hop is None:
+            return await self._judged(session, order, header, content)
+        code = "hub_error"
+        with hop.named_in_logs():
+            try:
+                answer = await self._judged(session, order, header, content, str(hop.trace))
+                code = "ack" if isinstance(answer, message.Ack) else answer.code
+            finally:
+                hop.end("" if code == "ack" else code, {trace_names.ANSWER: code})
+        return answer
+
+    def _hop(self, session: NodeSession, header: message.Upstream, came_at: float) -> Hop | None:
+        """The span of a batch whose node records one, from its arrival on."""
+        origin = trace.sampled(header.traceparent)
+        if self._spans is None or origin is None:
+            return None
+        waited = asyncio.get_running_loop().time() - came_at
+        named = {trace_names.NODE: session.node, trace_names.STREAM: header.stream}
+        start_ns = time.time_ns() - round(waited * 1e9)
+        return self._spans.hop(trace_names.UPSTREAM_BATCH, [origin], kind="server", start_ns=start_ns, attributes=named)
+
     async def _judged(
-        self, session: NodeSession, order: publish_batch.Order, header: message.Upstream, content: bytes
+        self,
+        session: NodeSession,
+        order: publish_batch.Order,
+        header: message.Upstream,
+        content: bytes,
+        traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
         behind = order.judge(header)
         if behind is not None:
             self.counts.put_off(behind.code)
             return behind
-        answer = await self._answer(session, header, content)
+        answer = await self._answer(session, header, content, traceparent)
         order.answered(answer)
         return answer
 
     async def _answer(
-        self, session: NodeSession, header: message.Upstream, content: bytes
+        self, session: NodeSession, header: message.Upstream, content: bytes, traceparent: str | None
     ) -> message.Ack | message.Nack:
         if self._messaging is None:
             reason = "this hub has no messaging service"
@@ -152,7 +204,7 @@ class UpstreamPublisher:
         refused = list(plan.refused)
         try:
             for parcel in plan.parcels:
-                refused.extend(await self._publish(parcel))
+                refused.extend(await self._publish(parcel, traceparent))
         except Temporary as error:
             seconds = error.retry_after_seconds or STARTING_SECONDS
             if not await self._is_away(error):
@@ -200,13 +252,15 @@ class UpstreamPublisher:
         self.counts.put_off(code)
         return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
-    async def _publish(self, parcel: publish_batch.PublishBatch) -> list[message.Refused]:
+    async def _publish(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> list[message.Refused]:
         """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""
         assert self._messaging is not None
         namespace, _, name = parcel.topic.partition("/")
         producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
         try:
-            published = await self._messaging.publish(namespace, name, parcel.payloads, producer=producer)
+            published = await self._messaging.publish(
+                namespace, name, parcel.payloads, producer=producer, traceparent=traceparent
+            )
         except Permanent as error:
             if error.code == "topic_not_found":
                 self._ready.discard(parcel.topic)
@@ -214,7 +268,7 @@ class UpstreamPublisher:
                 raise Temporary(f"topic {parcel.topic} was missing, it is there now", retry_after_seconds=0.1) from None
             if len(parcel.payloads) == 1:
                 return [message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))]
-            return [item for half in parcel.halves() for item in await self._publish(half)]
+            return [item for half in parcel.halves() for item in await self._publish(half, traceparent)]
         self.counts.stored_before(len(published.known))
         return []
 

@@ -12,6 +12,7 @@ import pytest
 from tests.support.hub_core import Core, Edge
 from tests.support.live import ROUTES
 from tests.support.messaging import Topics, serving
+from tests.support.spans import place, spans_in_memory
 from tests.support.upstream import until
 
 from fairlead_hub.io import upstream_publisher
@@ -22,6 +23,7 @@ from fairlead_messaging.client.errors import Busy, Disconnected, TimedOut, Unrea
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.io.spans import Spans
 
 
 def item(sequence: int = 0, *, topic: str = "default/telemetry", **fields: Any) -> message.UpstreamMessage:
@@ -41,6 +43,7 @@ class Door:
         self.open = asyncio.Event()
         self.open.set()
         self.published: list[tuple[str, Producer | None]] = []
+        self.traceparents: list[str | None] = []
         self.unreachable = False
 
     async def create_topic(self, namespace: str, name: str) -> bool:
@@ -49,9 +52,16 @@ class Door:
         return await self._client.create_topic(namespace, name)
 
     async def publish(
-        self, namespace: str, name: str, payloads: list[bytes], *, producer: Producer | None = None
+        self,
+        namespace: str,
+        name: str,
+        payloads: list[bytes],
+        *,
+        producer: Producer | None = None,
+        traceparent: str | None = None,
     ) -> Published:
         self.published.append((f"{namespace}/{name}", producer))
+        self.traceparents.append(traceparent)
         await self.open.wait()
         if self.fail:
             raise self.fail.pop(0)
@@ -76,8 +86,9 @@ class Line:
         stream: str = "iothub_0",
         content: bytes = b"",
         follows: bool = False,
+        traceparent: str | None = None,
     ) -> None:
-        header = message.Upstream(id=id, stream=stream, follows=follows)
+        header = message.Upstream(id=id, stream=stream, follows=follows, traceparent=traceparent)
         self.desk.accept(self.edge.session, header, content or msgspec.json.encode(list(items)))
 
     async def answer(self) -> Any:
@@ -103,10 +114,10 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def lines() -> AsyncIterator[Line]:
+async def lines(spans: Spans | None = None) -> AsyncIterator[Line]:
     async with serving() as topics, AsyncClient(topics.url) as client:
         core, door = Core("edge-1", messaging_url=topics.url), Door(client)
-        desk = UpstreamPublisher(core.hub, door, window=2)
+        desk = UpstreamPublisher(core.hub, door, window=2, spans=spans)
         await desk.ensure_topics()
         yield Line(core, desk, door, topics)
 
@@ -328,3 +339,27 @@ async def test_a_session_that_ended_is_forgotten(line: Line) -> None:
     line.door.open.set()
     await until(lambda: not line.desk._tasks)
     assert len(line.door.published) == 1
+
+
+async def test_a_batch_goes_on_in_the_trace_of_its_header() -> None:
+    """From its arrival to the answer, and on to messaging; what is no trace context is none."""
+    spans, kept = spans_in_memory()
+    async with lines(spans) as line:
+        for traceparent in (str(place(5)), "nonsense", str(place(6, sampled=False)), None):
+            line.send(len(line.door.traceparents) + 1, item(len(line.door.traceparents)), traceparent=traceparent)
+            assert isinstance(await line.answer(), message.Ack)
+        line.door.unreachable, line.door.fail = True, [Unreachable("no process listens")]
+        line.send(9, item(9), traceparent=str(place(7)))
+        assert isinstance(await line.answer(), message.Nack)
+        traceparents = line.door.traceparents
+    first, second = kept.kept
+    assert (first.name, first.kind, first.parent, first.failure) == ("upstream batch", "server", place(5), "")
+    assert (first.attributes["fairlead.node"], first.attributes["fairlead.answer"]) == ("edge-1", "ack")
+    assert traceparents == [str(first.trace), None, None, None, str(second.trace)]
+    assert (second.parent, second.failure) == (place(7), "messaging_away")
+
+
+async def test_a_hub_that_records_nothing_passes_over_the_header(line: Line) -> None:
+    line.send(1, item(0), traceparent=str(place(5)))
+    assert await line.answer() == message.Ack(parent_id=1)
+    assert line.door.traceparents == [None]

@@ -3,9 +3,9 @@
     {"ts":"2026-11-20T22:41:07.123456Z","level":"info","room":"hub","logger":"hub.server","event":"session_opened","node":"edge-1"}
 
 ``get("hub.server").info("session_opened", node="edge-1")``.  Records of other libraries pass through the same
-handler with event ``log`` and their text as ``message``.  Values whose key looks secret are never written, nor what
-follows Bearer or stands before the @ of an address.  What a peer sent that is no HTTP or WebSocket is its fault: one
-line, no traceback, or garbage from outside would fill the log.
+handler with event ``log`` and their text as ``message``.  While a span is recorded, lines carry its ``trace_id``.
+Values whose key looks secret are never written, nor what follows Bearer or stands before the @ of an address.  What a
+peer sent that is no HTTP or WebSocket is its fault: one line, no traceback, or garbage from outside would fill the log.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import ssl
 import sys
 import traceback
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,6 +35,8 @@ _PEERS_ERRORS = (ConnectionError, TimeoutError, ssl.SSLError, EOFError)
 """And what they let through of the system's: a peer that hung up, was silent, or spoke no TLS of ours."""
 _LINE_ENDS = {0x85: "\\x85", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """JSON leaves them as they are, and some readers of lines end a line there."""
+TRACE_ID: ContextVar[str] = ContextVar("trace_id", default="")
+"""Of the span that is recorded while a line is logged: so people find the way from the line to the trace."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -107,6 +110,8 @@ class _JsonFormatter(logging.Formatter):
             entry["message"] = _clean(record.getMessage())
         for key, value in getattr(record, "fields", {}).items():
             entry[key] = "[secret]" if _SECRET.search(key) else _clean(value)
+        if trace_id := TRACE_ID.get():
+            entry["trace_id"] = trace_id
         if record.exc_info and not ours and _is_peers_fault(record.exc_info[0]):
             entry["reason"] = _clean(str(record.exc_info[1]).strip().partition("\n")[0])
         elif record.exc_info:

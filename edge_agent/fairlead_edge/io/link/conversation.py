@@ -47,6 +47,7 @@ class _Batch(NamedTuple):
     encoding: message.Encoding
     content: bytes
     follows: bool
+    traceparent: str | None
     answer: asyncio.Future[message.Ack | message.Nack]
 
 
@@ -124,12 +125,19 @@ class Conversation:
             self._perform(effect)
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+        self,
+        stream: str,
+        encoding: message.Encoding,
+        content: bytes,
+        *,
+        follows: bool = False,
+        priority: int = 0,
+        traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
         """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
-        batch = _Batch(stream, encoding, content, follows, asyncio.get_running_loop().create_future())
+        batch = _Batch(stream, encoding, content, follows, traceparent, asyncio.get_running_loop().create_future())
         self._calls += 1
         heapq.heappush(self._bulk, (priority, self._calls, batch))
         self._to_send.set()
@@ -236,7 +244,9 @@ class Conversation:
             batch.answer.set_exception(_lost())
             return None
         now = asyncio.get_running_loop().time()
-        id, send = self._core.send_upstream(batch.stream, batch.encoding, batch.content, now, follows=batch.follows)
+        id, send = self._core.send_upstream(
+            batch.stream, batch.encoding, batch.content, now, follows=batch.follows, traceparent=batch.traceparent
+        )
         self._unanswered[id] = batch.answer
         return send.frame
 

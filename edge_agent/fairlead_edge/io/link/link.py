@@ -116,7 +116,14 @@ class Link:
             self._conversation.handle(events.Reported(status))
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+        self,
+        stream: str,
+        encoding: message.Encoding,
+        content: bytes,
+        *,
+        follows: bool = False,
+        priority: int = 0,
+        traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
         """Send one batch and wait for the hub's answer; calls of one priority leave in the order they were made, and
         what waits to leave is overtaken by lower numbers.
@@ -125,7 +132,9 @@ class Link:
         """
         if not self._conversation:
             raise LinkDown("not connected to the hub")
-        return await self._conversation.send_upstream(stream, encoding, content, follows=follows, priority=priority)
+        return await self._conversation.send_upstream(
+            stream, encoding, content, follows=follows, priority=priority, traceparent=traceparent
+        )
 
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.

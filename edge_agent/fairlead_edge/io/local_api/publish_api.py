@@ -18,6 +18,7 @@ from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from fairlead_wire.errors import Temporary
+from fairlead_wire.trace import TRACEPARENT
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
 """Bodies that only carry ids."""
@@ -75,12 +76,16 @@ class _Handlers:
         try:
             content = await _read(request, publishing.REQUEST_BYTES_MAX)
             key = request.headers.get("Idempotency-Key")
-            refusal, answer = await self._upstream.publisher.publish(content, key, self._author(request))
+            author, headers = self._author(request), request.headers
+            answer = await self._upstream.publisher.publish(content, key, author, headers=headers)
         except (publishing.RequestRefused, KeyReused) as error:
             return _error(413 if error.code == "too_large" else 400, error.code, str(error))
         except StoreFull as error:
             return _error(507, "store_full", str(error), error.retry_after_seconds)
-        return _json(answer, 200 if refusal is None else _STATUS.get(refusal.code, 400))
+        response = _json(answer.body, 200 if answer.refusal is None else _STATUS.get(answer.refusal.code, 400))
+        if answer.trace is not None:
+            response.headers[TRACEPARENT] = str(answer.trace)
+        return response
 
     def _author(self, request: web.Request) -> Author:
         if self._access is None:

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.outbox import publishing
+from fairlead_edge.outbox import publishing, traces
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.errors import Temporary
+from fairlead_wire import trace_names
+from fairlead_wire.errors import FairleadError, Temporary
+from fairlead_wire.io.spans import Spans
+from fairlead_wire.trace import TRACEPARENT, TRACESTATE, Trace
 
 PENDING_BYTES_MAX: Final = 64 * 1024 * 1024
 """Requests that may be in work at once, in bytes; more are asked to come back."""
 BUSY_RETRY_SECONDS: Final = 1.0
 NOT_READY_RETRY_SECONDS: Final = 5.0
+NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class NotReady(Temporary):
     """No usable routes have ever arrived at this node, so nothing can be said about where a message should go."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The refusal (when no message was accepted), the answer's body, and the trace where one is recorded."""
+
+    refusal: publishing.Reason | None
+    body: bytes
+    trace: Trace | None = None
 
 
 class Publisher:
@@ -41,7 +55,9 @@ class Publisher:
         make_room: Callable[[], Awaitable[int]],
         appended: Callable[[Iterable[QueueId]], None],
         evict: bool = False,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self._outbox = outbox
         self._clock = clock
         self._timestamp = timestamp
@@ -50,7 +66,7 @@ class Publisher:
         self._appended = appended
         self._evict = evict
         self._pending_bytes = 0
-        self._in_work: set[asyncio.Task[tuple[publishing.Reason | None, bytes]]] = set()
+        self._in_work: set[asyncio.Task[Answer]] = set()
         self._router: publishing.Router | None = None
         self._unusable = ""
         """What is wrong with the routes that arrived, when there is no router for it."""
@@ -63,38 +79,63 @@ class Publisher:
         self._unusable = unusable
 
     async def publish(
-        self, content: bytes, key: str | None = None, author: Author = ANY_PROGRAM
-    ) -> tuple[publishing.Reason | None, bytes]:
-        """Store what ``content`` asks for; returns the refusal (when no message was accepted) and the answer's body.
+        self,
+        content: bytes,
+        key: str | None = None,
+        author: Author = ANY_PROGRAM,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Answer:
+        """Store what ``content`` asks for.  ``headers``: those of the request, for its trace.
 
         Raises ``RequestRefused``, ``KeyReused``, ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
         """
         if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
             raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
         # A producer that hangs up must not keep the pump from hearing of what was stored for it.
-        task = asyncio.create_task(self._publish(content, key, author))
+        task = asyncio.create_task(self._publish(content, key, author, headers))
         self._in_work.add(task)
         task.add_done_callback(self._worked)
         return await asyncio.shield(task)
 
-    def _worked(self, task: asyncio.Task[tuple[publishing.Reason | None, bytes]]) -> None:
+    def _worked(self, task: asyncio.Task[Answer]) -> None:
         self._in_work.discard(task)
         if not task.cancelled():
             task.exception()  # its caller got it; where there is none any more it is no surprise
 
-    async def _publish(self, content: bytes, key: str | None, author: Author) -> tuple[publishing.Reason | None, bytes]:
+    async def _publish(self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]) -> Answer:
         self._pending_bytes += len(content)
         try:
-            return await self._publish_now(content, key, author)
+            return await self._publish_now(content, key, author, headers)
         finally:
             self._pending_bytes -= len(content)
 
-    async def _publish_now(
-        self, content: bytes, key: str | None, author: Author
-    ) -> tuple[publishing.Reason | None, bytes]:
+    async def _publish_now(self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]) -> Answer:
         if key is not None:
             key = author.own_key(publishing.check_key(key))
         submissions = author.sign(publishing.parse(content, default_source=author.default_source))
+        if self._spans is None:
+            return await self._store(content, submissions, key)
+        came = traces.incoming(submissions, headers.get(TRACEPARENT), headers.get(TRACESTATE))
+        named = trace_names.of_messages(len(submissions), operation="send")
+        hop = self._spans.begin(trace_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
+        if hop is None:
+            return await self._store(content, traces.not_recorded(submissions), key)
+        failure = "not stored"
+        with hop.named_in_logs():
+            try:
+                answer = await self._store(content, traces.recorded(submissions, came, hop.trace), key)
+                failure = answer.refusal.code if answer.refusal is not None else ""
+            except (FairleadError, asyncio.CancelledError) as error:
+                failure = str(error) or type(error).__name__
+                raise
+            finally:
+                hop.end(failure)
+        return msgspec.structs.replace(answer, trace=hop.trace)
+
+    async def _store(
+        self, content: bytes, submissions: Sequence[publishing.Submission | publishing.Reason], key: str | None
+    ) -> Answer:
         if self._router is None:
             reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
             raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
@@ -105,10 +146,10 @@ class Publisher:
             first = await self._append(plan, idempotency)
             if first is not None:
                 self.counters["repeated"] += len(plan.results)
-                return None, first
+                return Answer(None, first)
             self._appended({reference.queue for entry in plan.entries for reference in entry.references})
         self._count(plan)
-        return plan.refusal, answer
+        return Answer(plan.refusal, answer)
 
     async def _append(self, plan: publishing.Plan, idempotency: IdempotencyKey | None) -> bytes | None:
         try:

@@ -27,6 +27,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
+from fairlead_wire.io.spans import Spans
 
 AGAIN_SECONDS: Final = 1.0
 ID_BITS: Final = 128
@@ -55,6 +56,7 @@ class Upstream:
         evict: bool = False,
         policy: DeliveryPolicy = UPSTREAM_POLICY,
         brokered_policy: DeliveryPolicy = BROKERED_POLICY,
+        spans: Spans | None = None,
     ) -> None:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
@@ -64,7 +66,7 @@ class Upstream:
         """By which messages go again."""
         clock = outbox.now
         self.pump = UpstreamPump(
-            self.outbox, link, clock=clock, timestamp=timestamp, uniform=random.random, policy=policy
+            self.outbox, link, clock=clock, timestamp=timestamp, uniform=random.random, policy=policy, spans=spans
         )
         self.broker = Broker(
             self.outbox, clock=clock, timestamp=timestamp, uniform=random.random, policy=brokered_policy
@@ -83,6 +85,7 @@ class Upstream:
             make_room=lambda: self.sweeper.sweep(entire=True),
             appended=self._appended,
             evict=evict,
+            spans=spans,
         )
 
     def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:

@@ -12,17 +12,18 @@ from typing import Final, Protocol
 
 from fairlead_edge.agent_status import STALLED_SECONDS, Stall
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox import envelope, traces
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire import codec, message
+from fairlead_wire import codec, message, trace_names
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
+from fairlead_wire.io.spans import Hop, Spans
 
 ANSWER_SECONDS: Final = 60.0
 """How long a hub that is there may take for a batch; then it is sent again (it is idempotent)."""
@@ -48,12 +49,20 @@ class UpstreamLink(Protocol):
         ...
 
     async def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, *, follows: bool = False, priority: int = 0
+        self,
+        stream: str,
+        encoding: message.Encoding,
+        content: bytes,
+        *,
+        follows: bool = False,
+        priority: int = 0,
+        traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
         """Send one batch and wait for its answer: batches of one priority leave in the order of calls, and what waits
         to leave is overtaken by lower numbers.  Raises ``LinkDown``.
 
         ``follows``: an earlier batch of the stream is unanswered; if that is put off, so is this one.
+        ``traceparent``: of the batch's span, where one is recorded.
         """
         ...
 
@@ -70,7 +79,9 @@ class UpstreamPump:
         timestamp: Callable[[], str],
         uniform: Uniform,
         policy: DeliveryPolicy = UPSTREAM_POLICY,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self._outbox = outbox
         self._link = link
         self._clock = clock
@@ -177,6 +188,28 @@ class UpstreamPump:
                 pass
 
     async def _deliver(self, send: Send, encoding: message.Encoding, content: bytes) -> None:
+        hop = self._hop(send) if self._spans is not None else None
+        if hop is None:
+            await self._send(send, encoding, content, None)
+            return
+        with hop.named_in_logs():
+            answer = ""
+            try:
+                answer = await self._send(send, encoding, content, str(hop.trace))
+            finally:
+                hop.end("" if answer == "ack" else answer or "the agent stopped", {trace_names.ANSWER: answer})
+
+    def _hop(self, send: Send) -> Hop | None:
+        """The span of a batch in which something is sampled."""
+        assert self._spans is not None
+        origins, late = traces.leaving(send.items, self._clock())
+        if not origins:
+            return None
+        named = trace_names.of_messages(len(send.items), send.items[0].topic, operation="send", stream=str(send.queue))
+        return self._spans.hop(trace_names.UPSTREAM_BATCH, origins, kind="client", late=late, attributes=named)
+
+    async def _send(self, send: Send, encoding: message.Encoding, content: bytes, traceparent: str | None) -> str:
+        """What became of it, in a word: "ack", or the code of what came instead."""
         patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
         self.counters["batches"] += 1
         self.counters["messages"] += len(send.items)
@@ -184,7 +217,12 @@ class UpstreamPump:
         try:
             async with asyncio.timeout(patience):
                 answer = await self._link.send_upstream(
-                    str(send.queue), encoding, content, follows=send.follows, priority=send.queue.priority
+                    str(send.queue),
+                    encoding,
+                    content,
+                    follows=send.follows,
+                    priority=send.queue.priority,
+                    traceparent=traceparent,
                 )
         except LinkDown:
             self.counters["batches_lost"] += 1
@@ -193,7 +231,7 @@ class UpstreamPump:
             if not self._link.upstream_window:
                 self._pump.link_down()
             self._wake.set()
-            return
+            return "link_down"
         except TimeoutError:
             answer = message.Nack(parent_id=0, code="timeout", reason=f"no answer within {patience:.0f} s")
         except Exception as error:  # noqa: BLE001 - no error of the link may end the agent: named, counted, tried again
@@ -217,6 +255,7 @@ class UpstreamPump:
         self._wake.set()
         if settle is not None:
             await self._settle(settle)
+        return "ack" if isinstance(answer, message.Ack) else answer.code
 
     def _give_back(self, send: Send, *, in_doubt: bool) -> None:
         """They go again, if their time allows; ``in_doubt``: they, or some of them, may be in their topic."""

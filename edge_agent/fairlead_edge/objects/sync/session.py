@@ -101,7 +101,14 @@ class EdgeSession:
             return [Close(code="protocol", reason=str(error))]
 
     def send_upstream(
-        self, stream: str, encoding: message.Encoding, content: bytes, now: float, *, follows: bool = False
+        self,
+        stream: str,
+        encoding: message.Encoding,
+        content: bytes,
+        now: float,
+        *,
+        follows: bool = False,
+        traceparent: str | None = None,
     ) -> tuple[int, Send]:
         """A batch goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
 
@@ -110,7 +117,7 @@ class EdgeSession:
         if not self.is_open:
             raise LocalError("no session is open")
         id = self.session.take_id()
-        header = message.Upstream(id=id, stream=stream, encoding=encoding, follows=follows)
+        header = message.Upstream(id=id, stream=stream, encoding=encoding, follows=follows, traceparent=traceparent)
         return id, self._send(header, now, content)
 
     def _handle(self, event: Event, now: float) -> list[Effect]:

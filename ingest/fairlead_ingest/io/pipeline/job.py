@@ -26,7 +26,7 @@ from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
 from fairlead_ingest.io.pipeline.query import evolves, shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.pipeline.session import activate
 from fairlead_ingest.io.pipeline.spark_errors import coded
-from fairlead_ingest.io.sink import spark_sink
+from fairlead_ingest.io.sink import batch_trace, spark_sink
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.settings import Pipeline, Settings
@@ -188,6 +188,8 @@ class Job:
             .option("evolve", str(evolves(self._pipeline)).lower())
             .option("selects", str(bool(self._pipeline.transforms or self._pipeline.dedupe_seconds)).lower())
         )
+        if traces := batch_trace.option(self._settings.traces):
+            writer = writer.option("traces", traces)
         seconds = self._settings.trigger_seconds
         if seconds is None:
             writer = writer.trigger(availableNow=True)

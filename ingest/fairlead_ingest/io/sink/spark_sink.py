@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import spark_checkpoint, unread_notes
-from fairlead_ingest.io.sink import batch_commit, task_writer
+from fairlead_ingest.io.sink import batch_commit, batch_trace, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import tables
@@ -39,7 +39,7 @@ BATCH_PROPERTY = "streaming.sql.batchId"
 class DeltaSink(DataSource):
     """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
     ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out;
-    ``trial``: ``true`` for a batch that is written and thrown away."""
+    ``trial``: ``true`` for a batch that is written and thrown away; ``traces``: the table ``[traces]`` as JSON."""
 
     table_format = "delta"
 
@@ -55,6 +55,7 @@ class DeltaSink(DataSource):
             on_expired=self.options.get("onExpired", data_loss_policy.ON_EXPIRED[0]),
             evolves=self.options.get("evolve") == "true",
             selects=self.options.get("selects") == "true",
+            traces=self.options.get("traces", ""),
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -92,6 +93,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         on_expired: str,
         evolves: bool = False,
         selects: bool = False,
+        traces: str = "",
     ) -> None:
         self._table_format = table_format
         self._table = table
@@ -99,12 +101,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._on_expired = on_expired
         self._evolves = evolves
         self._selects = selects
+        self._traces = traces
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
         batch = (context.getLocalProperty(BATCH_PROPERTY) if context else None) or NO_BATCH
         return task_writer.write(
-            iterator, tables.of(self._table_format), self._table, int(batch), evolves=self._evolves
+            iterator,
+            tables.of(self._table_format),
+            self._table,
+            int(batch),
+            evolves=self._evolves,
+            is_traced=bool(self._traces),
         )
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -136,7 +144,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         )
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
         counts = batch_commit.counts_of(end, rows, dead, written, missing, sum(absent.values()), selects=self._selects)
-        batch.append(self._table, rows, counts)
+        with batch_trace.recording(self._traces, written, self._table.name, batchId):
+            batch.append(self._table, rows, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: see the module's docstring."""

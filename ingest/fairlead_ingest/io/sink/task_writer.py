@@ -16,9 +16,10 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.rows import envelope, evolution, letter_code, transforms
+from fairlead_ingest.rows import envelope, evolution, letter_code, row_traces, transforms
 from fairlead_ingest.rows import schema as contract
 from fairlead_ingest.table import freshness
+from fairlead_wire.trace import LINKS_MAX
 
 # Of rows that belong to no batch of a stream: a backfill's.
 NO_BATCH = -1
@@ -33,17 +34,30 @@ class Written(WriterCommitMessage):
     ages: list[int] = field(default_factory=list)
     # Fields of bodies that have no column, and the type for each; only where the table may grow by them.
     fields: dict[str, str] = field(default_factory=dict)
+    # Sampled traces of its messages, and whether each is late; only where spans are recorded.
+    traces: list[tuple[str, bool]] = field(default_factory=list)
+    began_ns: int = 0
 
 
 def write(
-    iterator: Iterator[pa.RecordBatch], table_format: TableFormat, table: Path, batch: int, *, evolves: bool = False
+    iterator: Iterator[pa.RecordBatch],
+    table_format: TableFormat,
+    table: Path,
+    batch: int,
+    *,
+    evolves: bool = False,
+    is_traced: bool = False,
 ) -> Written:
+    began_ns = time.time_ns()
     good = table_format.writing(table)
     dead = table_format.writing(tables.beside(table, tables.DEAD_LETTERS))
     ages: list[list[int]] = []
     fields: dict[str, str] = {}
+    traces: list[tuple[str, bool]] = []
     try:
         for record_batch in iterator:
+            if is_traced and len(traces) < LINKS_MAX:
+                traces += row_traces.find(record_batch, time.time(), LINKS_MAX - len(traces))
             rows = pa.Table.from_batches([record_batch])
             # Beside the day, where the contract has it; Spark itself does not know the number.
             rows = rows.add_column(
@@ -58,7 +72,14 @@ def write(
                     fields = evolution.merged([fields, found])
             if rejected.num_rows:
                 dead.add(rejected)
-        return Written(rows=good.close(), dead=dead.close(), ages=freshness.add(ages), fields=fields)
+        return Written(
+            rows=good.close(),
+            dead=dead.close(),
+            ages=freshness.add(ages),
+            fields=fields,
+            traces=traces,
+            began_ns=began_ns,
+        )
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 import pytest
+from tests.support.spans import place, spans_in_memory
 from tests.support.upstream import PropertyRouter, body, until
 
 from fairlead_edge.errors import StoreFull
@@ -16,12 +17,13 @@ from fairlead_edge.io.outbox.publisher import NotReady, Publisher
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
+from fairlead_wire.io.spans import Spans
 
 
 class Bench:
     """A publisher on the twin, and what the pump heard of it."""
 
-    def __init__(self, max_bytes: int = 10_000, *, evict: bool = False) -> None:
+    def __init__(self, max_bytes: int = 10_000, *, evict: bool = False, spans: Spans | None = None) -> None:
         self.box = MemoryOutbox(epoch=1, max_bytes=max_bytes)
         self.appended: list[set[QueueId]] = []
         self.swept = 0
@@ -35,6 +37,7 @@ class Bench:
             make_room=self._make_room,
             appended=self._appended,
             evict=evict,
+            spans=spans,
         )
         self.publisher.use_router(PropertyRouter())
 
@@ -78,8 +81,8 @@ async def test_full_store_is_swept_once_and_tried_again() -> None:
         return 1
 
     bench.sweep = grow
-    refusal, answer = await bench.publisher.publish(body({"body": "x" * 200}))
-    assert refusal is None and len(json.loads(answer)["results"]) == 1
+    stored = await bench.publisher.publish(body({"body": "x" * 200}))
+    assert stored.refusal is None and len(json.loads(stored.body)["results"]) == 1
 
 
 async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
@@ -132,3 +135,59 @@ async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch:
         await request
     go_on.set()
     await until(lambda: bool(bench.appended))
+
+
+async def properties(bench: Bench) -> list[dict[str, str]]:
+    """Of what is in the store, in order."""
+    [queue] = await bench.box.queues()
+    items = await bench.box.fetch(queue, after=-1, now=0.0, messages_max=10, bytes_max=1_000_000)
+    return [json.loads(item.content)["properties"] for item in items]
+
+
+async def test_a_sampled_request_is_stored_with_the_span_of_its_publish() -> None:
+    """The span ends when it is durable, and the answer names it."""
+    spans, kept = spans_in_memory()
+    bench = Bench(spans=spans)
+    answer = await bench.publisher.publish(body({}, {}), headers={"traceparent": str(place(5))})
+    [span] = kept.kept
+    assert (span.name, span.kind, span.parent, span.failure) == ("publish", "producer", place(5), "")
+    assert span.attributes["messaging.batch.message_count"] == 2
+    assert answer.trace == span.trace
+    assert await properties(bench) == [{"traceparent": str(span.trace)}] * 2
+
+
+async def test_without_spans_what_a_producer_says_is_stored_as_it_is() -> None:
+    """A trace is an application property like any other: nothing is looked at, nothing is added."""
+    bench = Bench()
+    message = {"traceparent": str(place(5))}
+    answer = await bench.publisher.publish(body({"properties": message}), headers={"traceparent": str(place(6))})
+    assert answer.trace is None
+    assert await properties(bench) == [message]
+
+
+async def test_nothing_is_added_to_what_is_not_sampled() -> None:
+    spans, kept = spans_in_memory()
+    bench = Bench(spans=spans)
+    await bench.publisher.publish(body({}), headers={"traceparent": str(place(5, sampled=False))})
+    await bench.publisher.publish(body({}))
+    assert (await properties(bench), kept.kept) == ([{}, {}], [])
+
+
+async def test_what_is_refused_is_the_spans_failure() -> None:
+    spans, kept = spans_in_memory(ratio=1.0)
+    bench = Bench(100, spans=spans)
+    with pytest.raises(StoreFull):
+        await bench.publisher.publish(body({"body": "x" * 200}))
+    bench.publisher.use_router(None)
+    with pytest.raises(NotReady):
+        await bench.publisher.publish(body({}))
+    assert len(kept.kept) == 2 and all(span.failure for span in kept.kept)
+
+
+async def test_a_repeated_request_is_answered_as_before_whatever_its_trace() -> None:
+    """The key is the request's, and the trace is none of it."""
+    spans, _ = spans_in_memory()
+    bench = Bench(spans=spans)
+    first = await bench.publisher.publish(body({}), "key", headers={"traceparent": str(place(5))})
+    again = await bench.publisher.publish(body({}), "key", headers={"traceparent": str(place(6))})
+    assert first.body == again.body and len(await properties(bench)) == 1

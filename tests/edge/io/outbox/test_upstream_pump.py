@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.spans import place, spans_in_memory
 from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFull
@@ -37,7 +38,7 @@ async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
 
 async def publish(upstream: Upstream, count: int, priority: int, **properties: str) -> None:
     each = {"properties": {"priority": str(priority), **properties}}
-    refusal, _ = await upstream.publisher.publish(body(*[each] * count))
+    refusal = (await upstream.publisher.publish(body(*[each] * count))).refusal
     assert refusal is None
 
 
@@ -272,3 +273,28 @@ async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
     await upstream.sweeper.sweep(entire=True)
     [queue] = (await upstream.status()).queues
     assert (queue.expired, queue.in_doubt) == (10, len(hub.batches[0][1]))
+
+
+async def test_a_batch_goes_on_in_the_trace_of_its_messages(tmp_path: Path, hub: FakeHub) -> None:
+    """Also when it is sent again; a batch without one has no header, and old hubs pass over it."""
+    spans, kept = spans_in_memory()
+    upstream = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100), spans=spans)
+    running = asyncio.create_task(upstream.run())
+    hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="later")
+    hub.connect()
+    headers = {"traceparent": str(place(5))}
+    await upstream.publisher.publish(body({}), headers=headers)
+    await hub.until(lambda: len(hub.batches) >= 2)
+    hub.answer = lambda stream, messages: message.Ack(parent_id=1)
+    await settled(hub, upstream, 1)
+    await upstream.publisher.publish(body({}))
+    await settled(hub, upstream, 2)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await upstream.outbox.close()
+    published, *sent = kept.kept
+    assert {span.name for span in sent} == {"upstream batch"}
+    assert {span.parent for span in sent} == {published.trace}
+    assert (sent[0].failure, sent[-1].failure) == ("busy", "")
+    assert sent[-1].attributes["messaging.destination.name"] == "default/telemetry"
+    assert hub.traceparents == [*(str(span.trace) for span in sent), None]

@@ -16,9 +16,12 @@ from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_wire.io import logs
+from fairlead_wire.io.spans import Spans
 
 BROKER = web.AppKey("broker", Broker)
 METRICS = web.AppKey("metrics", Metrics)
+SPANS: web.AppKey[Spans | None] = web.AppKey("spans")
+"""None: no span is ever recorded."""
 PUSHER = web.AppKey("pusher", Pusher)
 
 SMALL_PAGE_BYTES = 16 * 1024

@@ -21,6 +21,7 @@ from fairlead_messaging.server.io.rest import bulk
 from fairlead_messaging.server.io.rest.http import (
     BROKER,
     METRICS,
+    SPANS,
     body,
     check_content_type,
     count_decoded,
@@ -34,6 +35,8 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Rollback, Store
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
+from fairlead_wire import trace, trace_names
+from fairlead_wire.io.spans import recording
 
 
 async def publish(request: web.Request) -> web.Response:
@@ -47,7 +50,14 @@ async def publish(request: web.Request) -> web.Response:
     if pointer is None and not messages:
         raise Refused("without a transaction there must be messages", code="no_messages")
     command = Publish(namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer)
-    answer: Published = await broker.change(command, size)
+    answer: Published
+    if (spans := request.app[SPANS]) is None:
+        answer = await broker.change(command, size)
+    else:
+        came = trace.parse(request.headers.get(trace.TRACEPARENT))
+        named = trace_names.of_messages(len(messages), f"{namespace}/{name}", operation="receive")
+        with recording(spans.begin(trace_names.STORE, came, kind="server", attributes=named)):
+            answer = await broker.change(command, size)
     metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)
     if pointer is not None:

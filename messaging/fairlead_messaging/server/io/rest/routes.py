@@ -30,6 +30,7 @@ from fairlead_messaging.server.io.rest.http import (
     BROKER,
     METRICS,
     PUSHER,
+    SPANS,
     Handler,
     body,
     errors_as_json,
@@ -37,14 +38,16 @@ from fairlead_messaging.server.io.rest.http import (
 )
 from fairlead_messaging.server.log import topics
 from fairlead_messaging.server.log.topic import parse_properties
+from fairlead_wire.io.spans import Spans
 
 
-def application(broker: Broker, metrics: Metrics) -> web.Application:
+def application(broker: Broker, metrics: Metrics, spans: Spans | None = None) -> web.Application:
     app = web.Application(
         middlewares=[errors_as_json, authorization.admit], client_max_size=broker.settings.body_bytes_max
     )
     app[BROKER] = broker
     app[METRICS] = metrics
+    app[SPANS] = spans
     app[PUSHER] = Pusher(broker, metrics)
     app.on_startup.append(_start_pushing)
     app.on_cleanup.append(_stop_pushing)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.messaging import Clock, Topics, b64, serving, until
+from tests.support.spans import place, spans_in_memory
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
@@ -438,3 +439,22 @@ async def test_a_bad_producer_is_refused(topics: Topics, producer: object) -> No
     answer = await topics.ask("POST", "topics/t/publish", {"messages": [b64("a")], "producer": producer})
     assert answer.status == 400, answer
     assert await topics.payloads("t") == []
+
+
+async def test_a_publish_is_recorded_in_the_trace_of_its_header() -> None:
+    """Until it is durable; a refusal is the span's failure, and a message that is not sampled has no span."""
+    spans, kept = spans_in_memory()
+    async with serving(spans=spans) as topics:
+        await topics.create("t", transactional="required")
+        await topics.create("u")
+        headers = {"traceparent": str(place(5))}
+        body = {"messages": [b64("a"), b64("b")]}
+        assert (await topics.ask("POST", "topics/u/publish", body, headers=headers)).status == 200
+        assert (await topics.ask("POST", "topics/t/publish", body, headers=headers)).status == 400
+        assert (await topics.ask("POST", "topics/u/publish", body)).status == 200
+        assert (await topics.ask("POST", "topics/u/publish", body, headers={"traceparent": "x"})).status == 200
+    first, second = kept.kept
+    assert (first.name, first.kind, first.parent, first.failure) == ("store", "server", place(5), "")
+    assert first.attributes["messaging.destination.name"] == "default/u"
+    assert first.attributes["messaging.batch.message_count"] == 2
+    assert second.failure

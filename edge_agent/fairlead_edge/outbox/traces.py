@@ -1,0 +1,101 @@
+"""Which traces messages belong to: of a request that arrives, and of stored messages that leave.
+
+    header or property ``traceparent`` ─sampled?─▶ the message is stored with the context of the publish's span
+                                                        └─▶ found again when it leaves, after whatever time
+
+It is an application property like any other, so the store and its format know nothing of it.  Asked only where spans
+are recorded at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, Reason, Submission
+from fairlead_wire import trace
+from fairlead_wire.trace import LATE_SECONDS, TRACEPARENT, TRACESTATE, Trace
+
+ROOM_BYTES: Final = 2048
+"""What a message may lack to its limit and still be given the property: no trace makes a message too large."""
+_MARK: Final = b'"traceparent":"'
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """What a request brought: ``first`` decides whether it is recorded, ``others`` are linked."""
+
+    first: Trace | None = None
+    others: tuple[Trace, ...] = ()
+    tracestate: str = ""
+
+
+def incoming(submissions: Iterable[Submission | Reason], traceparent: str | None, tracestate: str | None) -> Incoming:
+    """The header counts for the whole request; without a sampled one the first sampled message does."""
+    own = trace.parse(traceparent)
+    found = [] if own is None or not own.sampled else [own]
+    found.extend(_sampled_of(submissions))
+    traces = trace.distinct(found)
+    return Incoming(
+        traces[0] if traces else own, tuple(traces[1:]), trace.check_tracestate(tracestate) if own is not None else ""
+    )
+
+
+def recorded(submissions: Iterable[Submission | Reason], incoming: Incoming, span: Trace) -> list[Submission | Reason]:
+    """Each with the context of the publish's span; a message of another trace keeps its own."""
+    more: dict[str, str | None] = {TRACEPARENT: str(span)}
+    if incoming.tracestate:
+        more[TRACESTATE] = incoming.tracestate
+    return [_with(each, more) if _belongs(each, span) else each for each in submissions]
+
+
+def not_recorded(submissions: Iterable[Submission | Reason]) -> list[Submission | Reason]:
+    """No hop records them: the traces stay named, and are not sampled any more."""
+    return [
+        each
+        if isinstance(each, Reason) or (found := trace.sampled(each.properties.get(TRACEPARENT))) is None
+        else _with(each, {TRACEPARENT: str(msgspec.structs.replace(found, sampled=False))})
+        for each in submissions
+    ]
+
+
+def leaving(items: Sequence[Item], now: float) -> tuple[list[Trace], set[Trace]]:
+    """The sampled traces of a batch that leaves, and those of them that are late by now (the store's clock)."""
+    found: list[Trace] = []
+    late: set[Trace] = set()
+    for item in items:
+        # One look at the bytes for those that carry none; a body may name the same thing, so the rest is read.
+        if _MARK not in item.content:
+            continue
+        origin = trace.sampled(envelope.read(item.content).properties.get(TRACEPARENT))
+        if origin is not None:
+            found.append(origin)
+            if now - item.enqueued > LATE_SECONDS:
+                late.add(origin)
+    return trace.distinct(found), late
+
+
+def _sampled_of(submissions: Iterable[Submission | Reason]) -> Iterable[Trace]:
+    for each in submissions:
+        if not isinstance(each, Reason) and (text := each.properties.get(TRACEPARENT)) is not None:
+            found = trace.sampled(text)
+            if found is not None:
+                yield found
+
+
+def _belongs(submission: Submission | Reason, span: Trace) -> bool:
+    if isinstance(submission, Reason):
+        return False
+    own = trace.sampled(submission.properties.get(TRACEPARENT))
+    if own is not None and own.trace_id != span.trace_id:
+        return False
+    return len(msgspec.json.encode(submission)) + ROOM_BYTES <= MESSAGE_BYTES_MAX
+
+
+def _with(submission: Submission | Reason, more: dict[str, str | None]) -> Submission | Reason:
+    if isinstance(submission, Reason):
+        return submission
+    return msgspec.structs.replace(submission, properties={**submission.properties, **more})

@@ -1,0 +1,90 @@
+"""One span for each trace of a batch, and a commit that cares for none of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from tests.support.otlp import Collector
+from tests.support.spans import KeptSpans, place, spans_in_memory
+
+from fairlead_ingest.io.sink import batch_trace
+from fairlead_ingest.io.sink.task_writer import Written
+from fairlead_wire.trace_model import TracesModel
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> KeptSpans:
+    spans, kept = spans_in_memory()
+    monkeypatch.setattr(batch_trace, "_opened", lambda settings: spans)
+    return kept
+
+
+@pytest.fixture
+def fresh_process() -> Iterator[None]:
+    """As Spark starts one: nothing opened, logs not configured."""
+    before = logging.getLogger().handlers[:]
+    batch_trace._opened.cache_clear()
+    yield
+    batch_trace._opened.cache_clear()
+    logging.getLogger().handlers[:] = before
+
+
+def written(*traces: tuple[str, bool], began_ns: int = 1) -> Written:
+    return Written(traces=list(traces), began_ns=began_ns)
+
+
+def test_the_commit_is_recorded_in_every_trace_of_its_tasks(kept: KeptSpans) -> None:
+    tasks = [written((str(place(1)), False)), written((str(place(2)), True), (str(place(1)), False)), written()]
+    with batch_trace.recording("{}", tasks, "readings", 7):
+        assert [span.failure for span in kept.kept] == [None, None], "it ends with the commit"
+    assert [(span.name, span.parent, span.failure) for span in kept.kept] == [
+        ("ingest batch", place(1), ""),
+        ("ingest batch", None, ""),
+    ]
+    assert kept.kept[0].attributes["fairlead.table"] == "readings"
+    assert kept.kept[0].attributes["fairlead.batch"] == 7
+
+
+def test_a_commit_that_fails_is_the_spans_failure(kept: KeptSpans) -> None:
+    with pytest.raises(OSError), batch_trace.recording("{}", [written((str(place(1)), False))], "readings", 7):
+        raise OSError("disk full")
+    assert kept.kept[0].failure == "disk full"
+
+
+def test_without_settings_or_traces_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(settings: str) -> None:
+        raise AssertionError("nothing asks for spans")
+
+    monkeypatch.setattr(batch_trace, "_opened", opened)
+    with batch_trace.recording("", [written((str(place(1)), False))], "readings", 7):
+        pass
+    with batch_trace.recording("{}", [written()], "readings", 7):
+        pass
+
+
+def test_the_sink_gets_settings_only_where_spans_go_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    assert batch_trace.option(TracesModel()) == ""
+    settings = TracesModel(endpoint="http://a:1")
+    assert TracesModel.model_validate_json(batch_trace.option(settings)) == settings
+
+
+@pytest.mark.usefixtures("fresh_process")
+def test_spans_are_sent_before_the_commit_is_over() -> None:
+    """Spark may end the process at any moment after it."""
+    with Collector() as collector:
+        settings = batch_trace.option(TracesModel(endpoint=collector.url))
+        with batch_trace.recording(settings, [written((str(place(1)), False))], "readings", 7):
+            opened = batch_trace._opened(settings)
+        assert opened is not None
+        opened.flush(60.0)  # a busy machine may have taken longer than a commit waits
+        assert collector.tree(place(1).trace_id) == ["ingest batch [fairlead-ingest]"]
+        opened.close()
+
+
+@pytest.mark.usefixtures("fresh_process")
+def test_bad_settings_cost_the_span_and_not_the_batch() -> None:
+    with batch_trace.recording('{"ratio": 7}', [written((str(place(1)), False))], "readings", 7):
+        pass

@@ -1,0 +1,66 @@
+"""Rows whose messages are sampled, by their properties alone."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pyarrow as pa
+from tests.support.spans import place
+
+from fairlead_ingest.rows import envelope, row_traces
+from fairlead_wire.trace import LATE_SECONDS, LINKS_MAX
+
+MOMENT = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
+NOW = MOMENT.timestamp()
+
+
+def rows(*properties: dict[str, Any] | str | None, at: datetime.datetime | None = MOMENT) -> pa.RecordBatch:
+    texts = [each if isinstance(each, str | None) else json.dumps(each, separators=(",", ":")) for each in properties]
+    columns = {
+        "properties": pa.array(texts, pa.string()),
+        "enqueued_at": pa.array([at] * len(texts), envelope.TIMESTAMP),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def test_sampled_messages_are_found() -> None:
+    found = row_traces.find(
+        rows(
+            None,
+            {},
+            {"traceparent": str(place(1))},
+            {"traceparent": str(place(2, sampled=False))},
+            {"kind": "a", "traceparent": str(place(3))},
+            {"other": str(place(4))},
+            {"traceparent": str(place(1))},
+        ),
+        NOW,
+    )
+    assert found == [(str(place(1)), False), (str(place(3)), False)]
+
+
+def test_what_is_no_map_of_texts_is_passed_over() -> None:
+    mark = f'"traceparent":"{place(1)}"'
+    assert row_traces.find(rows(f'{{"a":[],{mark}}}', f"{{{mark}", f"[{mark}]"), NOW) == []
+
+
+def test_what_waited_long_is_late() -> None:
+    batch = rows({"traceparent": str(place(1))})
+    assert row_traces.find(batch, NOW + LATE_SECONDS) == [(str(place(1)), False)]
+    assert row_traces.find(batch, NOW + LATE_SECONDS + 1) == [(str(place(1)), True)]
+    assert row_traces.find(rows({"traceparent": str(place(1))}, at=None), NOW) == [(str(place(1)), False)]
+
+
+def test_at_most_so_many_are_looked_for() -> None:
+    many = rows(*({"traceparent": str(place(number))} for number in range(1, 100)))
+    assert len(row_traces.find(many, NOW)) == LINKS_MAX
+    assert len(row_traces.find(many, NOW, 2)) == 2
+
+
+def test_rows_without_properties_have_no_traces() -> None:
+    """A raw topic, or a transform of the user's that drops them."""
+    assert row_traces.find(pa.RecordBatch.from_pydict({"payload": pa.array([b"x"])}), NOW) == []
+    without_time = rows({"traceparent": str(place(1))}).select(["properties"])
+    assert row_traces.find(without_time, NOW) == [(str(place(1)), False)]

@@ -1,0 +1,37 @@
+"""What spans and their attributes are called, in one place: the conventions for messaging are not final yet.
+
+A name has no id in it, or each message would be a series of its own; node, topic and stream are attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+PUBLISH: Final = "publish"
+UPSTREAM_BATCH: Final = "upstream batch"
+STORE: Final = "store"
+INGEST_BATCH: Final = "ingest batch"
+
+ANSWER: Final = "fairlead.answer"
+"""``ack``, or the code of what was said instead."""
+NODE: Final = "fairlead.node"
+STREAM: Final = "fairlead.stream"
+TABLE: Final = "fairlead.table"
+BATCH: Final = "fairlead.batch"
+ROWS: Final = "fairlead.rows"
+DEAD_LETTERS: Final = "fairlead.dead_letters"
+
+Operation = Literal["send", "receive", "process"]
+
+
+def of_messages(
+    count: int, topic: str = "", *, operation: Operation, node: str = "", stream: str = ""
+) -> dict[str, str | int]:
+    """Attributes of a span about so many messages; ``topic`` is ``namespace/name``."""
+    found: dict[str, str | int] = {
+        "messaging.system": "fairlead",
+        "messaging.operation.type": operation,
+        "messaging.batch.message_count": count,
+    }
+    named = {"messaging.destination.name": topic, NODE: node, STREAM: stream}
+    return found | {name: value for name, value in named.items() if value}
