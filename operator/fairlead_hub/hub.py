@@ -100,7 +100,7 @@ class Hub:
         self._rules = RuleChanges(self.rules, self.rule_statuses, terms, reports)
         self._objects = ObjectChanges(self._open, desired, self._rules, terms, counts)
         self._nodes = NodeChanges(placement.rules, self._lifecycle, terms, controller, counts)
-        self._edge_nodes = EdgeNodeChanges(cache, self._open, terms, reports, self._lifecycle)
+        self._edge_nodes = EdgeNodeChanges(cache, self._open, terms, reports)
         self._documents = DocumentChanges(cache, controller, self._edge_nodes, counts)
         self._passes = Passes(self._open, controller, terms, reports, counts)
         self._reconciled: float | None = None
@@ -220,7 +220,9 @@ class Hub:
         self, node: str, observed: status_cache.Observed, annotations: Mapping[str, str], now: float
     ) -> list[str]:
         """An EdgeNode document as it stands, with its annotations.  Returns what to say of their old names, once."""
-        return self._edge_nodes.observed(node, observed, annotations, now)
+        renamed = self._edge_nodes.observed(node, observed, annotations, now)
+        self._lifecycle.resync(node, annotations, now)
+        return renamed
 
     def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
         """It was deleted: its annotations are gone; it is written again, unless its Node is gone, too."""

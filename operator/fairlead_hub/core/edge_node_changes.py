@@ -12,15 +12,10 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
-from fairlead_hub.core.session_lifecycle import SessionLifecycle
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.edge_node import EdgeNodeDocument
 from fairlead_hub.status.notice import of_node
 from fairlead_wire import message
-
-RESYNC_REASON = "it was asked to compare everything again"
-RESYNC_SECONDS = 0.0
-"""Until the node comes again; it adds a moment of its own."""
 
 
 class EdgeNodeChanges:
@@ -32,9 +27,7 @@ class EdgeNodeChanges:
         sessions: OpenSessions,
         terms: NodeTerms,
         reports: Reports,
-        lifecycle: SessionLifecycle,
     ) -> None:
-        self._lifecycle = lifecycle
         self._cache = cache
         self._sessions = sessions
         self._terms = terms
@@ -57,9 +50,6 @@ class EdgeNodeChanges:
         before = controls.paused(node)
         if controls.observed(node, annotations, observed.status):
             self._controls_changed(node, before, now)
-        if controls.is_resync_asked(node, annotations):
-            # The opening comparison trusts nothing that is remembered here, and what was parked is tried anew by it.
-            self._lifecycle.refuse_node(node, "draining", RESYNC_REASON, RESYNC_SECONDS, now)
         self._sessions.changed()
         return renamed
 

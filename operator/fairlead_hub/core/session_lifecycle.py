@@ -6,6 +6,7 @@ rules, labels, lists changed ─▶ compared again, or refused: its Node is gone
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fairlead_hub.cluster.desired_state import DesiredState
@@ -22,6 +23,9 @@ REPLACED = "a newer connection of this node took over; if it was not yours, a se
 REPLACED_RETRY_SECONDS = 60.0
 """A second machine with the same identity: long enough that two of them do not throw each other out all day."""
 FRAME_BYTES_MAX = 4 * 1024 * 1024
+RESYNC_REASON = "it was asked to compare everything again"
+RESYNC_SECONDS = 0.0
+"""Until the node comes again; it adds a moment of its own."""
 
 
 class SessionLifecycle:
@@ -151,6 +155,14 @@ class SessionLifecycle:
         session = self._sessions.by_node.get(node)
         if session is not None:
             self.refuse(session, code, reason, retry_after, now)
+
+    def resync(self, node: str, annotations: Mapping[str, str], now: float) -> None:
+        """End the node's session where its EdgeNode asks anew to compare everything again.
+
+        The opening comparison trusts nothing that is remembered here, and by it what was parked is tried anew.
+        """
+        if self._terms.controls.is_resync_asked(node, annotations):
+            self.refuse_node(node, "draining", RESYNC_REASON, RESYNC_SECONDS, now)
 
     def closed(self, session: NodeSession, now: float) -> None:
         """The connection is gone.  Nothing of the session is kept; a newer one of the same node stays."""
