@@ -180,7 +180,8 @@ def require_go(module: str) -> str:
 def run_go(name: str, command: Sequence[str], module: str, log: Path, position: str) -> None:
     """Run one `go build`, printing elapsed seconds and the estimate; raises BuildError with the log's tail."""
     estimate = PROGRAMS[name].seconds * 2 // min(2, os.cpu_count() or 2)
-    environ = {**os.environ, "CGO_ENABLED": "0"}
+    # A compiler lives for seconds: it collects its garbage four times as late as a server would, for a tenth less work.
+    environ = {"GOGC": "400", **os.environ, "CGO_ENABLED": "0"}
     started = time.monotonic()
     say(f"{position} {name}: building, about {estimate} s on two cores with a cold build cache")
     with log.open("wb") as output:
@@ -218,7 +219,9 @@ def build(name: str, folder: Path, position: str) -> Path:
         go = require_go(program.module)
         draft = folder / f".{name}.{os.getpid()}"
         flags = " ".join(["-s -w", *(f"-X {key}={value}" for key, value in stamps(program.module).items())])
-        command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags]
+        # The linker drops what debuggers read (-s -w), so the compiler need not write it: a twentieth less work.
+        lean = "-gcflags=all=-dwarf=false"
+        command = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false", lean, "-ldflags", flags]
         try:
             run_go(
                 name, [*command, "-o", str(draft), program.package], program.module, folder / f"{name}.log", position
