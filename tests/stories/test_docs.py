@@ -1,13 +1,12 @@
-"""The documentation: links lead somewhere, each page can be found, and the site builds."""
+"""The documentation: links lead somewhere, and each page can be found; `test_site.py` builds and reads the site."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from docs.site import build
+from docs.site import build, figures, picture
+from tests.support.pages import KINDS
 
 
 def test_every_link_leads_somewhere() -> None:
@@ -42,20 +41,34 @@ def test_every_decision_is_linked_from_what_it_explains() -> None:
 def test_every_page_is_in_the_navigation() -> None:
     """Of the sections by construction; beside them there is only the index."""
     assert {page.parent.name for page in build.pages() if page.parent not in (build.ROOT, build.DOCS)} <= set(
-        build.SECTIONS
+        build.sections()
     )
 
 
-@pytest.mark.process
-def test_the_site_builds(tmp_path: Path) -> None:
-    """With mkdocs' own strictness."""
-    done = subprocess.run(
-        [sys.executable, "-m", "docs.site.build", "--out", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        cwd=build.ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    index = (tmp_path / "site" / "index.html").read_text()
-    assert "The first hour" in index
-    assert "https://fonts" not in index, "nothing is fetched by a reader"
+def test_the_picture_is_what_make_docs_draws() -> None:
+    """Remedy: `make docs`."""
+    assert picture.PAGE.read_text() == picture.draw()
+
+
+def test_figures_count_what_was_checked() -> None:
+    """Links to others apart, which are not asked."""
+    text = figures.text([build.DOCS / "index.md"], ["a.md", "a.md#b", "https://example.org"])
+    assert "links checked        2\n" in text and "anchors checked      1\n" in text and "elsewhere      1 (" in text
+    assert set(figures.DONE_BY) == KINDS
+
+
+def test_links_and_pictures_are_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page stays a link, a document is copied, code is shown as its path."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("![p](p.svg) [b](b.md#x) [d](d.json) [`code.py`](../code.py) [other](../code.py)\n")
+    (docs / "b.md").write_text("# X\n")
+    for path in (docs / "p.svg", docs / "d.json", tmp_path / "code.py"):
+        path.write_text("")
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "DOCS", docs)
+    monkeypatch.setattr(build, "TOP", {})
+    build.stage(tmp_path / "out")
+    staged = (tmp_path / "out" / "a.md").read_text()
+    assert staged == "![p](p.svg) [b](b.md#x) [d](d.json) `code.py` other (`code.py`)\n"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"a.md", "b.md", "p.svg", "d.json"}
