@@ -65,7 +65,7 @@ def kind(key: str, schema: Mapping[str, Any]) -> str:
     words = {"string": "text", "integer": "whole number", "array": "list", "object": "map", "boolean": "true, false"}
     if {"integer", "number"} <= set(kinds):
         kinds = [each for each in kinds if each != "integer"]
-    return " or ".join(words.get(each, each) for each in kinds)
+    return " or ".join(words.get(each, str(each)) for each in kinds)
 
 
 def table(chart: str) -> str:
@@ -78,7 +78,7 @@ def table(chart: str) -> str:
         if not (words := said.get(path) or _elsewhere(path, said)):
             raise Undocumented(f"charts/{chart}/values.yaml: {path} needs a comment `# -- …` above it")
         shown = json.dumps(default, ensure_ascii=False)
-        cells = (f"`{path}`", kind(path.rpartition(".")[2], each), f"`{shown}`", words)
+        cells = (f"`{path}`", kind(path.rpartition(".")[2], each), f"`{shown}`", words.replace("<", "\\<"))
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
 
@@ -91,14 +91,12 @@ def _elsewhere(path: str, said: Mapping[str, str]) -> str:
 
 def page() -> str:
     """The whole page."""
-    parts = [
-        "# Values of the charts\n",
-        "Made from `values.yaml` and `values.schema.json` of both charts; a value that is not here is refused by Helm. How to use them:",
-        "[install](../howto/install.md), [upgrade](../howto/upgrade.md), [monitor](../howto/monitor.md).",
-    ]
-    for chart in NAMES:
-        parts.append(f"\n## Chart {chart}\n\n{table(chart).rstrip()}")
-    return "\n".join(parts) + "\n"
+    head = (
+        "# Values of the charts\n\n"
+        "Made from `values.yaml` and `values.schema.json` of both charts; Helm refuses what is not here. How to use\n"
+        "them: [install](../howto/install.md), [upgrade](../howto/upgrade.md), [monitor](../howto/monitor.md).\n"
+    )
+    return head + "".join(f"\n## Chart {chart}\n\n{table(chart)}" for chart in NAMES)
 
 
 def main() -> None:
