@@ -37,7 +37,7 @@ MODELS: dict[str, Any] = {
     "messaging": MessagingSettings,
     "ingest": IngestSettings,
 }
-SHELL_SECONDS = 300
+SHELL_SECONDS = 540
 FOLLOW_SECONDS = 4
 """What never ends by itself is given so long."""
 BLOCKS = [block for page in pages() for block in blocks(page, page.read_text())]
