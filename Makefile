@@ -96,11 +96,12 @@ test: ## six minutes: check, and each kind of test on real programs; PYTEST="…
 
 .PHONY: tools
 tools: ## programs of the system that some tests need (Chromium, Prometheus), where apt-get may install them
-	@if command -v chromium >/dev/null && command -v prometheus >/dev/null; then :; \
+	@missing=""; for each in chromium prometheus; do command -v $$each >/dev/null || missing="$$missing $$each"; done; \
+	if [ -z "$$missing" ]; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium prometheus; } >/dev/null 2>&1 </dev/null \
-			|| echo "fairlead: apt-get could not install chromium and prometheus; the tests that need them are skipped" >&2; \
-	else echo "fairlead: the tests that need chromium or prometheus are skipped; install both and try again" >&2; fi
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; } >/dev/null 2>&1 </dev/null \
+			|| echo "fairlead: apt-get could not install$$missing; the tests that need that are skipped" >&2; \
+	else echo "fairlead: the tests that need$$missing are skipped; install that and try again" >&2; fi
 
 .PHONY: verify
 verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out: kills, outages, the demo, a real node, at a desk also make fresh
