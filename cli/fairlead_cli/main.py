@@ -21,7 +21,7 @@ ROOMS = {
 NOUNS = (
     *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
     *("deadletters", "edge_status", "module_token", "doctor"),
-    *("pause", "resync", "approve"),
+    *("pause", "resync", "approve", "diff", "bundle", "console"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 
@@ -34,7 +34,7 @@ EXTRAS = {
     "routes": "edge",
     "backoff": "plot",
     "doctor": "edge",
-    **dict.fromkeys(("pause", "resume", "resync", "approve"), "hub"),
+    **dict.fromkeys(("pause", "resume", "resync", "approve", "diff", "bundle", "console"), "hub"),
 }
 """Which extra brings what a command needs."""
 

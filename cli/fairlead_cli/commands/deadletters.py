@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairlead_cli import edge_account
+
 if TYPE_CHECKING:
     from fairlead_edge.io.client import DeadLetter, EdgeClient
 
-DEFAULT_URL = "http://127.0.0.1:10550"
 PAGE = 1000
 
 
@@ -25,27 +26,14 @@ def register(root: click.Group) -> None:
 
 
 @click.group(short_help="Messages that were set aside: list, replay.")
-@click.option("--url", default=DEFAULT_URL, show_default=True, help="The agent's http_listen, on its node.")
-@click.option(
-    "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help='data_dir/token of the agent; needed with security = "mtls".',
-)
+@edge_account.options
 @click.pass_context
 def deadletters(context: click.Context, url: str, token_file: Path | None) -> None:
     """Messages that the hub refused for good, or that no module acknowledged as often as the policy allows.
 
     Nothing is dropped: each lies there with its code and reason until it is replayed.
     """
-    from fairlead_edge.io.client import EdgeClient
-    from fairlead_wire.errors import LocalError
-
-    try:
-        token = token_file.read_text() if token_file is not None else None
-        context.obj = EdgeClient(url, token=token, patience_seconds=0)
-    except (OSError, ValueError, LocalError) as error:
-        raise click.UsageError(f"--token-file {token_file}: {error}") from None
+    context.obj = edge_account.client(url, token_file)
 
 
 @deadletters.command("list")

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations
-from fairlead_cli.commands.deadletters import DEFAULT_URL
+from fairlead_cli import durations, edge_account
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
 
@@ -25,13 +24,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Show the link, the queues and the delivery policies of one agent.")
-@click.option("--url", default=DEFAULT_URL, show_default=True, help="The agent's http_listen, on its node.")
-@click.option(
-    "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help='data_dir/token of the agent; needed with security = "mtls".',
-)
+@edge_account.options
 @printer.options(forms.DOCUMENTS)
 def status(url: str, token_file: Path | None, shown: Printer) -> None:
     """Show one agent as it is now, also without a link to its hub.
@@ -40,14 +33,9 @@ def status(url: str, token_file: Path | None, shown: Printer) -> None:
     fairlead edge status
     fairlead edge status --token-file /var/lib/fairlead-edge/token -o json
     """
-    from fairlead_edge.io.client import EdgeClient
-    from fairlead_wire.errors import FairleadError, LocalError
+    from fairlead_wire.errors import FairleadError
 
-    try:
-        token = token_file.read_text() if token_file is not None else None
-        client = EdgeClient(url, token=token, patience_seconds=0)
-    except (OSError, ValueError, LocalError) as error:
-        raise click.UsageError(f"--token-file {token_file}: {error}") from None
+    client = edge_account.client(url, token_file)
     try:
         found = client.status()
     except FairleadError as error:

@@ -133,7 +133,7 @@ def check(manifest: str, output: str) -> None:
     else:
         for finding in findings:
             click.echo(finding.shown(manifest, text))
-        click.echo(f"{manifest}: {len(names)} good, {mistakes} mistakes", err=True)
+        click.echo(f"{manifest}: {len(names)} good, {mistakes} mistake{'' if mistakes == 1 else 's'}", err=True)
     sys.exit(1 if mistakes else 0)
 
 

@@ -1,0 +1,228 @@
+"""`fairlead bundle`: everything that helps to find out what is wrong, in one archive, without secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import json
+import os
+import platform
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import hub_account, redaction
+from fairlead_cli.cluster import collections
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.progress import Progress
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+COLLECTIONS = {
+    **{name: (f"{OURS}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes")},
+    **{name: (f"{OURS}/{name}", "") for name in ("objectsyncs", "clusterobjectsyncs")},
+    "definitions": ("apis/apiextensions.k8s.io/v1/customresourcedefinitions", ""),
+    "leases": ("apis/coordination.k8s.io/v1/leases", ""),
+    "nodes": ("api/v1/nodes", "node-role.kubernetes.io/edge"),
+    "pods": ("api/v1/pods", "app.kubernetes.io/part-of=fairlead"),
+    "events": ("api/v1/events", ""),
+}
+"""File name → path and labels.  Delivered objects and Secrets are never in it."""
+OWN_GROUP = "fairlead.dev"
+FILE_BYTES_MAX = 16 * 1024 * 1024
+"""Of a log its end, of an answer its beginning."""
+SECONDS = 10.0
+MODE = 0o600
+
+
+def register(root: click.Group) -> None:
+    """Add `bundle` to the root command."""
+    root.add_command(bundle)
+
+
+@click.command(short_help="Collect what helps to find a fault into one archive, without secrets.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: named by the time."
+)
+@click.option("--hub", envvar=hub_account.HUB_VARIABLE, metavar="URL", help="Also the account and metrics of this hub.")
+@click.option("--messaging", envvar="FAIRLEAD_MESSAGING_URL", metavar="URL", help="Also the metrics of this service.")
+@click.option("--edge", metavar="URL", help="Also the metrics and readiness of this agent.")
+@click.option(
+    "--log",
+    "logs",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help=f"Also the last {FILE_BYTES_MAX >> 20} MiB of this log; may be given several times.",
+)
+@targets.options(namespace=True)
+def bundle(
+    out: Path | None,
+    hub: str | None,
+    messaging: str | None,
+    edge: str | None,
+    logs: tuple[Path, ...],
+    target: Target,
+) -> None:
+    """Write a .tar.gz with our objects, versions, accounts, metrics, logs, and the findings of `fairlead doctor`.
+
+    Delivered objects and Secrets are not in it; what looks like a password, a token or a key elsewhere is hidden. What
+    could not be read is named in errors.txt, and the rest is there.
+
+    \b
+    fairlead bundle
+    fairlead bundle --hub http://127.0.0.1:10002 --log hub.log --out case-7.tar.gz
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    path = out or Path(f"fairlead-bundle-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    if path.exists():
+        raise click.UsageError(f"{path} is there already: name another file with --out")
+    parts = [*_cluster_parts(target), *_http_parts(hub, messaging, edge), *_log_parts(logs)]
+    errors: list[str] = []
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+        with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            _write(archive, parts, errors, now)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
+    except BaseException:
+        path.unlink(missing_ok=True)  # half an archive would look like a whole one
+        raise
+    click.echo(path)
+    missing = f"; {len(errors)} parts could not be read (errors.txt)" if errors else ""
+    click.echo(f"{path.stat().st_size:,} bytes{missing}. Look through it before you give it to others.", err=True)
+
+
+Part = tuple[str, Callable[[], str]]
+
+
+def _write(archive: tarfile.TarFile, parts: list[Part], errors: list[str], now: datetime.datetime) -> None:
+    with Progress("collecting", len(parts)) as progress:
+        for name, read in parts:
+            try:
+                _add(archive, name, read(), now)
+            except click.ClickException as error:
+                errors.append(f"{name}: {redaction.text(error.message)}")
+            except (OSError, ValueError) as error:
+                errors.append(f"{name}: {redaction.text(str(error))}")
+            progress.add(1)
+    if errors:
+        _add(archive, "errors.txt", "\n".join([*errors, ""]), now)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: str, now: datetime.datetime) -> None:
+    data = content.encode(errors="replace")
+    entry = tarfile.TarInfo(f"fairlead-bundle/{name}")
+    entry.size, entry.mode, entry.mtime = len(data), MODE, int(now.timestamp())
+    archive.addfile(entry, io.BytesIO(data))
+
+
+def _cluster_parts(target: Target) -> Iterator[Part]:
+    yield "versions.json", lambda: _json(_versions(target))
+    for name, (path, labels) in COLLECTIONS.items():
+        yield f"cluster/{name}.json", partial(_cluster_part, target, name, path, labels)
+    yield "doctor-cluster.json", lambda: _json(_findings(target))
+
+
+def _cluster_part(target: Target, name: str, path: str, labels: str) -> str:
+    return _json(_items(target, name, path, labels))
+
+
+def _items(target: Target, name: str, path: str, labels: str) -> dict[str, Any]:
+    async def asked(kube: Kube) -> list[dict[str, Any]]:
+        return await collections.items(kube, path, **({"labelSelector": labels} if labels else {}))
+
+    found = [item for item in target.ask(asked) if _is_ours(name, item)]
+    for item in found:
+        item.get("metadata", {}).pop("managedFields", None)
+    return {"kind": "List", "items": found}
+
+
+def _is_ours(name: str, item: dict[str, Any]) -> bool:
+    """Of what every cluster is full of, only what is about us."""
+    if name == "definitions":
+        return bool((item.get("spec") or {}).get("group") == OWN_GROUP)
+    if name == "leases":
+        return str(item["metadata"]["name"]).startswith("fairlead")
+    if name == "events":
+        about = item.get("involvedObject") or item.get("regarding") or {}
+        return str(about.get("apiVersion", "")).startswith(OWN_GROUP) or "fairlead" in json.dumps(
+            item.get("source") or {}
+        )
+    return True
+
+
+def _versions(target: Target) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    async def asked(kube: Kube) -> Any:
+        return json.loads(await kube.get("version"))
+
+    found: dict[str, Any] = {"fairlead": version("fairlead"), "python": platform.python_version()}
+    found["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
+    with contextlib.suppress(click.ClickException):  # said by every other part
+        found["apiServer"] = target.ask(asked)
+    return found
+
+
+def _findings(target: Target) -> dict[str, Any]:
+    from fairlead_cli.doctor import examination, finding
+    from fairlead_cli.doctor.cluster import examine
+
+    places = examine.Places(namespace=target.given_namespace)
+    return finding.document("cluster", examination.run(examine.checks(target, places)))
+
+
+def _http_parts(hub: str | None, messaging: str | None, edge: str | None) -> Iterator[Part]:
+    asked = [("hub", hub, ("readyz", "metrics", "v1/nodes")), ("messaging", messaging, ("readyz", "metrics"))]
+    for room, url, paths in [*asked, ("edge", edge, ("readyz", "metrics"))]:
+        if url is None:
+            continue
+        for path in paths:
+            name = f"{room}/{path.replace('/', '-')}{'.json' if path.startswith('v1') else '.txt'}"
+            yield name, partial(_get, f"{url.rstrip('/')}/{path}")
+
+
+def _get(url: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=SECONDS) as answer:
+            content = answer.read(FILE_BYTES_MAX)
+    except urllib.error.HTTPError as error:
+        with error:
+            content = f"HTTP {error.code}\n".encode() + error.read(FILE_BYTES_MAX)
+    shown = content.decode(errors="replace")
+    try:
+        return _json(json.loads(shown))
+    except (ValueError, RecursionError):
+        return redaction.text(shown)
+
+
+def _log_parts(logs: tuple[Path, ...]) -> Iterator[Part]:
+    for number, path in enumerate(logs, 1):
+        yield f"logs/{number}-{path.name}", partial(_log, path)
+
+
+def _log(path: Path) -> str:
+    return redaction.text(_end(path))
+
+
+def _end(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - FILE_BYTES_MAX))
+        return file.read(FILE_BYTES_MAX).decode(errors="replace")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(redaction.document(value), indent=1) + "\n"

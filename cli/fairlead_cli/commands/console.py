@@ -1,0 +1,129 @@
+"""`fairlead console`: opens the hub's console, through a tunnel of kubectl where the hub is in a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import webbrowser
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import hub_account
+from fairlead_cli.cluster import collections
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fairlead_hub.io.kube import Kube
+
+HTTP_PORT = 10002
+"""Of a hub in a Pod; on its loopback, so that only a tunnel reaches it."""
+LABELS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
+PAGE = "/console/"
+_FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
+
+
+def register(root: click.Group) -> None:
+    """Add `console` to the root command."""
+    root.add_command(console)
+
+
+@click.command(short_help="Open the hub's console in a browser.")
+@click.option("--hub", envvar=hub_account.HUB_VARIABLE, metavar="URL", help="The hub's http_listen; no tunnel is made.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Of the tunnel; 0: any.")
+@click.option("--url", "only_url", is_flag=True, help="With --hub: print the address and end.")
+@click.option("--no-open", is_flag=True, help="Do not start a browser; print the address.")
+@targets.options(namespace=True)
+def console(hub: str | None, port: int, only_url: bool, no_open: bool, target: Target) -> None:
+    """Open the hub's console: nodes, what is parked and why, topics, events, as they are now. It only reads.
+
+    In a cluster the hub listens on its own loopback: kubectl makes a tunnel to its Pod, which stays until Ctrl+C.
+
+    \b
+    fairlead console -n fairlead
+    fairlead console --hub http://127.0.0.1:10002
+    fairlead console --hub http://127.0.0.1:10002 --url
+    """
+    if hub is not None:
+        address = f"{hub_account.hub_url(hub, None)}{PAGE}"
+        _show(address, opens=not (no_open or only_url))
+        return
+    if only_url:
+        raise click.UsageError(
+            "--url prints an address and ends, and a tunnel would end with it: give --hub, or --no-open"
+        )
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise click.ClickException("kubectl is not on the PATH: install it, or give the hub's address with --hub")
+    namespace, pod = target.ask(lambda kube: _pod(kube, target.given_namespace))
+    with _tunnel(
+        [kubectl, *_same_cluster(target), "-n", namespace, "port-forward", pod, f"{port or ''}:{HTTP_PORT}"]
+    ) as at:
+        _show(f"http://127.0.0.1:{at}{PAGE}", opens=not no_open)
+        click.echo(f"tunnel to {namespace}/{pod}; Ctrl+C ends it", err=True)
+
+
+def _show(address: str, *, opens: bool) -> None:
+    click.echo(address)
+    if opens and not webbrowser.open(address):
+        click.echo("no browser could be started here: open this address in one", err=True)
+
+
+async def _pod(kube: Kube, namespace: str | None) -> tuple[str, str]:
+    """A hub that serves: one that is ready."""
+    at = f"namespaces/{namespace}/" if namespace else ""
+    pods = await collections.items(kube, f"api/v1/{at}pods", labelSelector=LABELS)
+    for pod in sorted(pods, key=lambda each: not _is_ready(each)):
+        if not _is_ready(pod):
+            name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            raise click.ClickException(f"no hub is ready; {name} is {(pod.get('status') or {}).get('phase')}")
+        return pod["metadata"]["namespace"], pod["metadata"]["name"]
+    where = f"namespace {namespace}" if namespace else "any namespace"
+    raise click.ClickException(f"there is no Pod of a hub in {where}: give the hub's address with --hub")
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def _same_cluster(target: Target) -> list[str]:
+    words = [f"--kubeconfig={target.kubeconfig}"] if target.kubeconfig else []
+    return [*words, f"--context={target.context}"] if target.context else words
+
+
+class _tunnel:
+    """Runs kubectl; the block runs when the tunnel stands, and then it is waited for until Ctrl+C."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+
+    def __enter__(self) -> int:
+        self._running = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self._running.stdout is not None
+        for line in self._running.stdout:
+            if found := _FORWARDING.match(line):
+                return int(found[1])
+        self._running.wait()
+        raise click.ClickException("kubectl made no tunnel; its reason stands above")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            if kind is None:
+                _drain(iter(self._running.stdout or ()))
+        self._running.terminate()
+        code = self._running.wait()
+        if kind is None and code > 0:
+            click.echo("the tunnel ended", err=True)
+            sys.exit(1)
+
+
+def _drain(lines: Iterator[str]) -> None:
+    for _ in lines:
+        pass

@@ -1,0 +1,160 @@
+"""`fairlead diff`: what a node holds against what the cluster has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import diff_text, edge_account
+from fairlead_cli.cluster import collections, delivered, instructions
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.output import colors, printer
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.progress import Progress
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+NOT_FOUND = 404
+WITHOUT_EDGE = (
+    "contents are compared with --edge URL (an agent's http_listen); here are versions, as the hub wrote them"
+)
+
+
+def register(root: click.Group) -> None:
+    """Add `diff` to the root command."""
+    root.add_command(diff)
+
+
+@click.command(short_help="Show how what a node holds differs from the cluster.")
+@click.argument("what", metavar="NODE|KIND/NAME")
+@click.option("--node", help="With KIND/NAME: at this node only.")
+@click.option("--edge", "url", metavar="URL", help="Ask this agent for contents, for example through an ssh tunnel.")
+@edge_account.token_option
+@targets.options(namespace=True)
+@printer.options(("text",))
+def diff(what: str, node: str | None, url: str | None, token_file: Path | None, target: Target, shown: Printer) -> None:
+    """Compare the cluster (---) with an edge node (+++).
+
+    With --edge the contents are compared, as a unified diff; values of Secrets are compared and never shown. Without
+    it the cluster only knows versions: objects that a node does not hold as wanted are listed with both.
+
+    \b
+    fairlead diff edge-1
+    fairlead diff edge-1 --edge http://127.0.0.1:10550 --token-file token
+    fairlead diff configmap/prices -n shop --node edge-1
+
+    Exit codes: 0 no difference, 1 there is one (or it could not be found out).
+    """
+    if url is not None and "/" in what and node is None:
+        raise click.UsageError("--edge asks one agent: say with --node which node it is")
+    records = target.ask(lambda kube: _records(kube, what, node, target))
+    differences = 0
+    for lines in _with_contents(records, url, token_file, target) if url is not None else _versions(records):
+        differences += 1
+        for line in lines:
+            click.echo(shown.paint(line, _style(line)), color=shown.is_colored)
+    if url is None and differences:
+        shown.say(WITHOUT_EDGE)
+    if not differences:
+        shown.say(f"no difference in {len(records)} objects")
+    sys.exit(1 if differences else 0)
+
+
+async def _records(kube: Kube, what: str, node: str | None, target: Target) -> list[dict[str, Any]]:
+    """ObjectSyncs of the node, or of the object."""
+    if "/" not in what:
+        await instructions.edge_node(kube, what)
+        query = {"fieldSelector": f"spec.nodeName={what}"}
+        listed = [
+            await collections.items(kube, f"{OURS}/{name}", **query) for name in ("objectsyncs", "clusterobjectsyncs")
+        ]
+        return sorted((each for part in listed for each in part), key=_name)
+    kind, name = delivered.split(what)
+    found = await delivered.find(kube, kind, target.namespace, name)
+    place = f"namespaces/{target.namespace}/objectsyncs" if found.kind.namespaced else "clusterobjectsyncs"
+    query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+    records = [
+        each
+        for each in await collections.items(kube, f"{OURS}/{place}", **query)
+        if each["spec"]["objectName"] == name and each["spec"]["objectKind"] == found.kind.kind
+    ]
+    if not records:
+        where = f"node {node}" if node else "any node"
+        text = f"no record says that {where} holds {what}; fairlead explain {what} --node NODE says why"
+        raise click.ClickException(text)
+    return sorted(records, key=_name)
+
+
+def _name(record: dict[str, Any]) -> tuple[str, str, str, str]:
+    spec = record["spec"]
+    return (record["metadata"].get("namespace", ""), spec["objectKind"], spec["objectName"], spec["nodeName"])
+
+
+def _versions(records: list[dict[str, Any]]) -> Iterator[list[str]]:
+    for record in records:
+        status = record.get("status") or {}
+        if status.get("state") == "Synced":
+            continue
+        wanted, held = status.get("wantedResourceVersion") or "", status.get("objectResourceVersion") or ""
+        yield [
+            f"--- cluster {_path(record)} {f'version {wanted}' if wanted else 'is not wanted'}",
+            f"+++ {record['spec']['nodeName']} {_path(record)} {f'version {held}' if held else 'is not held'}",
+            f"@@ {status.get('state', 'Unknown')}: {status.get('reason') or 'no reason given'} @@",
+        ]
+
+
+def _path(record: dict[str, Any]) -> str:
+    namespace = record["metadata"].get("namespace", "")
+    return "/".join(filter(None, (namespace, record["spec"]["objectKind"].lower(), record["spec"]["objectName"])))
+
+
+def _with_contents(
+    records: list[dict[str, Any]], url: str, token_file: Path | None, target: Target
+) -> Iterator[list[str]]:
+    """The difference of each object, one after the other."""
+    pairs = target.ask(lambda kube: _of_cluster(kube, records))
+    for record, path, wanted in pairs:
+        held = edge_account.get(url, token_file, path)
+        names = (f"cluster {_path(record)}", f"{record['spec']['nodeName']} {_path(record)}")
+        if lines := diff_text.unified(wanted, held, names):
+            yield lines
+
+
+async def _of_cluster(
+    kube: Kube, records: list[dict[str, Any]]
+) -> list[tuple[dict[str, Any], str, dict[str, Any] | None]]:
+    """(record, path, content as delivered or None) of each; the same paths lead to the copies at the edge."""
+    from fairlead_hub.io.kind_watch import discover
+    from fairlead_hub.io.kube import Refused
+
+    known: dict[tuple[str, str], Any] = {}
+    found: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = []
+    with Progress("reading the cluster", len(records)) as progress:
+        for record in records:
+            spec = record["spec"]
+            key = (spec["objectAPIVersion"], spec["objectKind"])
+            if key not in known:
+                known[key] = await discover(kube, *key)
+            path = delivered.path_of(known[key], record["metadata"].get("namespace", ""), spec["objectName"])
+            try:
+                raw = await kube.get(path)
+            except Refused as error:
+                if error.status != NOT_FOUND:
+                    raise
+                found.append((record, path, None))
+            else:
+                found.append((record, path, delivered.content(delivered.Delivered(known[key], path, {}, raw))))
+            progress.add(1)
+    return found
+
+
+def _style(line: str) -> colors.Style:
+    if line.startswith(("---", "+++")):
+        return ""
+    return "bad" if line.startswith("-") else "good" if line.startswith("+") else ""

@@ -1,0 +1,79 @@
+"""Which agent is asked, on its node or through a tunnel: --url (or --edge) and --token-file, the same everywhere."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from fairlead_edge.io.client import EdgeClient
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_URL = "http://127.0.0.1:10550"
+SECONDS = 10.0
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+NOT_FOUND = 404
+
+token_option = click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help='data_dir/token of the agent; needed with security = "mtls".',
+)
+_url_option = click.option(
+    "--url", default=DEFAULT_URL, show_default=True, help="The agent's http_listen, on its node."
+)
+
+
+def options(command: F) -> F:
+    """Adds --url and --token-file; the command is given ``url`` and ``token_file``."""
+    return _url_option(token_option(command))
+
+
+def client(url: str, token_file: Path | None) -> EdgeClient:
+    """Raises ``click.UsageError`` for a token that cannot be read, or cannot be one."""
+    from fairlead_edge.io.client import EdgeClient
+    from fairlead_wire.errors import LocalError
+
+    try:
+        return EdgeClient(url, token=_token(token_file), patience_seconds=0)
+    except (OSError, ValueError, LocalError) as error:
+        raise click.UsageError(f"--token-file {token_file}: {error}") from None
+
+
+def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
+    """An object as the agent has it; None when it holds none.  What goes wrong is one sentence and exit code 1."""
+    try:
+        token = _token(token_file)
+        request = urllib.request.Request(f"{url.rstrip('/')}/{path}")
+        if token:
+            request.add_header("Authorization", f"Bearer {token.strip()}")
+        # The agent is on this machine, or behind a tunnel: a proxy of the environment is not for it.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=SECONDS) as answer:
+            found = json.loads(answer.read(ANSWER_BYTES_MAX))
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == NOT_FOUND:
+                return None
+            remedy = "; give the agent's data_dir/token with --token-file" if error.code in (401, 403) else ""
+            raise click.ClickException(f"the agent at {url} answered {error.code}{remedy}") from None
+    except urllib.error.URLError as error:
+        why = getattr(error.reason, "strerror", None) or error.reason
+        raise click.ClickException(f"the agent at {url} does not answer: {why}") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise click.ClickException(f"{url} is not the address of an agent: {error}") from None
+    if not isinstance(found, dict):
+        raise click.ClickException(f"{url} is not the address of an agent: it answered no object")
+    return found
+
+
+def _token(token_file: Path | None) -> str | None:
+    return token_file.read_text() if token_file is not None else None

@@ -1,0 +1,118 @@
+"""`fairlead diff` on a real API server: by versions, and by contents against a real agent's store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support import written_by_hand
+from tests.support.cluster import Cluster
+from tests.support.hub import config_map
+
+from fairlead_cli.main import build
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster) -> Iterator[Cluster]:
+    """act-1 holds `a` as wanted, an older `b`, and `gone`, which the cluster has no more."""
+    written_by_hand.install(cluster)
+    written_by_hand.edge_node(cluster, "act-1")
+    written_by_hand.edge_node(cluster, "act-2")
+    cluster.apply([config_map("a", "act-test", v="1"), config_map("b", "act-test", v="2")])
+    sync = written_by_hand.object_sync
+    sync(cluster, "act-1", "a", state="Synced", objectResourceVersion="7", wantedResourceVersion="7")
+    sync(cluster, "act-1", "b", state="Pending", reason="Lagging", objectResourceVersion="5", wantedResourceVersion="9")
+    sync(cluster, "act-1", "gone", state="Deleting", reason="Kept", objectResourceVersion="3")
+    yield cluster
+    written_by_hand.remove(cluster)
+
+
+@pytest.fixture
+def edge() -> Iterator[str]:
+    """An agent that holds `a` as wanted, an older `b`, and `gone`."""
+    held = {"a": "1", "b": "1", "gone": "1"}
+
+    class Agent(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            import json
+
+            name = self.path.rsplit("/", 1)[1]
+            found = config_map(name, "act-test", v=held[name])
+            found["metadata"] |= {"resourceVersion": "1", "annotations": {"fairlead.dev/age-seconds": "3"}}
+            found["metadata"]["uid"] = uids.get(name, "uid-gone")
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(found).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Agent)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+uids: dict[str, str] = {}
+
+
+def run(cluster: Cluster, *words: str) -> Result:
+    return CliRunner().invoke(build(), ["diff", "--kubeconfig", str(cluster.kubeconfig), *words])
+
+
+def test_versions(installed: Cluster) -> None:
+    """What is not as wanted, with both versions; exit 1, as diff does."""
+    done = run(installed, "act-1")
+    assert done.exit_code == 1, done.output
+    assert done.stdout.splitlines() == [
+        "--- cluster act-test/configmap/b version 9",
+        "+++ act-1 act-test/configmap/b version 5",
+        "@@ Pending: Lagging @@",
+        "--- cluster act-test/configmap/gone is not wanted",
+        "+++ act-1 act-test/configmap/gone version 3",
+        "@@ Deleting: Kept @@",
+    ]
+    assert "contents are compared with --edge URL" in done.stderr
+
+
+def test_no_difference(installed: Cluster) -> None:
+    """Exit 0; of a node, of one object."""
+    done = run(installed, "act-2")
+    assert (done.exit_code, done.output) == (0, "no difference in 0 objects\n")
+    done = run(installed, "configmap/a", "-n", "act-test", "--node", "act-1")
+    assert (done.exit_code, done.output) == (0, "no difference in 1 objects\n")
+
+
+def test_contents(installed: Cluster, edge: str) -> None:
+    """A unified diff of what really lies there."""
+    import json
+
+    listed = json.loads(installed.kubectl("get", "configmaps", "-n", "act-test", "-o", "json"))["items"]
+    uids.update({item["metadata"]["name"]: item["metadata"]["uid"] for item in listed})
+    done = run(installed, "act-1", "--edge", edge)
+    assert done.exit_code == 1, done.output
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["--- cluster act-test/configmap/b", "+++ act-1 act-test/configmap/b"]
+    assert '-  v: "2"' in lines and '+  v: "1"' in lines
+    assert "--- cluster act-test/configmap/gone" in lines and not any("configmap/a" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("act-9",), 1, "there is no EdgeNode act-9"),
+        (("configmap/a", "-n", "act-test", "--edge", "http://127.0.0.1:1"), 2, "say with --node which node it is"),
+        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "no record says that node act-2 holds configmap/a"),
+        (("act-1", "--edge", "http://127.0.0.1:1"), 1, "the agent at http://127.0.0.1:1 does not answer"),
+    ],
+)
+def test_what_cannot_be_compared(installed: Cluster, words: tuple[str, ...], code: int, text: str) -> None:
+    """A sentence, and what to do."""
+    done = run(installed, *words)
+    assert done.exit_code == code and text in done.output, done.output
