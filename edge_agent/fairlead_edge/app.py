@@ -38,6 +38,7 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.io.service_manager import ServiceManager
 from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.module_tokens import BadTokens
 from fairlead_edge.objects.metastore import HeldObject
@@ -65,7 +66,7 @@ def run(config: Path | None) -> int:
         settings = settings_io.load("edge", Settings, config, os.environ)
         logs.configure("edge", settings.log_level)
         os.umask(OWNER_ONLY)
-        _run_again_after_damage(settings)
+        _run_again_after_damage(settings, ServiceManager.from_environment(os.environ))
     except settings_io.SettingsError as error:
         return settings_io.complain("edge", error)
     except (tls.TlsFilesError, BadTokens, CannotTrace) as error:
@@ -83,28 +84,29 @@ def run(config: Path | None) -> int:
     return 0
 
 
-def _run_again_after_damage(settings: Settings) -> None:
+def _run_again_after_damage(settings: Settings, manager: ServiceManager) -> None:
     """A store found damaged while it is used is opened anew, which salvages it; but not for ever."""
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
     while True:
         try:
-            return uvloop.run(_serve(settings, thorough=bool(damaged)))
+            return uvloop.run(_serve(settings, manager, thorough=bool(damaged)))
         except StoreDamaged as error:
             now = time.monotonic()
             if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
                 raise
             damaged.append(now)
             _log.error("store_damaged", reason=str(error), remedy="it is opened anew, and what can be read is saved")
+            manager.repairing()
 
 
-async def _serve(settings: Settings, *, thorough: bool) -> None:
+async def _serve(settings: Settings, manager: ServiceManager, *, thorough: bool) -> None:
     """``thorough``: damage was met, so that the stores are looked through whole before they are used."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with _opened(settings, thorough=thorough) as agent:
-        await agent.run(stopping)
+        await agent.run(stopping, manager)
 
 
 @contextlib.asynccontextmanager
@@ -226,7 +228,7 @@ class Agent:
             ],
         )
 
-    async def run(self, stopping: asyncio.Event) -> None:
+    async def run(self, stopping: asyncio.Event, manager: ServiceManager) -> None:
         """Serve until ``stopping``.  Raises ``CannotListen`` (a port is taken), ``StoreFailed`` (the disk fails)."""
         await self._reporter.count()
         await self._routes.load()
@@ -235,12 +237,15 @@ class Agent:
         async with contextlib.AsyncExitStack() as stack:
             await self._listen(stack)
             tasks = [asyncio.create_task(loop, name=name) for name, loop in self._loops()]
+            tasks.append(asyncio.create_task(manager.keep_alive(), name="watchdog"))
             _log.info("started", node=self._settings.node, held=self._reporter.held, store_epoch=self._outbox.epoch)
+            manager.ready()
             stop = asyncio.create_task(stopping.wait())
             try:
                 await _first_failure(tasks, stop)
             finally:
                 self._stopping = True
+                manager.stopping()
                 _log.info("stopping")
                 await self._drain([*tasks, stop])
 

@@ -6,6 +6,7 @@ import json
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ class EdgeAgent:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "edge.log"
         self.running: Running | None = None
+        self.program: Sequence[str] = [str(PROGRAM)]
+        self.extra: Mapping[str, str] = {}
+        """Further variables of its environment."""
         self._settings = {
             "NODE": node,
             "HUB_URL": hub_url,
@@ -41,8 +45,9 @@ class EdgeAgent:
     def launch(self) -> Running:
         """Start it and return at once."""
         environ = {f"FAIRLEAD_EDGE_{key}": value for key, value in self._settings.items()}
-        command = [str(PROGRAM), "edge", "run"]
-        self.running = start(self.node, command, self.log, environ={"PATH": "/usr/bin:/bin", **environ})
+        command = [*self.program, "edge", "run"]
+        environ = {"PATH": "/usr/bin:/bin", **environ, **self.extra}
+        self.running = start(self.node, command, self.log, environ=environ)
         return self.running
 
     def start(self) -> EdgeAgent:

@@ -1,0 +1,82 @@
+"""Tells systemd how the agent is: ready, alive, stopping.
+
+The protocol of ``sd_notify``: one datagram with lines ``KEY=value`` to the socket named by ``NOTIFY_SOCKET``.  Without
+that variable (a Pod, a terminal) everything here does nothing.
+
+The watchdog's pings come from a task of the event loop, so they stop when the loop stops: a call that blocks for good
+or an endless loop ends in a restart after ``WatchdogSec``.  They say nothing about the hub or the disk on purpose: a
+restart mends neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Mapping
+from typing import Final
+
+from fairlead_wire.io import logs
+
+PINGS_PER_TIMEOUT: Final = 3
+"""Two may come late before systemd gives the agent up."""
+REPAIR_SECONDS: Final = 3600
+"""While damaged stores are opened anew nothing pings: reading a full disk of a small device may take so long."""
+
+_log = logs.get("edge.service_manager")
+
+
+class ServiceManager:
+    """The program that started the agent, when it wants to hear of it.
+
+    Args:
+      address: Path of a Unix datagram socket; "" for none; "@" first for one without a file.
+      watchdog_seconds: After how long a silence it kills the agent; 0 for never.
+    """
+
+    def __init__(self, address: str = "", *, watchdog_seconds: float = 0.0) -> None:
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._watchdog_seconds = watchdog_seconds
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], *, pid: int | None = None) -> ServiceManager:
+        """As systemd sets it.  A watchdog meant for another process (``WATCHDOG_PID``) is none of ours."""
+        own = str(os.getpid() if pid is None else pid)
+        microseconds = environ.get("WATCHDOG_USEC", "")
+        ours = environ.get("WATCHDOG_PID", own) == own and microseconds.isascii() and microseconds.isdigit()
+        return cls(environ.get("NOTIFY_SOCKET", ""), watchdog_seconds=int(microseconds) / 1e6 if ours else 0.0)
+
+    def ready(self) -> None:
+        """The local API answers: what starts after the agent may start."""
+        lines = [f"WATCHDOG_USEC={round(self._watchdog_seconds * 1e6)}"] if self._watchdog_seconds else []
+        self._send(["READY=1", "STATUS=serving", *lines])
+
+    def repairing(self) -> None:
+        """Stores are opened anew and looked through, which blocks the event loop."""
+        lines = [f"WATCHDOG_USEC={REPAIR_SECONDS * 1_000_000}"] if self._watchdog_seconds else []
+        self._send(["STATUS=a store is damaged: saving what can be read", *lines])
+
+    def stopping(self) -> None:
+        """Nothing new is taken."""
+        self._send(["STOPPING=1", "STATUS=stopping"])
+
+    async def keep_alive(self) -> None:
+        """Ping until cancelled; waits for ever where no watchdog looks."""
+        if not (self._address and self._watchdog_seconds):
+            await asyncio.get_running_loop().create_future()
+        while True:
+            self._send(["WATCHDOG=1"])
+            await asyncio.sleep(self._watchdog_seconds / PINGS_PER_TIMEOUT)
+
+    def _send(self, lines: list[str]) -> None:
+        if not self._address:
+            return
+        try:
+            with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)) as sender:
+                sender.setblocking(False)
+                sender.connect(self._address)
+                sender.send("\n".join(lines).encode())
+        except OSError as error:
+            # Never a reason to stop; where pings do not arrive, systemd acts by itself.
+            _log.warning("service_manager_silent", **logs.describe_error(error), remedy="look at NOTIFY_SOCKET")

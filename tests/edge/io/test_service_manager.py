@@ -1,0 +1,171 @@
+"""What systemd hears of the agent: by a socket of the test's own, and from the whole agent as a program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.edge_agent import EdgeAgent
+from tests.support.processes import wait_until
+
+from fairlead_edge.io.service_manager import ServiceManager
+
+UNIT = Path(__file__).parents[3] / "charts/fairlead-edge/systemd/fairlead-edge.service"
+EXPOSURE_MAX = 3.0
+SECONDS = 60.0
+
+
+class Manager:
+    """The socket on which a service manager listens."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = f"{folder}/notify"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.setblocking(False)
+        self.heard: list[str] = []
+
+    def listen(self) -> list[str]:
+        """All lines until now."""
+        while True:
+            try:
+                self.heard += self.socket.recv(4096).decode().splitlines()
+            except BlockingIOError:
+                return self.heard
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[list[str]]:
+        """All lines, read as they come: the kernel keeps ten datagrams and no more."""
+        ended = threading.Event()
+
+        def follow() -> None:
+            while not ended.is_set():
+                select.select([self.socket], [], [], 0.05)
+                self.listen()
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        try:
+            yield self.heard
+        finally:
+            ended.set()
+            thread.join()
+
+
+@pytest.fixture
+def manager() -> Iterator[Manager]:
+    # A socket's path has 108 characters at most; pytest's own folders may be longer.
+    with tempfile.TemporaryDirectory(prefix="fl-") as folder:
+        found = Manager(folder)
+        yield found
+        found.socket.close()
+
+
+def test_each_state_is_one_datagram(manager: Manager) -> None:
+    """The longer watchdog of a repair ends with the next READY=1."""
+    ours = ServiceManager(manager.path, watchdog_seconds=60)
+    ours.repairing()
+    ours.ready()
+    ours.stopping()
+    assert manager.listen() == [
+        "STATUS=a store is damaged: saving what can be read", "WATCHDOG_USEC=3600000000",
+        "READY=1", "STATUS=serving", "WATCHDOG_USEC=60000000",
+        "STOPPING=1", "STATUS=stopping",
+    ]  # fmt: skip
+
+
+def test_socket_without_a_file() -> None:
+    """An address with "@" is one in the abstract namespace, which is where containers' systemd listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind("")  # the kernel chooses a name
+        name: bytes = listener.getsockname()
+        ServiceManager("@" + name[1:].decode()).ready()
+        assert listener.recv(4096) == b"READY=1\nSTATUS=serving"
+
+
+@pytest.mark.parametrize(
+    ("environ", "pings"),
+    [
+        ({"WATCHDOG_USEC": "30000"}, True),
+        ({"WATCHDOG_USEC": "30000", "WATCHDOG_PID": "7"}, True),
+        ({"WATCHDOG_USEC": "30000", "WATCHDOG_PID": "8"}, False),
+        ({"WATCHDOG_USEC": "soon"}, False),
+        ({}, False),
+    ],
+)
+async def test_pings_only_where_a_watchdog_looks(manager: Manager, environ: dict[str, str], pings: bool) -> None:
+    """Another process's watchdog is none of ours."""
+    ours = ServiceManager.from_environment({"NOTIFY_SOCKET": manager.path, **environ}, pid=7)
+    task = asyncio.create_task(ours.keep_alive())
+    async with asyncio.timeout(SECONDS):
+        while pings and manager.listen().count("WATCHDOG=1") < 3:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert ("WATCHDOG=1" in manager.listen()) is pings
+
+
+async def test_a_loop_that_is_blocked_does_not_ping(manager: Manager) -> None:
+    """The pings are the loop's own progress: while one call holds it, none goes out."""
+    task = asyncio.create_task(ServiceManager(manager.path, watchdog_seconds=0.003).keep_alive())
+    async with asyncio.timeout(SECONDS):
+        while len(manager.listen()) < 2:
+            await asyncio.sleep(0.001)
+    before = len(manager.listen())
+    # Thousands of intervals' worth of work in one step of the loop, however fast the machine is.
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 0.1
+    while loop.time() < end:
+        pass
+    assert len(manager.listen()) == before
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_silence_of_the_manager_stops_nothing(tmp_path: Path) -> None:
+    """Neither no manager, nor one that is gone."""
+    ServiceManager().ready()
+    ServiceManager(str(tmp_path / "gone")).ready()
+
+
+@pytest.mark.process
+def test_the_agent_says_when_it_is_ready_alive_and_stopping(tmp_path: Path, manager: Manager) -> None:
+    """READY=1 after its API answers, pings, STOPPING=1; a hub is not needed for any of it."""
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:1")
+    agent.extra = {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "300000"}
+    with manager.listening() as heard:
+        running = agent.launch()
+        try:
+            wait_until("READY=1", lambda: "READY=1" in heard, seconds=SECONDS, describe=running.tail)
+            assert agent.get("/healthz")[0] == 200
+            seen = len(heard)
+            wait_until("pings", lambda: heard[seen:].count("WATCHDOG=1") > 2, seconds=SECONDS)
+            assert agent.stop() == 0
+            wait_until("STOPPING=1", lambda: "STOPPING=1" in heard, seconds=SECONDS)
+        finally:
+            if running.alive:
+                agent.kill()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def test_exposure_of_the_unit() -> None:
+    """What systemd itself makes of the unit's sandbox, from 0 (all) to 10 (none)."""
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX * 10:.0f}", str(UNIT)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze cannot read a unit file offline; 250 or newer can")
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr
