@@ -13,6 +13,7 @@ SEEDS ?=
 SEED ?=
 KEEP ?=
 KIND ?=
+TAG ?=
 PYTEST ?=
 
 # $(call needs,FILE,SENTENCE): one sentence instead of a stack trace where a room is not there.
@@ -72,7 +73,7 @@ down: dev ## stop what make up, or make demo KEEP=1, left running
 check: dev ## ruff, mypy --strict, import contracts, tidy
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/mypy e2e benchmarks tests
+	@$(BIN)/mypy e2e benchmarks release tests
 	@$(BIN)/lint-imports
 	@$(PY) -m pytest -q -p no:cacheprovider tests/test_tidy.py
 
@@ -118,6 +119,12 @@ fresh: dev ## examples and simulated worlds nobody played before, others each ti
 .PHONY: docs
 docs: dev ## the documentation as a site in build/site, every link checked
 	@$(PY) -m docs.site.build </dev/null
+
+.PHONY: packages release
+packages: dev ## wheel, sdist, package for Debian and charts in dist/, with checksums; the same bytes each time
+	@$(PY) -m release $(if $(TAG),--tag $(TAG)) </dev/null
+release: dev ## all of that and the images (1.2 GB); TAG=v1.2.3 must be the version in pyproject.toml
+	@$(PY) -m release --images $(if $(TAG),--tag $(TAG)) </dev/null
 
 .PHONY: sim
 sim: dev ## the deterministic simulation; SEEDS=how many, FIRST=from which, SEED=one to replay

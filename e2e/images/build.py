@@ -110,14 +110,18 @@ def layers_of(room: str, folder: Path) -> list[Layer]:
     return [*found, layer(folder, "fairlead", hash_of(how, ours), layers.code)]
 
 
+def environ_of(room: str) -> dict[str, str]:
+    """The variables of a container of this room."""
+    return {**ENVIRON, **({"JAVA_HOME": "/opt/java"} if room == "ingest" else {})}
+
+
 def build(room: str, folder: Path) -> Path:
     """The archive of a room's image."""
     found = layers_of(room, folder)
-    environ = {**ENVIRON, **({"JAVA_HOME": "/opt/java"} if room == "ingest" else {})}
     image = Image(
         name=image_name(room),
         entrypoint=["/usr/local/bin/fairlead"],
-        environ=environ,
+        environ=environ_of(room),
         user=f"{layers.USER}:{layers.USER}",
     )
     return _archive(room, image, found, folder)

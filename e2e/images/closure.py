@@ -16,6 +16,8 @@ LEFT_OUT = (
     "*/tests/*", "*/test/*",
     # Made anew, for this layer's paths.
     "*.pyc",
+    # apsw: programs of SQLite's own and extensions that nothing of ours loads; multidict: a module for its tests.
+    "apsw/sqlite_extra_binaries/*", "multidict/_testcapi.*",
     # kubernetes: its second, asynchronous client (65 MB); ours is asynchronous already.
     "kubernetes/aio/*",
     # pyspark: examples, R, a second copy of its own Python code; jars of cluster managers, Hive, Connect, machine

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import compileall
 import os
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -155,11 +153,16 @@ def strip(folder: Path) -> None:
 def compile_all(root: Path) -> None:
     """Byte code beside every module: containers have a read-only root, so it cannot be made later.
 
-    Unchecked: the files of a layer do not change, and times are not part of it.
+    Unchecked: the files of a layer do not change, and times are not part of it. In a new process: which texts byte
+    code shares depends on what its compiler has in memory, and a layer must not depend on who made it.
     """
-    compileall.compile_dir(
-        root, quiet=2, workers=os.cpu_count() or 1, stripdir=str(root), prependdir="/",
-        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    subprocess.run(
+        [
+            sys.executable, "-I", "-m", "compileall", "-qq", "-j", "0", "-s", str(root), "-p", "/",
+            "--invalidation-mode", "unchecked-hash", str(root),
+        ],
+        # 1 says that a file of some package is not for this Python, which is not needed then.
+        check=False, stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONHASHSEED": "0"},
     )  # fmt: skip
 
 
