@@ -185,6 +185,7 @@ class Agent:
             attempt_seconds_max=settings.link.attempt_seconds_max,
             context=self._client_tls,
             unfit=self._unfit,
+            spans=spans,
         )
         self._upstream = Upstream(
             outbox=outbox,

@@ -22,6 +22,7 @@ from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io import edge_node_owners, http, kopf_handlers, kube, memory
 from fairlead_hub.io.authorities import Authorities
+from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.event_recorder import EventRecorder
 from fairlead_hub.io.io_counts import IoCounts
@@ -174,8 +175,9 @@ class _App:
             task.add_done_callback(self._background.discard)
 
         context = None if self._authorities is None else self._authorities.link
+        traces = ChangeTraces(self._spans) if self._spans is not None else None
         server = LinkServer(
-            hub, upstream, context=context, on_stale=stale, may_send=keeper.may_send, counts=self._counts
+            hub, upstream, context=context, on_stale=stale, may_send=keeper.may_send, counts=self._counts, traces=traces
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(
@@ -186,11 +188,12 @@ class _App:
             fence=lambda: keeper.fence,
             may_write=lambda: keeper.valid,
             on_fenced=stale,
+            on_written=traces.recorded if traces is not None else None,
         )
         recorder = EventRecorder(client, hub.name, seconds_left=lambda: keeper.seconds_left)
         publisher = self._publisher(hub, messaging)
         self._metrics.serves(server, publisher)
-        watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts)
+        watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts, traces=traces)
         hub.started(loop.time())
         ready = ReadyLoop(hub, server, publisher)
         async with asyncio.TaskGroup() as group:

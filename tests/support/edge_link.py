@@ -14,9 +14,17 @@ from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Metastore, Outcome, Put, Remove
+from fairlead_wire.io.spans import Spans
 
 
-def make(url: str, store: Metastore, *, clock: Callable[[], float] = lambda: 50.0, pause: float = 0.01) -> Link:
+def make(
+    url: str,
+    store: Metastore,
+    *,
+    clock: Callable[[], float] = lambda: 50.0,
+    pause: float = 0.01,
+    spans: Spans | None = None,
+) -> Link:
     return Link(
         hub_url=url,
         node="edge-1",
@@ -26,6 +34,7 @@ def make(url: str, store: Metastore, *, clock: Callable[[], float] = lambda: 50.
         clock=clock,
         random=Random(1),
         attempt_seconds_max=pause,
+        spans=spans,
     )
 
 

@@ -88,7 +88,13 @@ class Peer:
         return self._next_id - 1
 
     async def update(
-        self, document: dict[str, Any], *, plural: str = "configmaps", version: str = "1", told_digest: str = ""
+        self,
+        document: dict[str, Any],
+        *,
+        plural: str = "configmaps",
+        version: str = "1",
+        told_digest: str = "",
+        traceparent: str | None = None,
     ) -> int:
         """Send an object; returns the message's id."""
         id = self.take_id()
@@ -101,6 +107,7 @@ class Peer:
             resource_version=version,
             digest=told_digest or digest.content_digest(content),
             encoding=encoding,
+            traceparent=traceparent,
         )
         await self.send(header, packed)
         return id

@@ -86,6 +86,16 @@ class Collector:
     def names(self) -> list[str]:
         return sorted(each.name for each in self.spans)
 
+    def paths(self, trace_id: str) -> set[str]:
+        """Where in the trace which kinds of spans are, however often each: ``publish [a] > store [b]``."""
+        found: set[str] = set()
+        above: list[str] = []
+        for line in self.tree(trace_id):
+            depth = (len(line) - len(line.lstrip())) // 2
+            above[depth:] = [line.lstrip()]
+            found.add(" > ".join(above))
+        return found
+
     def tree(self, trace_id: str) -> list[str]:
         """The spans of one trace, children below their parents in the order of their beginnings."""
         found = sorted((each for each in self.spans if each.trace_id == trace_id), key=lambda each: each.start_ns)

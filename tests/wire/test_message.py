@@ -1,5 +1,7 @@
 """The headers' shape on the wire: other programs may read it."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -81,3 +83,48 @@ def test_answers_of_older_and_newer_hubs_are_read(header, expected):
     assert decoder.decode(msgspec.json.encode(header)) == expected
     assert decoder.decode(msgspec.json.encode({**header, "saidByANewerHub": [1]})) == expected
     assert b"scope" not in msgspec.json.encode(expected) and b"held" not in msgspec.json.encode(expected)
+
+
+class UpdateBefore(message.Header, frozen=True, kw_only=True, tag="update"):
+    """What a peer before 0.2 knows of an update."""
+
+    id: int
+    resource: str
+    uid: str
+    resource_version: str
+    digest: str
+    encoding: message.Encoding = ""
+    chunks: int = 0
+
+
+class UpstreamBefore(message.Header, frozen=True, kw_only=True, tag="upstream"):
+    """And of a batch."""
+
+    id: int
+    stream: str
+    encoding: message.Encoding = ""
+    follows: bool = False
+
+
+def test_earlier_peers_pass_over_a_trace_and_are_understood():
+    """In both directions of both headers that carry one."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    update = {
+        "id": 1,
+        "resource": "api/v1/namespaces/s/configmaps/a",
+        "uid": "u",
+        "resource_version": "7",
+        "digest": "d",
+    }
+    batch = {"id": 1, "stream": "iothub_0", "follows": True}
+    pairs: list[tuple[Any, Any, dict[str, Any]]] = [
+        (message.Update, UpdateBefore, update),
+        (message.Upstream, UpstreamBefore, batch),
+    ]
+    for new, old, fields in pairs:
+        sent = msgspec.json.encode(new(**fields, traceparent=trace))
+        assert msgspec.json.decode(sent, type=old) == old(**fields)
+        assert msgspec.json.decode(msgspec.json.encode(old(**fields)), type=new) == new(**fields)
+        assert msgspec.json.encode(new(**fields)) == msgspec.json.encode(old(**fields)), (
+            "without a trace: the same bytes"
+        )

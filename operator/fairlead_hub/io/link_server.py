@@ -21,6 +21,7 @@ from fairlead_hub.delivery.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.acceptor import Acceptor
+from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link_socket import LinkSocket
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
@@ -74,9 +75,11 @@ class LinkServer:
         may_send: Callable[[], bool] = lambda: True,
         opening_seconds: float = OPENING_SECONDS_MAX,
         counts: IoCounts | None = None,
+        traces: ChangeTraces | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced."""
         self.counts = counts if counts is not None else IoCounts()
+        self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
         self._on_stale, self._may_send = on_stale, may_send
         self._links: dict[NodeSession, _Link] = {}
@@ -194,6 +197,8 @@ class LinkServer:
                     self._upstream.accept(link.session, header, content)
             else:
                 self._hub.receive(link.session, header, content, now)
+                if self._traces is not None:
+                    self._traces.answered(link.session, header)
         except RemoteError as error:
             self.counts.broke_protocol()
             link.aborted = f"malformed: {error}"
@@ -218,6 +223,8 @@ class LinkServer:
             link.timer.cancel()
         self._upstream.forget(link.session)
         self._hub.closed(link.session, self._clock())
+        if self._traces is not None:
+            self._traces.closed(link.session)
         _log.info("session_closed", node=link.session.node, session=link.session.number, reason=reason)
 
     # ---- sending ---------------------------------------------------------------------------------
@@ -238,7 +245,10 @@ class LinkServer:
         if link.socket.paused or not link.socket.is_open:
             return  # ``on_room`` comes back here; a node that is gone has nothing to hear
         try:
-            batch = [codec.encode(*frame) for frame in self._hub.frames(session, self._clock(), BATCH_FRAMES)]
+            frames = self._hub.frames(session, self._clock(), BATCH_FRAMES)
+            if self._traces is not None:
+                frames = [self._traces.leaving(session, frame) for frame in frames]
+            batch = [codec.encode(*frame) for frame in frames]
         except LocalError as error:
             # A fault of ours with one node's frame: that node comes back and compares, the others never notice.
             link.aborted = f"unsendable: {error}"

@@ -126,7 +126,9 @@ class StatusWriter:
         fence: Callable[[], int],
         may_write: Callable[[], bool],
         on_fenced: Callable[[int], None],
+        on_written: Callable[[Name], None] | None = None,
     ) -> None:
+        self._on_written = on_written
         self._answers, self._target, self._clock = answers, target, clock
         self._in_flight, self._fence, self._may_write, self._on_fenced = in_flight, fence, may_write, on_fenced
         self._away = False
@@ -167,6 +169,8 @@ class StatusWriter:
         reason = self._target.refusal(wanted.name) if answer is Answer.FORBIDDEN else ""
         if self._answers.document_answered(wanted, answer, there, self._clock(), reason=reason):
             _log.warning("status_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
+        if self._on_written is not None and answer is Answer.WRITTEN:
+            self._on_written(wanted.name)
         self._away = self._away or answer in (Answer.RETRY, Answer.FENCED)
         if answer is Answer.FENCED:
             known = there or observed

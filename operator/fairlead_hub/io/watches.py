@@ -17,6 +17,7 @@ from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.kind_watch import KindWatch
 from fairlead_hub.io.kube import Kube
@@ -52,8 +53,10 @@ Clock = Callable[[], float]
 class _KindSink:
     """A kind named by rules."""
 
-    def __init__(self, hub: Hub, kind: Kind, clock: Clock, counts: IoCounts) -> None:
-        self._hub, self._kind, self._clock, self._counts = hub, kind, clock, counts
+    def __init__(
+        self, hub: Hub, kind: Kind, clock: Clock, counts: IoCounts, traces: ChangeTraces | None = None
+    ) -> None:
+        self._hub, self._kind, self._clock, self._counts, self._traces = hub, kind, clock, counts, traces
 
     def on_object(self, raw: msgspec.Raw) -> str:
         try:
@@ -70,6 +73,8 @@ class _KindSink:
             _log.warning("object_unusable", kind=self._kind.kind, object=live.path, code=code, reason=reason)
         if self._kind == EDGE_ROUTES_KIND:
             _observe(self._hub, "edgeroutes", raw)
+        if self._traces is not None:
+            self._traces.observed(live, self._hub.object_cache.get(live.key))
         self._hub.put_object(live, self._clock())
         return f"{live.key}\n{live.uid}"
 
@@ -234,8 +239,10 @@ class Watches:
         clock: Clock,
         freshness: WatchHealth | None = None,
         counts: IoCounts | None = None,
+        traces: ChangeTraces | None = None,
     ) -> None:
         """``freshness`` hears which collections are not followed at the moment."""
+        self._traces = traces
         self.counts = counts if counts is not None else IoCounts()
         self._kube, self._hub, self._clock = kube, hub, clock
         self._freshness = freshness if freshness is not None else WatchHealth(INPUTS)
@@ -250,7 +257,7 @@ class Watches:
         fixed: list[tuple[str, Any]] = [
             (INPUTS[0], _NodeSink(hub, self._clock, self.counts)),
             (f"{OURS}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
-            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self.counts)),
+            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self.counts, self._traces)),
             *(
                 (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self.counts, self._changed.set))
                 for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
@@ -279,7 +286,7 @@ class Watches:
             self._kinds[kind][0].want(versions)
 
     async def _watched(self, kind: Kind) -> None:
-        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self.counts))
+        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self.counts, self._traces))
 
     async def _reflect(self, root: str, sink: Sink) -> None:
         """Until cancelled."""

@@ -23,8 +23,9 @@ from websockets.exceptions import ConnectionClosed
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.objects.metastore import Metastore, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
-from fairlead_wire import message
+from fairlead_wire import message, trace, trace_names
 from fairlead_wire.io import logs
+from fairlead_wire.io.spans import Hop, Spans, recording
 from fairlead_wire.log_limiter import LogLimiter
 
 CLOSE_SECONDS_MAX: Final = 1.0
@@ -62,7 +63,9 @@ class Conversation:
         clock: Callable[[], float],
         counters: Counter[str],
         opened: Callable[[message.Welcome], None],
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self._connection = connection
         self._core = core
         self._store = store
@@ -186,12 +189,20 @@ class Conversation:
             self._ended.set_exception(error)
 
     async def _apply(self, effect: effects.Apply) -> events.Event:
-        outcomes = await self._store.apply(effect.writes, self._clock())
+        with recording(self._hop(effect) if effect.traceparents else None):
+            outcomes = await self._store.apply(effect.writes, self._clock())
         self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
         for write, outcome in zip(effect.writes, outcomes, strict=True):
             if isinstance(outcome, WriteRefused):
                 _log_refused(write.resource.path, outcome)
         return events.Applied(outcomes)
+
+    def _hop(self, effect: effects.Apply) -> Hop | None:
+        """The span of a batch of writes in which a change is traced."""
+        origins = [found for each in effect.traceparents if (found := trace.sampled(each)) is not None]
+        if self._spans is None or not origins:
+            return None
+        return self._spans.hop(trace_names.APPLY, origins, kind="server", attributes={"writes": len(effect.writes)})
 
     async def _persist_fence(self, effect: effects.PersistFence) -> events.Event:
         await self._store.persist_fence(effect.fence)

@@ -31,6 +31,7 @@ from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import handshake, logs
+from fairlead_wire.io.spans import Spans
 from fairlead_wire.validation.listen_address import is_loopback
 
 DIAL_SECONDS_MAX: Final = 2.0
@@ -74,7 +75,9 @@ class Link:
         attempt_seconds_max: float,
         context: ssl.SSLContext | None = None,
         unfit: Callable[[], str] = lambda: "",
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self._unfit = unfit
         self._hub_url = hub_url
         url = urlsplit(hub_url)
@@ -278,7 +281,9 @@ class Link:
             fence=await self._store.fence(),
             now=now,
         )
-        conversation = Conversation(connection, core, self._store, self._clock, self.counters, self._session_opened)
+        conversation = Conversation(
+            connection, core, self._store, self._clock, self.counters, self._session_opened, self._spans
+        )
         self._conversation = conversation
         contact = asyncio.create_task(self._keep_contact(conversation))
         try:

@@ -29,6 +29,7 @@ class Write(msgspec.Struct, frozen=True):
 
     id: int
     write: Put | Remove
+    traceparent: str | None = None
 
     @property
     def weight(self) -> int:

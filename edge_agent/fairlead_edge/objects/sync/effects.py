@@ -18,6 +18,8 @@ class Apply(msgspec.Struct, frozen=True):
     """Write these in one batch; answer ``Applied``."""
 
     writes: list[Put | Remove]
+    traceparents: tuple[str, ...] = ()
+    """Of those whose change is traced."""
 
 
 class PersistFence(msgspec.Struct, frozen=True):

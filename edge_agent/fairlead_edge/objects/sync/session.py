@@ -221,7 +221,7 @@ class EdgeSession:
             resource_version=header.resource_version,
             content=plain,
         )
-        return self._enqueue(Write(header.id, put))
+        return self._enqueue(Write(header.id, put, header.traceparent))
 
     def _supersede(self, path: str, now: float) -> list[Effect]:
         """A newer message about an object: what has come of an older one in parts is of no use any more.
@@ -245,7 +245,8 @@ class EdgeSession:
             case Query():
                 return [self._effect_of(work)]
             case _:
-                return [Apply([item.write for item in work])]
+                traceparents = tuple(item.traceparent for item in work if item.traceparent is not None)
+                return [Apply([item.write for item in work], traceparents)]
 
     def _effect_of(self, query: Query) -> Effect:
         match query.header:

@@ -9,6 +9,7 @@ import json
 import pytest
 from tests.support.edge_link import BrokenStore, SlowStore, make, running, until
 from tests.support.hub_server import WAIT_SECONDS, HubServer, config_map
+from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link import conversation
@@ -241,3 +242,23 @@ async def test_an_urgent_batch_overtakes_batches_that_wait_to_leave() -> None:
             peer.connection.transport.abort()
             ended = await asyncio.gather(*waiting, return_exceptions=True)
             assert all(isinstance(error, LinkDown) for error in ended)
+
+
+async def test_a_traced_change_is_recorded_until_it_is_durable() -> None:
+    """What is no trace, or not sampled, has no span; all of it is stored and acknowledged."""
+    spans, kept = spans_in_memory()
+    async with HubServer() as hub, running(make(hub.url, MemoryMetastore(), spans=spans)):
+        peer = await hub.open()
+        for name, traceparent in (("a", str(place(1))), ("b", None), ("c", "x"), ("d", str(place(2, sampled=False)))):
+            answer = await peer.settled(await peer.update(config_map(name), traceparent=traceparent))
+            assert isinstance(answer, message.Ack)
+    [span] = kept.kept
+    assert (span.name, span.kind, span.parent, span.failure) == ("apply", "server", place(1), "")
+
+
+async def test_an_agent_that_records_nothing_passes_over_the_header() -> None:
+    store = MemoryMetastore()
+    async with HubServer() as hub, running(make(hub.url, store)):
+        peer = await hub.open()
+        answer = await peer.settled(await peer.update(config_map("a"), traceparent=str(place(1))))
+        assert isinstance(answer, message.Ack) and (await store.summary()).held == 1
