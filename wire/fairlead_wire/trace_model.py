@@ -21,8 +21,8 @@ class TracesModel(Model):
     """Collector that takes OTLP over HTTP, `http://host:4318`; `/v1/traces` is added. Absent: the environment's
     `OTEL_EXPORTER_OTLP_ENDPOINT`; without that nothing is recorded. Needs the extra `traces`."""
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of what comes without a `traceparent` and begins a trace: changes of objects at the hub, publish requests at
-    messaging; 0: none."""
+    """Share of what comes without a `traceparent` that begins a trace: changes of objects at the hub, publish requests
+    at messaging; 0: none."""
     ceiling_per_second: Annotated[float, Field(ge=0, le=CEILING_PER_SECOND_MAX)] = CEILING_PER_SECOND
     """At most so many traces a second are recorded, whatever clients ask for."""
     tls_ca: FilePath | None = None
