@@ -12,7 +12,10 @@ from pathlib import Path
 
 from docs.reference import (
     cli_tables,
+    crd_tables,
+    event_tables,
     messaging_tables,
+    metrics_tables,
     openapi_tables,
     settings_tables,
 )
@@ -27,7 +30,8 @@ def wanted() -> Iterator[tuple[Path, str]]:
     for name in settings_tables.PAGES:
         yield settings_tables.path(name), settings_tables.page(name)
     yield from openapi_tables.wanted()
-    yield from cli_tables.wanted()
+    for module in (cli_tables, crd_tables, event_tables, metrics_tables):
+        yield from module.wanted()
 
 
 def write() -> list[Path]:
