@@ -321,3 +321,12 @@ def test_no_leftovers() -> None:
                 line = text.count("\n", 0, match.start()) + 1
                 found.append(f"{path.relative_to(ROOT)}:{line}: {match.group()}; {remedy}")
     assert not found, "\n" + "\n".join(found)
+
+
+def test_no_file_keeps_the_marks_of_a_conflict() -> None:
+    """A merge that was committed half done."""
+    marks = re.compile(r"^(?:<{7}|>{7}) \S", re.MULTILINE)
+    found = [
+        path for path in tracked() if path.suffix in (".md", ".py", ".yaml", ".toml") and marks.search(path.read_text())
+    ]
+    assert not found, [str(path.relative_to(ROOT)) for path in found]

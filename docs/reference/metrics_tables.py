@@ -91,7 +91,7 @@ def _registered(registry: CollectorRegistry) -> Iterator[Series]:
     for collector in collectors:
         described = collector.describe() if hasattr(collector, "describe") else collector.collect()
         for metric in described:
-            labels = getattr(collector, "_labelnames", None) or getattr(metric, "_labelnames", ())
+            labels: Iterable[str] = getattr(collector, "_labelnames", getattr(metric, "_labelnames", ()))
             yield _series(metric, tuple(labels))
 
 
