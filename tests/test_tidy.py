@@ -323,6 +323,7 @@ def test_no_leftovers() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.process
 def test_no_file_keeps_the_marks_of_a_conflict() -> None:
     """A merge that was committed half done."""
     marks = re.compile(r"^(?:<{7}|>{7}) \S", re.MULTILINE)
