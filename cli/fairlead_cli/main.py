@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
 import click
+
+from fairlead_cli.default_command import DefaultCommand
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -18,9 +21,12 @@ ROOMS = {
     "messaging": "Stores messages in topics, with transactions.",
     "ingest": "Writes topics into Delta tables, with Spark.",
 }
+ROOM_DEFAULTS = {"ingest": "jobs"}
+"""What a room's group does without a command."""
 NOUNS = (
     *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
     *("deadletters", "edge_status", "module_token", "doctor"),
+    *("nodes", "objects", "events", "tail", "top", "completion"),
     *("pause", "resync", "approve", "diff", "bundle", "console"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
@@ -29,6 +35,11 @@ EXTRAS = {
     **{room: room for room in ROOMS},
     "status": "hub",
     "explain": "hub",
+    "nodes": "hub",
+    "objects": "hub",
+    "events": "hub",
+    "top": "hub",
+    "tail": "messaging",
     "topics": "messaging",
     "bench": "edge",
     "routes": "edge",
@@ -118,7 +129,12 @@ def _start(room: str, config: Path | None) -> int:
 
 
 def _add_room(room: str, purpose: str) -> None:
-    group = click.Group(room, help=purpose, short_help=purpose)
+    usual = ROOM_DEFAULTS.get(room)
+    if usual is None:
+        group = click.Group(room, help=purpose, short_help=purpose)
+    else:
+        text = f"{purpose}\n\nWithout a command: {usual}."
+        group = DefaultCommand(room, default=usual, help=text, short_help=purpose)
 
     @group.command("run", help=f"Run it in the foreground until SIGTERM, which drains and exits 0. {purpose}")
     @click.option(
@@ -156,7 +172,13 @@ def build() -> click.Group:
 
 def main() -> None:
     """Entry point of `fairlead` and `kubectl-fairlead`."""
-    build()(prog_name=_program_name())
+    try:
+        build()(prog_name=_program_name())
+    finally:
+        if "_FAIRLEAD_COMPLETE" in os.environ:
+            # A thread that still waits for a name server would keep the shell waiting with it.
+            sys.stdout.flush()
+            os._exit(0)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,24 @@ import datetime
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from fairlead_cli import completing
 from fairlead_cli.hub_account import settings_of
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
+    from fairlead_messaging.client.io.connections import Tls
     from fairlead_messaging.client.io.sync_client import Client
 
+F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:11015"
 HOW_TO_NAME = "fairlead topics --url URL … or --config FILE (a room's settings)"
 
@@ -48,11 +52,69 @@ class TopicName(click.ParamType[tuple[str, str]]):
             self.fail("write NAMESPACE/NAME or NAME", param, ctx)
         return namespace or "default", name
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        return completing.beginning(incomplete, completing.within(lambda: _names(ctx, incomplete)))
+
+
+def _names(context: click.Context, incomplete: str) -> list[str]:
+    """Topics of `default` and all namespaces, or behind a slash the topics of that namespace."""
+    from fairlead_messaging.client.io.sync_client import Client
+
+    said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key")}
+    asked = account(said.pop("url"), **{name: Path(file) if file else None for name, file in said.items()})
+    with Client(asked.url, tls=tls_of(asked), timeout_seconds=completing.limit()) as client:
+        namespace, slash, _ = incomplete.rpartition("/")
+        names = [f"{namespace}/{name}" if slash else name for name in client.topics(namespace or "default")]
+        return names if slash else [*names, *(f"{each}/" for each in client.namespaces())]
+
 
 output = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output."
 )
 topic = click.argument("topic", type=TopicName())
+
+
+def options(command: F) -> F:
+    """--url, --config, --ca, --cert, --key: where the service is and who we are, for ``service``."""
+
+    @wraps(command)
+    def with_account(
+        *arguments: Any,
+        url: str | None,
+        config: Path | None,
+        ca: Path | None,
+        cert: Path | None,
+        key: Path | None,
+        **rest: Any,
+    ) -> Any:
+        click.get_current_context().obj = account(url, config, ca, cert, key)
+        return command(*arguments, **rest)
+
+    wrapped: Any = with_account
+    for option in _OPTIONS:
+        wrapped = option(wrapped)
+    return cast(F, wrapped)
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OPTIONS = (
+    click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key."),
+    click.option("--cert", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate."),
+    click.option(
+        "--ca", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", show_envvar=True, help="Who signed the service."
+    ),
+    click.option(
+        "--config", type=_FILE, help="A room's settings: messaging_url and tls_ca, tls_cert, tls_key are taken from it."
+    ),
+    click.option(
+        "--url",
+        envvar="FAIRLEAD_MESSAGING_URL",
+        show_envvar=True,
+        help=f"The messaging service; default: {DEFAULT_URL}.",
+    ),
+)
 
 
 def account(url: str | None, config: Path | None, ca: Path | None, cert: Path | None, key: Path | None) -> Account:
@@ -72,25 +134,30 @@ def account(url: str | None, config: Path | None, ca: Path | None, cert: Path | 
     return Account(url=str(address or DEFAULT_URL), named=address is not None, **files)
 
 
+def tls_of(asked: Account) -> Tls | None:
+    """What https needs.  Raises `click.UsageError` when something of it is not named."""
+    from fairlead_messaging.client.io.connections import Tls
+
+    if not asked.url.startswith("https:"):
+        return None
+    if not (asked.ca and asked.cert and asked.key):
+        raise click.UsageError("https needs --ca, --cert and --key, or a --config that names them")
+    return Tls(ca=str(asked.ca), cert=str(asked.cert), key=str(asked.key))
+
+
 @contextmanager
 def service(context: click.Context, *, patient: bool = False) -> Iterator[Client]:
     """The service; what it refuses, or that it cannot be reached, becomes one sentence and exit status 1.
 
     `patient`: a service that restarts meanwhile is waited for, a minute at most.
     """
-    from fairlead_messaging.client.io.connections import Tls
     from fairlead_messaging.client.io.sync_client import Client
     from fairlead_messaging.client.retry import PATIENT
     from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
     asked: Account = context.find_object(Account) or Account(url=DEFAULT_URL, named=False, ca=None, cert=None, key=None)
-    tls = None
-    if asked.url.startswith("https:"):
-        if not (asked.ca and asked.cert and asked.key):
-            raise click.UsageError("https needs --ca, --cert and --key, or a --config that names them")
-        tls = Tls(ca=str(asked.ca), cert=str(asked.cert), key=str(asked.key))
     try:
-        client = Client(asked.url, tls=tls, retries=PATIENT if patient else None)
+        client = Client(asked.url, tls=tls_of(asked), retries=PATIENT if patient else None)
     except LocalError as error:
         raise click.UsageError(str(error)) from None
     try:

@@ -82,7 +82,8 @@ async def _listed(kube: Kube, collection: Collection) -> tuple[list[Item], str]:
         metadata = page.get("metadata") or {}
         kind = str(page.get("kind", "")).removesuffix("List")
         # The items of a list do not say what they are; alone they should, as kubectl shows them.
-        found += [{"apiVersion": page.get("apiVersion", ""), "kind": kind, **each} for each in page.get("items") or ()]
+        what = {"apiVersion": page.get("apiVersion", ""), "kind": kind}
+        found += [{**what, **_tidy(each)} for each in page.get("items") or ()]
         if not metadata.get("continue"):
             return found, str(metadata.get("resourceVersion", ""))
         query["continue"] = metadata["continue"]
@@ -148,7 +149,7 @@ async def _watched(kube: Kube, collection: Collection, version: str) -> AsyncIte
         type, item = str(event.get("type")), event.get("object") or {}
         if type == "ERROR":
             raise _Expired
-        yield type, item
+        yield type, _tidy(item)
 
 
 class _Expired(Exception):
@@ -165,6 +166,12 @@ def _object(content: bytes, path: str) -> Item:
     if not isinstance(found, dict):
         raise Unreadable(f"the answer for {path} cannot be read: it is no JSON object")
     return found
+
+
+def _tidy(item: Item) -> Item:
+    """Without who wrote which field: longer than all the rest, and kubectl does not show it either."""
+    (item.get("metadata") or {}).pop("managedFields", None)
+    return item
 
 
 def _uid(item: Item) -> str:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from fairlead_hub.io.kube import Kube
 
 OURS = "apis/fairlead.dev/v1alpha1"
+NO_SUCH_PATH = "404 page not found"
+"""What an API server says of kinds that are not defined there."""
 F = TypeVar("F", bound=Callable[..., Any])
 Found = TypeVar("Found")
 
@@ -41,6 +44,10 @@ class Target:
         """Where a namespaced collection is listed: in the namespace asked for, or with -A in all."""
         namespace = self.namespace
         return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
+
+    def contexts(self) -> list[str]:
+        """Names of the kubeconfig's contexts; none for a file that cannot be read."""
+        return list(_contexts(self._file())[0])
 
     def query(self) -> dict[str, str]:
         """What -l adds to a list."""
@@ -112,7 +119,10 @@ def options(*, namespace: bool = False, all_namespaces: bool = False, selector: 
         wrapped: Any = with_target
         for option in (
             click.option(
-                "--context", metavar="NAME", help="One of the kubeconfig's contexts; default: its current one."
+                "--context",
+                metavar="NAME",
+                shell_complete=_names("contexts"),
+                help="One of the kubeconfig's contexts; default: its current one.",
             ),
             click.option(
                 "--kubeconfig",
@@ -129,7 +139,25 @@ def options(*, namespace: bool = False, all_namespaces: bool = False, selector: 
     return decorate
 
 
-_NAMESPACE = click.option("-n", "--namespace", metavar="NAME", help="Default: the context's, else `default`.")
+def _names(of: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Completion; what asks the cluster for names is imported when it is asked."""
+
+    def found(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from fairlead_cli.cluster import names
+
+        complete: Any = getattr(names, of)
+        return list(complete(context, parameter, incomplete))
+
+    return found
+
+
+_NAMESPACE = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    shell_complete=_names("namespaces"),
+    help="Default: the context's, else `default`.",
+)
 _ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In every namespace.")
 _SELECTOR = click.option(
     "-l", "--selector", default="", metavar="LABELS", help="Only with these labels, as kubectl's: zone=eu,tier!=test."
@@ -137,19 +165,25 @@ _SELECTOR = click.option(
 
 
 def _context_namespace(file: str | None, context: str | None) -> str | None:
-    """What the kubeconfig's context says; whatever is wrong with the file, asking the cluster will say."""
+    """What the kubeconfig's context says."""
+    contexts, current = _contexts(file)
+    namespace = contexts.get(current if context is None else context)
+    return namespace if isinstance(namespace, str) else None
+
+
+def _contexts(file: str | None) -> tuple[dict[str, Any], str]:
+    """Namespaces by context, and the current one; whatever is wrong with the file, asking the cluster will say."""
     if file is None:
-        return None
+        return {}, ""
     from kubernetes import config
     from yaml import YAMLError
 
     try:
-        contexts, current = config.list_kube_config_contexts(file)  # type: ignore[no-untyped-call]
-    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError, RecursionError):
-        return None
-    chosen = current if context is None else next((each for each in contexts if each["name"] == context), None)
-    namespace = ((chosen or {}).get("context") or {}).get("namespace")
-    return namespace if isinstance(namespace, str) else None
+        found, current = config.list_kube_config_contexts(file)  # type: ignore[no-untyped-call]
+        named = {str(each["name"]): (each.get("context") or {}).get("namespace") for each in found}
+        return named, str((current or {}).get("name", ""))
+    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError, RecursionError, AttributeError):
+        return {}, ""
 
 
 class _sentences:
@@ -166,6 +200,9 @@ class _sentences:
         if isinstance(error, kube.ConfigError):
             remedy = "use --kubeconfig FILE or --context NAME, or --hub URL where the command takes it"
             raise click.ClickException(f"no hub and no cluster to ask: {error}; {remedy}") from None
+        if isinstance(error, kube.Refused) and error.status == 404 and NO_SUCH_PATH in str(error):
+            remedy = "is it the right --context? Else install the chart: its crds define them"
+            raise click.ClickException(f"the cluster knows none of Fairlead's kinds; {remedy}") from None
         if isinstance(error, (kube.Refused, kube.Unavailable)):
             raise click.ClickException(str(error)) from None
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from fairlead_cli import hub_account
+from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import forms, printer
@@ -35,8 +36,8 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Say why an object is at a node, or why not.")
-@click.argument("object_name", metavar="KIND/NAME")
-@click.option("--node", required=True, help="The edge node.")
+@click.argument("object_name", metavar="KIND/NAME", shell_complete=names.objects)
+@click.option("--node", required=True, shell_complete=names.nodes, help="The edge node.")
 @targets.options(namespace=True)
 @hub_account.options
 @printer.options(forms.DOCUMENTS)

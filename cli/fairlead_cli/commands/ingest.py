@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead_cli import durations
+from fairlead_cli.commands.ingest_jobs import jobs as ingest_jobs
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def register(root: click.Group) -> None:
     """Add our commands to the room's group, beside `run`."""
     group = root.commands["ingest"]
     assert isinstance(group, click.Group)
-    for command in (status, receipt, report, compact, vacuum, backfill):
+    for command in (ingest_jobs, status, receipt, report, compact, vacuum, backfill):
         group.add_command(command)
 
 

@@ -1,4 +1,4 @@
-"""`fairlead routes`: the route language tried out before a node depends on it."""
+"""`fairlead routes`: EdgeRoutes listed, and the route language tried out before a node depends on it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import click
 import msgspec
 
 from fairlead_cli import batch
+from fairlead_cli.commands.routes_list import list_
+from fairlead_cli.default_command import DefaultCommand
 
 if TYPE_CHECKING:
     from fairlead_cli.manifest_check import Placed
@@ -35,12 +37,17 @@ def register(root: click.Group) -> None:
     root.add_command(routes)
 
 
-@click.group(short_help="Check manifests, try conditions, see where a message would go.")
+@click.group(cls=DefaultCommand, short_help="List EdgeRoutes; check manifests, try conditions.")
 def routes() -> None:
-    """Check manifests, try conditions, see where a message would go.
+    """List EdgeRoutes and what nodes made of them; check manifests, try conditions, see where a message would go.
+
+    Without a command: list.
 
     A route says which messages go where:  FROM /messages/* WHERE as_number(temp) > 20 INTO $upstream
     """
+
+
+routes.add_command(list_)
 
 
 @routes.command("eval")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fairlead_cli import durations, hub_account
+from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
@@ -24,7 +25,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Show every node: connected, wanted, held, pending, parked.")
-@click.argument("node", required=False)
+@click.argument("node", required=False, shell_complete=names.nodes)
 @polling.option
 @targets.options(selector=True)
 @hub_account.options
@@ -157,7 +158,7 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
 
 
 VIEW = View(
-    kind="node",
+    kind="edgenode.fairlead.dev",
     name=operator.itemgetter("node"),
     columns=(
         Column("NODE", operator.itemgetter("node")),

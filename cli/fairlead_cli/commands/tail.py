@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import select
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fairlead_cli import messaging_account, place_parameter
+from fairlead_cli.output import reader
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
@@ -26,6 +26,20 @@ READ_ROWS = 1000
 
 Topic = tuple[str, str]
 Place = str | int | None
+
+
+def register(root: click.Group) -> None:
+    """Add it as a command of its own, too: `fairlead tail TOPIC` is `fairlead topics tail TOPIC`."""
+
+    @messaging_account.options
+    def alone(**rest: Any) -> None:
+        click.get_current_context().invoke(tail, **rest)
+
+    options = getattr(alone, "__click_params__")  # noqa: B009
+    command = click.Command(
+        "tail", callback=alone, params=[*tail.params, *reversed(options)], help=tail.help, short_help=tail.short_help
+    )
+    root.add_command(command)
 
 
 @click.command(short_help="The newest messages, and with -f what comes.")
@@ -77,16 +91,6 @@ def tail(
                 _follow(client, topic, position, committed, output)
     except KeyboardInterrupt:
         sys.exit(0)
-
-
-def _somebody_reads() -> bool:
-    """False when standard output is a pipe whose reader has gone, as in `tail -f … | head`: nothing else would tell."""
-    watching = select.poll()
-    try:
-        watching.register(sys.stdout.fileno(), 0)
-    except (OSError, ValueError):  # no file, or none that can be watched
-        return True
-    return not any(events & (select.POLLERR | select.POLLNVAL) for _, events in watching.poll(0))
 
 
 def _read_on(client: Client, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str) -> Place:
@@ -154,7 +158,7 @@ def _follow(client: Client, topic: Topic, position: Place, committed: bool, outp
 
     cursor = Cursor(*topic, start_from=position, inclusive=False, follow=True, read_committed=committed)
     pause = PAUSE_SECONDS
-    while _somebody_reads():
+    while reader.is_there():
         try:
             page = client.do(cursor.ask())
         except Temporary as failed:

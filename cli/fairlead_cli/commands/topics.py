@@ -14,7 +14,9 @@ from fairlead_cli import durations, messaging_account, place_parameter, policy_o
 from fairlead_cli.commands.replay import replay
 from fairlead_cli.commands.subscriptions import subscriptions
 from fairlead_cli.commands.tail import tail
+from fairlead_cli.commands.topics_list import list_
 from fairlead_cli.commands.transactions import transactions
+from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.messaging_account import output, print_json, print_messages, service, topic
 
 if TYPE_CHECKING:
@@ -30,24 +32,12 @@ def register(root: click.Group) -> None:
     root.add_command(topics)
 
 
-@click.group(short_help="Create, read, write and inspect topics.")
-@click.option(
-    "--url",
-    envvar="FAIRLEAD_MESSAGING_URL",
-    show_envvar=True,
-    help=f"The service; default: {messaging_account.DEFAULT_URL}.",
-)
-@click.option(
-    "--config", type=FILE, help="A room's settings: messaging_url and tls_ca, tls_cert, tls_key are taken from it."
-)
-@click.option("--ca", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", show_envvar=True, help="Who signed the service.")
-@click.option("--cert", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate.")
-@click.option("--key", type=FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key.")
-@click.pass_context
-def topics(
-    context: click.Context, url: str | None, config: Path | None, ca: Path | None, cert: Path | None, key: Path | None
-) -> None:
+@click.group(cls=DefaultCommand, short_help="List, create, read, write and inspect topics.")
+@messaging_account.options
+def topics() -> None:
     """Create, read, write and inspect topics. A topic is NAMESPACE/NAME; a bare NAME lies in `default`.
+
+    Without a command: list.
 
     \b
     Make one, write, read:     fairlead topics create orders --ttl 86400
@@ -62,35 +52,13 @@ def topics(
 
     -o json prints one JSON value, or one object a line for messages and rows; payloads are base64 there.
     """
-    context.obj = messaging_account.account(url, config, ca, cert, key)
 
 
+topics.add_command(list_)
 topics.add_command(replay)
 topics.add_command(subscriptions)
 topics.add_command(tail)
 topics.add_command(transactions)
-
-
-@topics.command("list")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespaces need not be created.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace, as NAMESPACE/NAME.")
-@output
-@click.pass_context
-def list_(context: click.Context, namespace: str, all_namespaces: bool, output: str) -> None:
-    """Names of the topics in a namespace. Fairlead's own are in `system`."""
-    with service(context) as client:
-        if all_namespaces:
-            names = [f"{each}/{name}" for each in client.namespaces() for name in client.topics(each)]
-        else:
-            names = client.topics(namespace)
-    if output == "json":
-        print_json(names)
-        return
-    for name in names:
-        click.echo(name)
-    if not names:
-        where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
-        messaging_account.say_none(f"no topics {where}")
 
 
 @topics.command()

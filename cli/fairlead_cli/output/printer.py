@@ -95,7 +95,7 @@ class Printer:
 
     def _lines(self, view: View, rows: Sequence[Any], widths: list[int], *, headers: bool = True) -> list[int]:
         if self.form.name == "name":
-            lines = [f"{view.kind}/{view.name(row)}" for row in rows]
+            lines = [view.full_name(row) for row in rows]
         else:
             columns = view.shown(self.is_wide)
             shows_head = headers and self.headers

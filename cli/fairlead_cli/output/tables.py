@@ -32,9 +32,13 @@ class Column:
 class View:
     """How rows of one sort are shown. ``kind`` and ``name`` make what `-o name` prints: ``kind/name``."""
 
-    kind: str
+    kind: str | Callable[[Any], str]
     name: Callable[[Any], str]
     columns: tuple[Column, ...]
+
+    def full_name(self, row: Any) -> str:
+        """As kubectl takes it: ``edgenode.fairlead.dev/edge-1``."""
+        return f"{self.kind if isinstance(self.kind, str) else self.kind(row)}/{self.name(row)}"
 
     def shown(self, wide: bool) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if wide or not column.wide)

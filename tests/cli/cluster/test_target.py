@@ -85,6 +85,8 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
 def test_a_refusal_is_one_sentence(cluster: Cluster) -> None:
     """What the API server says, and exit code 1; in what is followed, too."""
     asked = Target(kubeconfig=cluster.kubeconfig)
+    with pytest.raises(click.ClickException, match=r"knows none of Fairlead's kinds; is it the right --context"):
+        asked.ask(lambda kube: kube.get("apis/fairlead.dev/v9/edgenodes"))
     with pytest.raises(click.ClickException, match="answered 404"):
         asked.ask(lambda kube: kube.get("api/v1/nodes/none-of-these"))
 

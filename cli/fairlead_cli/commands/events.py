@@ -1,0 +1,106 @@
+"""`fairlead events`: the Kubernetes Events that hubs wrote, newest last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead_cli.cluster import collections, names
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.collections import Collection, Item
+from fairlead_cli.cluster.target import Target
+from fairlead_cli.output import ages, polling, printer
+from fairlead_cli.output.ages import Clock
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+SOURCE = "fairlead-hub"
+TYPES = ("Normal", "Warning")
+
+
+def register(root: click.Group) -> None:
+    """Add `events` to the root command."""
+    root.add_command(events)
+
+
+@click.command(short_help="List what hubs reported: nodes, objects, rules, routes.")
+@click.argument("node", required=False, shell_complete=names.nodes)
+@click.option("--type", type=click.Choice(TYPES, case_sensitive=False), help="Only of this type.")
+@polling.option
+@targets.options(namespace=True, all_namespaces=True)
+@printer.options()
+def events(node: str | None, type: str | None, watch: bool, target: Target, shown: Printer) -> None:
+    """List the Kubernetes Events of hubs, the newest last; with NODE those about it, in all namespaces.
+
+    What has no namespace (nodes, rules, routes) is reported in namespace default. The API server keeps Events for an
+    hour; the topic system/events has all of them in order: fairlead tail system/events.
+
+    \b
+    fairlead events edge-1 --watch
+    fairlead events -A --type Warning
+    """
+    query = {"fieldSelector": ",".join([f"source={SOURCE}", *([f"type={type}"] if type else [])])}
+    everywhere = target.all_namespaces or (node is not None and target.given_namespace is None)
+    asked = Collection("api/v1/events" if everywhere else target.path("events", "api/v1"), query)
+    if watch:
+        shown.follow(view(ages.utc), target.pages(lambda kube: _followed(kube, asked, node)))
+        return
+    rows = target.ask(lambda kube: collections.items(kube, asked.path, **query))
+    where = "" if everywhere else f" in namespace {target.namespace}; -A shows all"
+    about = f" about {node}" if node else ""
+    shown.items(view(ages.utc), _sorted(rows, node), none=f"no events{about}{where}")
+
+
+def view(clock: Clock) -> View:
+    """The columns of ``kubectl get events``, and how often; ``clock`` is asked for each line."""
+    return View(
+        kind="event",
+        name=lambda row: str(row["metadata"]["name"]),
+        columns=(
+            Column("LAST SEEN", lambda row: ages.since(_last(row), clock())),
+            Column(
+                "TYPE", lambda row: row.get("type"), style=lambda row: "warn" if row.get("type") == "Warning" else ""
+            ),
+            Column("REASON", lambda row: row.get("reason")),
+            Column("COUNT", lambda row: row.get("count")),
+            Column("OBJECT", _about),
+            Column("MESSAGE", lambda row: row.get("message")),
+            Column("NAMESPACE", lambda row: row["metadata"].get("namespace"), wide=True),
+            Column("FIRST SEEN", lambda row: ages.since(row.get("firstTimestamp"), clock()), wide=True),
+            Column("HUB", lambda row: (row.get("source") or {}).get("host"), wide=True),
+        ),
+    )
+
+
+async def _followed(kube: Kube, asked: Collection, node: str | None) -> AsyncIterator[list[Item]]:
+    async for changes in collections.changes(kube, asked):
+        yield _sorted([change.item for change in changes if not change.deleted], node)
+
+
+def _sorted(rows: list[Item], node: str | None) -> list[Item]:
+    return sorted((row for row in rows if _concerns(row, node)), key=_last)
+
+
+def _concerns(row: Item, node: str | None) -> bool:
+    """An EdgeNode is called as its node; the record of an object begins with its node's name."""
+    about = row.get("involvedObject") or {}
+    name = str(about.get("name", ""))
+    return (
+        node is None
+        or name == node
+        or (str(about.get("kind", "")).endswith("ObjectSync") and name.startswith(f"{node}."))
+    )
+
+
+def _last(row: Item) -> str:
+    return str(row.get("lastTimestamp") or row["metadata"].get("creationTimestamp") or "")
+
+
+def _about(row: Item) -> str:
+    about = row.get("involvedObject") or {}
+    return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"

@@ -1,0 +1,67 @@
+"""`fairlead ingest jobs`: how far every job that ingests is behind its topics, as the messaging service knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import durations, messaging_account
+from fairlead_cli.output import ages, polling, printer
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+
+if TYPE_CHECKING:
+    from fairlead_messaging.client.io.sync_client import Client
+
+
+@click.command(short_help="How far each job is behind its topics, asked from the messaging service.")
+@polling.option
+@messaging_account.options
+@printer.options()
+@click.pass_context
+def jobs(context: click.Context, watch: bool, shown: Printer) -> None:
+    """List every job and topic: how many messages and how much time it is behind, and when it last committed.
+
+    Needs no settings of the job and no table: jobs report their position to the messaging service after each commit.
+    Other programs that report one are listed too. `fairlead ingest status --config FILE` also looks at the tables.
+
+    \b
+    fairlead ingest jobs --url http://127.0.0.1:11015
+    fairlead ingest jobs -o jsonpath='{.items[?(@.lagSeconds>60)].job}'
+    """
+    with messaging_account.service(context) as client:
+        if watch:
+            pages = polling.changed(lambda: list(_read(client)), lambda row: (row["job"], row["topic"]))
+            shown.follow(VIEW, pages)
+        else:
+            shown.items(VIEW, list(_read(client)), none="no job has reported its position yet")
+
+
+def _read(client: Client) -> Iterator[dict[str, Any]]:
+    for namespace in client.namespaces():
+        for topic in client.topics(namespace):
+            for reader in client.readers(namespace, topic):
+                yield {
+                    "job": reader.name,
+                    "topic": f"{namespace}/{topic}",
+                    "lagMessages": reader.lag_messages,
+                    "lagSeconds": reader.lag_seconds,
+                    "lastCommit": messaging_account.moment(reader.updated_ms),
+                    "position": reader.position,
+                }
+
+
+VIEW = View(
+    kind="job",
+    name=lambda row: str(row["job"]),
+    columns=(
+        Column("JOB", lambda row: row["job"]),
+        Column("TOPIC", lambda row: row["topic"]),
+        Column("MESSAGES BEHIND", lambda row: row["lagMessages"]),
+        Column("BEHIND", lambda row: durations.span(row["lagSeconds"]) if row["lagMessages"] else "-"),
+        Column("LAST COMMIT", lambda row: ages.since(row["lastCommit"], ages.utc())),
+        Column("POSITION", lambda row: row["position"], wide=True),
+    ),
+)

@@ -1,0 +1,180 @@
+"""`fairlead top`: what is busiest, the busiest first: nodes, their queues, topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from fairlead_cli import durations, messaging_account
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.collections import Item
+from fairlead_cli.cluster.target import Target
+from fairlead_cli.commands import nodes as node_list
+from fairlead_cli.commands.topics_list import behind, facts_of
+from fairlead_cli.default_command import DefaultCommand
+from fairlead_cli.output import printer
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+
+Row = dict[str, Any]
+LIMIT = 10
+MEASURE_SECONDS_MAX = 60.0
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="How many of the busiest."
+)
+
+
+def register(root: click.Group) -> None:
+    """Add `top` to the root command."""
+    root.add_command(top)
+
+
+@click.group(cls=DefaultCommand, default="nodes", short_help="Show the busiest nodes, queues and topics.")
+def top() -> None:
+    """Show the busiest nodes, queues and topics, the busiest first. Without a command: nodes."""
+
+
+@top.command("nodes", short_help="Nodes by what waits on them.")
+@limit_option
+@targets.options(selector=True)
+@printer.options()
+def nodes(limit: int, target: Target, shown: Printer) -> None:
+    """Nodes by how many messages wait on them, then by how many objects wait for them.
+
+    As their EdgeNodes say, which are written on transitions and every few minutes.
+    """
+    rows = target.ask(lambda kube: node_list.read(kube, target.selector))
+    shown.items(NODES, busiest_nodes(rows)[:limit], none=node_list.none(target.selector))
+
+
+@top.command("queues", short_help="Queues of all nodes, the longest first.")
+@limit_option
+@targets.options(selector=True)
+@printer.options()
+def queues(limit: int, target: Target, shown: Printer) -> None:
+    """Queues of messages that wait on nodes, by their length; those that stand still come first."""
+    rows = target.ask(lambda kube: node_list.read(kube, target.selector))
+    shown.items(QUEUES, busiest_queues(rows)[:limit], none="no messages wait on any node")
+
+
+@top.command("topics", short_help="Topics by messages a second.")
+@limit_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, MEASURE_SECONDS_MAX),
+    default=2.0,
+    show_default=True,
+    help="How long what comes is counted.",
+)
+@messaging_account.options
+@printer.options()
+@click.pass_context
+def topics(context: click.Context, limit: int, seconds: float, shown: Printer) -> None:
+    """Topics by what is published to them now, then by how far their slowest reader is behind."""
+    with messaging_account.service(context) as client:
+        places = [(namespace, name) for namespace in client.namespaces() for name in client.topics(namespace)]
+        begin = time.monotonic()
+        before = {place: client.offsets(*place, at="latest").passed or 0 for place in places}
+        time.sleep(seconds if places else 0)
+        after = {place: client.offsets(*place, at="latest").passed or 0 for place in places}
+        spent = max(time.monotonic() - begin, seconds)
+        rows = [
+            {**facts_of(client, place), "messagesPerSecond": round((after[place] - before[place]) / spent, 1)}
+            for place in places
+        ]
+    rows.sort(key=lambda row: (-row["messagesPerSecond"], -row["lagMessages"], row["namespace"], row["topic"]))
+    shown.items(TOPICS, rows[:limit], none="no topics here")
+
+
+def busiest_nodes(items: Iterable[Item]) -> list[Row]:
+    """Facts of each node, the busiest first."""
+    rows = [_node(item) for item in items]
+    return sorted(rows, key=lambda row: (-row["queuedMessages"], -row["objectsPending"], row["node"]))
+
+
+def busiest_queues(items: Iterable[Item]) -> list[Row]:
+    """Every queue with something in it, those that stand still first."""
+    rows = [row for item in items for row in _queues(item)]
+    return sorted(rows, key=lambda row: (-(row["stalledSeconds"] or 0), -row["length"], row["node"], row["priority"]))
+
+
+def _node(item: Item) -> Row:
+    said = item["status"]
+    wanted, held = said.get("objectsWanted") or 0, said.get("objectsHeld") or 0
+    return {
+        "node": item["metadata"]["name"],
+        "connected": bool(said.get("connected")),
+        "queuedMessages": said.get("queuedMessages") or 0,
+        "storeBytes": said.get("storeBytes") or 0,
+        "oldestSeconds": max([row["oldestAgeSeconds"] for row in _queues(item)], default=0),
+        "objectsPending": max(0, wanted - held),
+        "objectsParked": said.get("objectsParked") or 0,
+        "deadLetters": said.get("deadLetters") or 0,
+    }
+
+
+def _queues(item: Item) -> Iterator[Row]:
+    for queue in item["status"].get("queues") or ():
+        if queue.get("length"):
+            yield {
+                "node": item["metadata"]["name"],
+                "priority": queue.get("priority") or 0,
+                "length": queue["length"],
+                "bytes": queue.get("bytes") or 0,
+                "oldestAgeSeconds": queue.get("oldestAgeSeconds") or 0,
+                "stalledSeconds": queue.get("stalledSeconds"),
+                "stalledBy": queue.get("stalledBy"),
+            }
+
+
+def _span(seconds: float | None) -> str:
+    return durations.span(seconds) if seconds else "-"
+
+
+NODES = View(
+    kind="edgenode.fairlead.dev",
+    name=lambda row: str(row["node"]),
+    columns=(
+        Column("NODE", lambda row: row["node"]),
+        Column("CONNECTED", lambda row: "yes" if row["connected"] else "no"),
+        Column("QUEUED", lambda row: row["queuedMessages"]),
+        Column("BYTES", lambda row: row["storeBytes"]),
+        Column("OLDEST", lambda row: _span(row["oldestSeconds"])),
+        Column("OBJECTS PENDING", lambda row: row["objectsPending"]),
+        Column("PARKED", lambda row: row["objectsParked"], style=lambda row: "bad" if row["objectsParked"] else ""),
+        Column("DEAD LETTERS", lambda row: row["deadLetters"], style=lambda row: "bad" if row["deadLetters"] else ""),
+    ),
+)
+QUEUES = View(
+    kind="queue",
+    name=lambda row: f"{row['node']}/{row['priority']}",
+    columns=(
+        Column("NODE", lambda row: row["node"]),
+        Column("PRIORITY", lambda row: row["priority"]),
+        Column("LENGTH", lambda row: row["length"]),
+        Column("BYTES", lambda row: row["bytes"]),
+        Column("OLDEST", lambda row: _span(row["oldestAgeSeconds"])),
+        Column(
+            "STANDS STILL",
+            lambda row: _span(row["stalledSeconds"]),
+            style=lambda r: "bad" if r["stalledSeconds"] else "",
+        ),
+        Column("WHY", lambda row: row["stalledBy"]),
+    ),
+)
+TOPICS = View(
+    kind="topic",
+    name=lambda row: f"{row['namespace']}/{row['topic']}",
+    columns=(
+        Column("TOPIC", lambda row: f"{row['namespace']}/{row['topic']}"),
+        Column("MESSAGES/S", lambda row: row["messagesPerSecond"]),
+        Column("MESSAGES", lambda row: row["messages"]),
+        Column("BYTES", lambda row: row["bytes"]),
+        Column("READERS", lambda row: row["readers"]),
+        Column("SLOWEST READER BEHIND", behind),
+    ),
+)

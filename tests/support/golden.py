@@ -1,0 +1,50 @@
+"""Commands of the plugin and what they printed on the real API server, kept as files: golden texts.
+
+    golden = Golden(folder)          one file for each command, `$ kubectl fairlead …` in its first line
+    golden.check("nodes-wide", "nodes -o wide", done)
+
+`FAIRLEAD_REWRITE=1` writes them; a difference otherwise fails with both texts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+# What differs each time a cluster is made.
+_CHANGES = (
+    (re.compile(r'(uid"?: )"?[0-9a-f]{8}-[0-9a-f-]{27}"?'), r'\1"<uid>"'),
+    (re.compile(r'((?:resourceVersion|creationTimestamp)"?: )"[^"\n]*"'), r'\1"<changes>"'),
+    (re.compile(r"version \d+, content [0-9a-f]{12}"), "version <changes>, content <digest>"),
+    (re.compile(r"https?://127\.0\.0\.1:\d+"), "https://<server>"),
+    (re.compile(r"\b[0-9a-f]{40}\b"), "<message id>"),
+    (re.compile(r"\b20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),
+)
+
+
+def normalised(text: str) -> str:
+    """Without uids, versions, addresses, message ids and times of now."""
+    for pattern, instead in _CHANGES:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def transcript(command: str, exit_code: int, stdout: str, stderr: str) -> str:
+    """As a person would see it, with what went to standard error and the exit code where there is something to say."""
+    parts = [f"$ kubectl fairlead {command}\n", stdout]
+    if stdout and not stdout.endswith("\n"):
+        parts.append("\n")
+    if stderr:
+        parts += ["--- standard error\n", stderr]
+    if exit_code:
+        parts.append(f"--- exit code {exit_code}\n")
+    return normalised("".join(parts))
+
+
+def check(path: Path, text: str) -> None:
+    """The file holds this text; FAIRLEAD_REWRITE=1 writes it."""
+    if os.environ.get("FAIRLEAD_REWRITE"):
+        path.write_text(text)
+    assert path.exists(), f"{path.name} is not there: look at what the command prints, then FAIRLEAD_REWRITE=1"
+    assert text == path.read_text(), f"{path.name} differs; look at it, then FAIRLEAD_REWRITE=1"
