@@ -33,8 +33,8 @@ MORE = {
     "hub": "Address: `http_listen` of the hub ([settings](hub.md)).",
     "edge": "Address: `http_listen` of the agent ([settings](edge.md)); what the calls do:"
     " [messages at the edge](upstream.md), [objects](edge.md).",
-    "messaging": "Address: `http_listen` of the service ([settings](messaging.md)). With examples, error codes and headers:"
-    " [every call and every error code](messaging-api.md).",
+    "messaging": "Address: `http_listen` of the service ([settings](messaging.md)). With examples, error codes and"
+    " headers: [every call and every error code](messaging-api.md).",
 }
 
 
