@@ -21,6 +21,7 @@ from fairlead_ingest.settings import PORT_DEFAULT, Settings
 from fairlead_wire.errors import LocalError
 from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
+from fairlead_wire.io.spans import CannotTrace, check_installed
 from fairlead_wire.validation import listen_address
 
 if TYPE_CHECKING:
@@ -48,9 +49,10 @@ def run(config: Path | None) -> int:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
         from fairlead_ingest.io.pipeline import preflight, session
 
+        check_installed(settings.traces)
         session.require_java(os.environ)
         preflight.check(settings, settings.jobs())
-    except (LocalError, errors.Stop) as error:
+    except (LocalError, errors.Stop, CannotTrace) as error:
         print(f"fairlead ingest: {error}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     except ImportError as error:

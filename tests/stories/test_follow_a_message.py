@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ BATCH = f"{PUBLISH} > upstream batch [fairlead-edge]"
 HUB = f"{BATCH} > upstream batch [fairlead-hub]"
 # Not how often each: a batch that the hub could not take yet goes again.
 PATHS = {PUBLISH, BATCH, HUB, f"{HUB} > store [fairlead-messaging]", f"{PUBLISH} > ingest batch [fairlead-ingest]"}
+OBSERVE = "observe [fairlead-hub]"
+DELIVER = f"{OBSERVE} > deliver [fairlead-hub]"
+CHANGE = {OBSERVE, DELIVER, f"{DELIVER} > apply [fairlead-edge]", f"{DELIVER} > record [fairlead-hub]"}
 INGEST_SECONDS = 300
 SPANS_SECONDS = 120.0
 
@@ -31,21 +35,25 @@ SPANS_SECONDS = 120.0
 @pytest.mark.spark
 @pytest.mark.verify
 def test_one_trace_leads_from_the_device_to_the_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The producer's own trace; over a restart of the agent; and what is not sampled leaves no span."""
+    """The producer's own trace, over a restart of the agent; what is not sampled leaves no span.  And before it the
+    trace of the change that brought the routes."""
+    trace_id = TRACEPARENT.split("-")[1]
     with Collector() as collector:
         for room in ROOMS:
             monkeypatch.setenv(f"FAIRLEAD_{room.upper()}_TRACES_ENDPOINT", collector.url)
+        monkeypatch.setenv("FAIRLEAD_HUB_TRACES_RATIO", "1")
         with WholeLine(tmp_path) as line:
+            # The routes are an object themselves, the first one that is brought to the device.
+            wait_until("the routes are followed", lambda: any(is_followed(collector)), seconds=SPANS_SECONDS)
             line.hub.stop()  # the message waits on the device
             given = publish(line.edge.url, 3, traceparent=TRACEPARENT)
             # What was not sent to the collector yet goes with the process that is killed.
-            wait_until("the publish is recorded", lambda: bool(collector.spans), seconds=SPANS_SECONDS)
+            wait_until("the publish is recorded", lambda: bool(collector.tree(trace_id)), seconds=SPANS_SECONDS)
             line.edge.start_again()
             line.hub.start()
             publish(line.edge.url, 4, traceparent=None)
             wait_until("both messages are in the topic", lambda: len(ours(line)) == 2, seconds=SPANS_SECONDS)
             ingest(tmp_path, line.messaging.url)
-            trace_id = TRACEPARENT.split("-")[1]
             wait_until(
                 "the spans arrive",
                 lambda: collector.paths(trace_id) >= PATHS,
@@ -56,7 +64,14 @@ def test_one_trace_leads_from_the_device_to_the_row(tmp_path: Path, monkeypatch:
     print("\n".join(collector.tree(trace_id)))
     assert collector.paths(trace_id) == PATHS
     assert len(sampled) == 1 and sampled[0]["properties"]["traceparent"] == given
-    assert {span.trace_id for span in collector.spans} == {trace_id}, "nothing else was recorded"
+    begun = {span.name for span in collector.spans if not span.parent_id}
+    assert begun == {"observe"}, "changes begin at the hub; of messages nothing else was recorded"
+
+
+def is_followed(collector: Collector) -> Iterator[bool]:
+    """For each trace: does it lead from a change in the cluster to the device, and to what is written down of it?"""
+    for trace_id in {span.trace_id for span in collector.spans}:
+        yield collector.paths(trace_id) >= CHANGE
 
 
 def publish(url: str, priority: int, *, traceparent: str | None) -> str | None:

@@ -126,6 +126,14 @@ def test_without_the_extra_our_own_setting_is_refused_with_the_remedy(monkeypatc
     assert spans.open_spans(TracesSettings(), room="edge", version="1", environ=environ) is None
 
 
+def test_a_program_that_opens_spans_later_says_at_its_start_that_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    spans.check_installed(TracesSettings(endpoint="http://a:1"))
+    monkeypatch.setattr(spans, "find_spec", lambda name: None)
+    spans.check_installed(TracesSettings())
+    with pytest.raises(spans.CannotTrace, match=r"pip install 'fairlead\[traces\]'"):
+        spans.check_installed(TracesSettings(endpoint="http://a:1"))
+
+
 @pytest.mark.process
 @pytest.mark.verify
 def test_no_program_loads_opentelemetry_before_it_is_asked_to() -> None:

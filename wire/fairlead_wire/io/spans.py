@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from random import Random
 from typing import Final, Literal, Protocol
 
@@ -188,6 +189,12 @@ def endpoint_of(settings: TraceSettings, environ: Mapping[str, str]) -> str:
         return whole
     base = (settings.endpoint or environ.get(ENDPOINT) or "").rstrip("/")
     return f"{base}{TRACES_PATH}" if base and not base.endswith(TRACES_PATH) else base
+
+
+def check_installed(settings: TraceSettings) -> None:
+    """For a program whose spans are opened later, in another process.  Raises ``CannotTrace``."""
+    if settings.endpoint and find_spec("opentelemetry") is None:
+        raise CannotTrace(f"traces.endpoint: OpenTelemetry is not installed; {REMEDY}")
 
 
 def open_spans(settings: TraceSettings, *, room: str, version: str, environ: Mapping[str, str]) -> Spans | None:
