@@ -58,10 +58,12 @@ def test_figures_count_what_was_checked() -> None:
 
 
 def test_links_and_pictures_are_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page stays a link, a document is copied, code is shown as its path."""
+    """A page stays a link, a document is copied, code is shown as its path, a test by its name."""
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "a.md").write_text("![p](p.svg) [b](b.md#x) [d](d.json) [`code.py`](../code.py) [other](../code.py)\n")
+    (docs / "a.md").write_text(
+        "![p](p.svg) [b](b.md#x) [d](d.json) [`code.py`](../code.py) [other](../code.py) [`test_a`](../code.py)\n"
+    )
     (docs / "b.md").write_text("# X\n")
     for path in (docs / "p.svg", docs / "d.json", tmp_path / "code.py"):
         path.write_text("")
@@ -70,5 +72,5 @@ def test_links_and_pictures_are_staged(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(build, "TOP", {})
     build.stage(tmp_path / "out")
     staged = (tmp_path / "out" / "a.md").read_text()
-    assert staged == "![p](p.svg) [b](b.md#x) [d](d.json) `code.py` other (`code.py`)\n"
+    assert staged == "![p](p.svg) [b](b.md#x) [d](d.json) `code.py` other (`code.py`) `test_a`\n"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"a.md", "b.md", "p.svg", "d.json"}
