@@ -56,6 +56,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """What went up: batches, messages, bytes, acked, refused, nacks by code."""
     stalls: Mapping[tuple[str, int], Stall] = {}
     """By endpoint and priority."""
+    certificate_ends: float | None = None
+    """A Unix time; 0: it cannot be read, None: there is none."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
 
@@ -192,6 +194,9 @@ def families(agent: AgentStatus) -> list[Family]:
             },
         )
     )
+    if agent.certificate_ends is not None:
+        text = "when our own certificate ends, a Unix time; 0: it cannot be read"
+        found.append(single("fairlead_edge_certificate_ends_timestamp_seconds", "gauge", text, agent.certificate_ends))
     for place, name, text in (
         (0, "leased", "messages that modules have taken and not acknowledged"),
         (1, "retrying", "messages that wait for their next attempt at a module"),

@@ -217,6 +217,7 @@ class Agent:
             upstream=self._upstream,
             watches=self._objects.watches,
             routes=self._routes,
+            certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
         )
         self._http = server.application(
             guard,

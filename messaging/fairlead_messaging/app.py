@@ -97,12 +97,12 @@ async def _serve(settings: MessagingSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    context, reloading = _tls(settings)
+    metrics = Metrics()
+    context, reloading = _tls(settings, metrics)
     spans = open_spans(settings.traces, room="messaging", version=version("fairlead"), environ=os.environ)
     descriptors = raise_descriptors()
     store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
     broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
-    metrics = Metrics()
     limits = limits_of(descriptors)
     ports: list[contextlib.AsyncExitStack] = []
     try:
@@ -129,13 +129,14 @@ async def _serve(settings: MessagingSettings) -> None:
             spans.close()
 
 
-def _tls(settings: MessagingSettings) -> tuple[ssl.SSLContext | None, asyncio.Task[None] | None]:
+def _tls(settings: MessagingSettings, metrics: Metrics) -> tuple[ssl.SSLContext | None, asyncio.Task[None] | None]:
     if settings.security == "insecure":
         _log.warning("insecure", reason="no TLS and no identities; loopback only")
         return None, None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key
     files = tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
     context = tls.server_context(files)
+    metrics.show_certificate(files.ends)
     return context, asyncio.get_running_loop().create_task(tls.keep_loaded(context, files))
 
 

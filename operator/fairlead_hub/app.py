@@ -142,7 +142,8 @@ class _App:
 
     async def _listen_http(self, hub: Hub, client: kube.Kube) -> list[web.AppRunner]:
         settings, clock = self._settings, asyncio.get_running_loop().time
-        self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness, self._counts)
+        ends = self._authorities.internal_files.ends if self._authorities is not None else None
+        self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness, self._counts, ends)
         app = web.Application()
         nodes_api = http.NodesApi(hub, self._freshness, clock)
         nodes_api.add_to(app)

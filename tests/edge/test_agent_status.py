@@ -152,3 +152,10 @@ def test_metrics_say_how_full_the_store_is_and_what_modules_have() -> None:
     assert "fairlead_edge_outbox_bytes_max 1000\n" in text
     assert 'fairlead_edge_queue_leased{endpoint="edge-1/filter/raw",priority="3"} 2\n' in text
     assert 'fairlead_edge_queue_retrying{endpoint="edge-1/filter/raw",priority="3"} 1\n' in text
+
+
+def test_metrics_say_when_the_certificate_ends() -> None:
+    """Where there is one; without, no alert may take 1970 for its end."""
+    name = "fairlead_edge_certificate_ends_timestamp_seconds"
+    assert f"{name} 1900000000\n" in metrics.render(agent_status.families(agent(certificate_ends=1.9e9)))
+    assert name not in metrics.render(agent_status.families(agent()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Any, Final
 
 from fairlead_edge import agent_status, metrics
@@ -40,6 +41,7 @@ class StatusReporter:
         upstream: Upstream,
         watches: Watches,
         routes: RoutesInUse,
+        certificate_ends: Callable[[], float] | None = None,
     ) -> None:
         self._node = node
         self._agent = agent
@@ -50,6 +52,7 @@ class StatusReporter:
         self._upstream = upstream
         self._watches = watches
         self._routes = routes
+        self._certificate_ends = certificate_ends
         self._held = 0
         self._changed = asyncio.Event()
 
@@ -99,6 +102,7 @@ class StatusReporter:
             delivery=self._upstream.policies,
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,
+            certificate_ends=self._certificate_ends() if self._certificate_ends is not None else None,
         )
 
     async def status(self) -> dict[str, Any]:

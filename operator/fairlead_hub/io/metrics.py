@@ -44,10 +44,12 @@ class HubMetrics(Collector):
         clock: Callable[[], float],
         freshness: WatchHealth | None = None,
         counts: IoCounts | None = None,
+        certificate_ends: Callable[[], float] | None = None,
     ) -> None:
         self._hub, self._kube, self._clock = hub, kube, clock
         self._freshness = freshness if freshness is not None else WatchHealth()
         self._counts = counts if counts is not None else IoCounts()
+        self._certificate_ends = certificate_ends
         self._link: Link | None = None
         self._publisher: Publisher | None = None
         self._registry = CollectorRegistry()
@@ -142,6 +144,10 @@ class HubMetrics(Collector):
         for collection in ("syncrules", "edgeroutes"):
             unreadable.add_metric([collection], len(hub.placement.rules.broken_names(collection)))
         yield unreadable
+        if self._certificate_ends is not None:
+            text = "When the hub's own certificate ends, a Unix time; 0: it cannot be read."
+            name = "fairlead_hub_certificate_ends_timestamp_seconds"
+            yield GaugeMetricFamily(name, text, value=self._certificate_ends())
 
     def _status_lag(self, now: float) -> float:
         return max(0.0, now - min(self._hub.status_cache.behind_since.values(), default=now))

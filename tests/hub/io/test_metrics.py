@@ -111,3 +111,11 @@ async def test_an_empty_hub_has_all_its_numbers(kube: Kube) -> None:
     found = samples(Core(listed=False), kube)
     assert found["fairlead_hub_nodes"] == 0
     assert found["fairlead_hub_pending_oldest_seconds"] == 0
+
+
+async def test_the_certificates_end_is_shown_where_there_is_one(core: Core, kube: Kube) -> None:
+    """Asked each time: its file may have been replaced."""
+    name = "fairlead_hub_certificate_ends_timestamp_seconds"
+    shown = HubMetrics(core.hub, kube, lambda: core.now, certificate_ends=lambda: 1.9e9).text().decode()
+    assert f"{name} 1.9e+09" in shown
+    assert not any(each.startswith(name) for each in samples(core, kube))

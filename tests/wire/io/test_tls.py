@@ -202,3 +202,12 @@ def test_an_authority_is_named_by_its_setting(authority, tmp_path):
     files = tls.Files(ca=tmp_path / "none.crt", cert=pair.certificate, key=pair.key, ca_setting="link_ca")
     with pytest.raises(tls.TlsFilesError, match="link_ca"):
         tls.server_context(files)
+
+
+def test_files_say_when_the_certificate_ends(authority, tmp_path):
+    """For metrics; a file that cannot be read ended long ago."""
+    pair = authority.issue("edge-1")
+    files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
+    own = files.certificate()
+    assert own is not None and files.ends() == own.not_after.timestamp() > 1.7e9
+    assert tls.Files(ca=authority.certificate, cert=tmp_path / "none.crt", key=pair.key).ends() == 0.0

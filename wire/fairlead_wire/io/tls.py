@@ -76,6 +76,11 @@ class Files:
         except (OSError, ValueError):
             return None
 
+    def ends(self) -> float:
+        """When our own certificate ends, a Unix time; 0: it cannot be read."""
+        own = self.certificate()
+        return own.not_after.timestamp() if own else 0.0
+
     def unfit(self, name: str | None = None, now: datetime.datetime | None = None) -> str:
         """Why the other side will not take our certificate, as far as we can tell, or ""."""
         own = self.certificate()

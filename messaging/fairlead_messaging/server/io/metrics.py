@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -116,6 +116,11 @@ class Metrics:
 
     def _histogram(self, name: str, text: str) -> Histogram:
         return Histogram(PREFIX + name, text, buckets=LATENCY_SECONDS, registry=self.registry)
+
+    def show_certificate(self, ends: Callable[[], float]) -> None:
+        """From now on: when our own certificate ends."""
+        text = "When the service's own certificate ends, a Unix time; 0: it cannot be read"
+        self._gauge("certificate_ends_timestamp_seconds", text).set_function(ends)
 
     def note_published(self, topic: str, messages: Messages, known: int) -> None:
         count, size = self._published(topic)

@@ -42,3 +42,11 @@ def test_what_only_rises_is_a_counter() -> None:
         assert f"fairlead_messaging_{name}_total 3.0" in text
     gauges = [each for each in metrics.registry.collect() if each.type == "gauge"]
     assert gauges and not [each.name for each in gauges if "since" in each.documentation]
+
+
+def test_the_certificates_end_is_shown_where_there_is_one() -> None:
+    """Asked each time: its file may have been replaced."""
+    metrics = Metrics()
+    assert "certificate_ends" not in metrics.text().decode()
+    metrics.show_certificate(lambda: 1.9e9)
+    assert "fairlead_messaging_certificate_ends_timestamp_seconds 1.9e+09" in metrics.text().decode()
