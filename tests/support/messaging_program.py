@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,8 @@ class MessagingProgram:
             f'http_listen = "127.0.0.1:{self.port}"\nhealth_listen = "127.0.0.1:{self.health_port}"\n'
             f'data_dir = "{folder / "data"}"\nsecurity = "insecure"\n{more}\n'
         )
+        self.environ: Mapping[str, str] | None = None
+        """Of its process; None for this one's."""
         self._running: Running | None = None
 
     def __enter__(self) -> Self:
@@ -51,7 +54,7 @@ class MessagingProgram:
         command = [sys.executable, "-c", PROGRAM, "messaging", "run", "--config", str(self.config)]
         if self._descriptors is not None:
             command = ["sh", "-c", f'ulimit -n {self._descriptors}; exec "$@"', "sh", *command]
-        self._running = start("messaging", command, self.folder / "messaging.log")
+        self._running = start("messaging", command, self.folder / "messaging.log", environ=self.environ)
         wait_until("messaging answers", self._answers, seconds=START_SECONDS, describe=self._running.tail)
 
     def _answers(self) -> bool:
