@@ -298,7 +298,6 @@ FORBIDDEN = {
     r"\bTO" r"DO\b": "do it, or write an issue",
     r"\bFIX" r"ME\b": "fix it, or write an issue",
     r"\bNotImplemented" r"Error\b": "build it, or leave the name out",
-    r"(?m)^(?:<{7}|>{7}) " r".*": "decide the conflict",
     r"(?<![\w.-])/(?:work|root)" r"/\w": "name no folder of one machine",
     r"\b(?:proxy\.golang|pypi|files\.python" r"hosted)\.org\b": "name no registry host: mirrors are the user's choice",
 }
