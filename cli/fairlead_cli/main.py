@@ -44,7 +44,7 @@ EXTRAS = {
     "bench": "edge",
     "routes": "edge",
     "backoff": "plot",
-    "doctor": "edge",
+    "doctor": "edge,hub",
     **dict.fromkeys(("pause", "resume", "resync", "approve", "diff", "bundle", "console"), "hub"),
 }
 """Which extra brings what a command needs."""
@@ -58,6 +58,7 @@ Check a manifest:      fairlead routes check routes.json
 Try a condition:       echo '{"condition": "as_number(temp) > 20", "message": {"properties": {"temp": "21"}}}'
                          | fairlead routes eval
 See a retry policy:    fairlead backoff plot
+See what is wrong:     fairlead doctor
 
 Every key of a configuration file is also an environment variable: FAIRLEAD_<ROOM>_<KEY>. Exit codes: 0 done, 1 it
 found or met a problem, 2 it was asked for something it cannot do (the reason is on standard error).

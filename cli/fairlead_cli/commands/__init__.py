@@ -1,6 +1,7 @@
 """The commands: a module for each noun, with ``register(root)``, and one for each long command of ``topics``.
 
     routes, backoff, status, explain, bench, ingest
+    pause (and resume), resync, approve, diff, bundle, console, doctor
     deadletters, edge_status, module_token (of ``edge``), dump (of ``messaging``)
     topics ─┬─ tail          the newest messages, and those that come
             ├─ replay        one topic into another, once

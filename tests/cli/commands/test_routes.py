@@ -191,6 +191,7 @@ def test_check_shows_the_place_in_the_file(tmp_path: Path) -> None:
     assert lines[0].startswith(f"{file}:{line}:{column}: bad: > compares values of one type")
     assert lines[0].endswith("did you mean as_number(temp)?")
     assert lines[2].index("^") == lines[1].index("> 5")
+    assert done.stderr == f"{file}: 1 good, 1 mistake\n"
 
 
 def test_check_as_json(tmp_path: Path) -> None:

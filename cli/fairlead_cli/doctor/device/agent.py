@@ -34,9 +34,12 @@ def judge_programs(programs: Programs) -> Iterator[Finding]:
 
 
 def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, here: str) -> Iterator[Finding]:
-    """``status`` is the agent's own account, None when it gave none for the reason ``error``."""
+    """``status`` is the agent's own account, None when it gave none for the reason ``error`` ("": not asked)."""
     if not in_use and status is None:
         yield ok("agent", "no agent is running on this data_dir")
+        return
+    if status is None and not error:
+        yield ok("agent", "an agent runs; it answers with TLS only, so its own account was not asked for")
         return
     if status is None:
         text = f"an agent holds the data_dir, and does not say how it is: {error}"

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -96,7 +97,7 @@ def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
 
 
 def _running(settings: Settings, folder: Path) -> Iterator[Finding]:
-    status, error = agent_folder.status(_local_url(settings), folder)
+    status, error = _status(settings, folder)
     return agent.judge_running(agent_folder.in_use(folder), status, error, version("fairlead"))
 
 
@@ -108,7 +109,7 @@ def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
         except tls.TlsFilesError:
             return  # said under ``certificate``; without them no hub can be reached
     # A hub hangs up on the older session of a node: one that runs here, or answers here, must not lose its own.
-    runs = agent_folder.in_use(folder) or agent_folder.status(_local_url(settings), folder)[0] is not None
+    runs = agent_folder.in_use(folder) or _status(settings, folder)[0] is not None
     hello = None if runs else agent_folder.hello(folder, settings.node, version("fairlead"))
     trip = hub_dial.dial(settings.hub_url, context, hello)
     yield from link.judge(trip, _now())
@@ -119,7 +120,9 @@ def _files(settings: Settings) -> tls.Files:
     return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
 
 
-def _local_url(settings: Settings) -> str:
+def _status(settings: Settings, folder: Path) -> tuple[dict[str, Any] | None, str]:
+    """The agent's own account; not asked for where it answers with TLS alone, to certificates that are not ours."""
+    if not settings.plain_http:
+        return None, ""
     host, port = listen_address.parse(settings.http_listen)
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'http' if settings.plain_http else 'https'}://{shown}:{port}"
+    return agent_folder.status(f"http://{f'[{host}]' if ':' in host else host}:{port}", folder)

@@ -27,4 +27,5 @@ def test_running_agents() -> None:
     cut = STATUS | {"link": {"state": "disconnected", "reason": "refused"}, "deadLetters": 3}
     assert levels(True, cut) == [("agent", "problem"), ("agent.dead_letters", "warning")]
     assert levels(True, None, "no answer") == [("agent", "problem")]
+    assert levels(True, None) == [("agent", "ok")], "it answers with TLS alone: not asked"
     assert levels(True, STATUS, here="0.2.0")[0] == ("agent.version", "warning")
