@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 from tests.support.cluster import Cluster
 from tests.support.edge_agent import EdgeAgent
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
-from tests.support.processes import wait_until
+from tests.support.processes import free_ports, wait_until
 
 from fairlead_cli.main import build
 
@@ -83,3 +84,24 @@ def test_pause_resume_diff_resync_approve(cluster: Cluster, namespace: str, hub:
     assert run("approve", "edge-1").exit_code == 2 and len(held(edge, namespace)) == 3
     assert run("approve", "edge-1", "--yes").exit_code == 0
     until("they went", {})
+
+
+@pytest.mark.verify
+def test_the_doctor_greets_the_real_hub(hub: HubProcess, tmp_path: Path) -> None:
+    """Welcomed as a node that is known; refused as one that is not, with what to do."""
+
+    def link(node: str) -> dict[str, str]:
+        config = tmp_path / f"{node}.toml"
+        config.write_text(
+            f'node = "{node}"\nsecurity = "insecure"\nhub_url = "{hub.url}"\ndata_dir = "{tmp_path / node}"\n'
+            f'http_listen = "127.0.0.1:{free_ports(1)[0]}"\n'
+        )
+        done = CliRunner().invoke(build(), ["doctor", "--edge", "--config", str(config), "-o", "json"])
+        found: dict[str, str] = json.loads(done.stdout)["items"][-1]
+        return found
+
+    wait_until("edge-1 is known", lambda: link("edge-1")["level"] == "ok", seconds=120, describe=hub.tail)
+    assert "welcomes this node" in link("edge-1")["message"]
+    refused = link("edge-9")
+    assert refused["check"] == "link.hello" and "(node_unknown)" in refused["message"]
+    assert refused["remedy"].startswith("kubectl label node")
