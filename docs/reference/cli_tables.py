@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import click
@@ -56,7 +57,8 @@ def _help(text: str) -> Iterator[str]:
     """Paragraphs as prose; those that the program prints as they stand (`\\b`) in a block of their own."""
     for paragraph in text.replace("\f", "\n\n").strip().split("\n\n"):
         if paragraph.lstrip().startswith("\b"):
-            yield from ("<!-- shown -->", "```", *paragraph.strip().splitlines()[1:], "```")
+            shown = dedent("\n".join(paragraph.strip().splitlines()[1:]))
+            yield from ("<!-- shown -->", "```", shown, "```")
         else:
             yield _prose(paragraph)
         yield ""
