@@ -53,6 +53,9 @@ HELP = """Fairlead keeps a Kubernetes cluster and its edge nodes true to each ot
 nodes say into tables.
 
 \b
+Ask the cluster:       fairlead nodes -w
+                       fairlead objects edge-1
+                       fairlead explain configmap/prices -n shop --node edge-1
 Run a room:            fairlead edge run --config edge.toml
 Check a manifest:      fairlead routes check routes.json
 Try a condition:       echo '{"condition": "as_number(temp) > 20", "message": {"properties": {"temp": "21"}}}'

@@ -50,6 +50,11 @@ def objects(context: click.Context, _: click.Parameter, incomplete: str) -> list
     return beginning(incomplete, within(found))
 
 
+def nodes_and_objects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Where either may stand."""
+    return [*nodes(context, parameter, incomplete), *objects(context, parameter, incomplete)]
+
+
 def contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Contexts of the kubeconfig."""
     return beginning(incomplete, within(lambda: _target(context).contexts()))

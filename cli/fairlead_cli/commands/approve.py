@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli.cluster import collections, instructions
+from fairlead_cli.cluster import collections, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import APPROVE_DELETIONS
 from fairlead_cli.cluster.target import OURS, Target
@@ -38,7 +38,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Let the deletions go that the deletion guard stopped at a node.")
-@click.argument("node")
+@click.argument("node", shell_complete=names.nodes)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @targets.options()
 @printer.options(("text", "wide", "name", "json", "yaml"))

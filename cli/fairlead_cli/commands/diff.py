@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli import diff_text, edge_account
-from fairlead_cli.cluster import collections, delivered, instructions
+from fairlead_cli.cluster import collections, delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import colors, printer
@@ -32,7 +32,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Show how what a node holds differs from the cluster.")
-@click.argument("what", metavar="NODE|KIND/NAME")
+@click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @click.option("--node", help="With KIND/NAME: at this node only.")
 @click.option("--edge", "url", metavar="URL", help="Ask this agent for contents, for example through an ssh tunnel.")
 @edge_account.token_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.cluster import delivered, instructions
+from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import PAUSED
 from fairlead_cli.cluster.target import Target
@@ -25,7 +25,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Send nothing to a node, or nothing of one object, for a while.")
-@click.argument("what", metavar="NODE|KIND/NAME")
+@click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @click.option("--reason", required=True, metavar="TEXT", help="Why; shown wherever it holds something up.")
 @targets.options(namespace=True)
 def pause(what: str, reason: str, target: Target) -> None:
@@ -51,7 +51,7 @@ def pause(what: str, reason: str, target: Target) -> None:
 
 
 @click.command(short_help="End a pause: what waited goes at once.")
-@click.argument("what", metavar="NODE|KIND/NAME")
+@click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @targets.options(namespace=True)
 def resume(what: str, target: Target) -> None:
     """End the pause of a node, or of one object.

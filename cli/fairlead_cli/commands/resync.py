@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.cluster import delivered, instructions
+from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import RESYNC
 from fairlead_cli.cluster.target import Target
@@ -22,8 +22,8 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Compare a node with the cluster again, and send the difference.")
-@click.argument("node")
-@click.argument("object_name", metavar="[KIND/NAME]", required=False)
+@click.argument("node", shell_complete=names.nodes)
+@click.argument("object_name", metavar="[KIND/NAME]", required=False, shell_complete=names.objects)
 @targets.options(namespace=True)
 def resync(node: str, object_name: str | None, target: Target) -> None:
     """Compare everything NODE holds with what it should hold, from the node's own disk.

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 from tests.support.messaging import Topics
 
+from fairlead_cli import completing, kubectl_completion
 from fairlead_cli.main import build
-
-
-def run(messaging: Topics, *words: str) -> str:
-    done = CliRunner().invoke(build(), [*words[:2], "--url", messaging.url, *words[2:]])
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def test_names_and_facts(messaging: Topics) -> None:
@@ -28,3 +24,11 @@ def test_names_and_facts(messaging: Topics) -> None:
     assert head.split()[:3] == ["NAMESPACE", "TOPIC", "MESSAGES"] and row.split()[:3] == ["default", "orders", "2"]
     names = CliRunner().invoke(build(), ["tail", "orders", "--url", messaging.url]).stdout
     assert [line.split()[-1] for line in names.splitlines()] == ["a", "bb"]
+
+
+def test_names_are_completed(messaging: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By kubectl and by shells: topics of `default`, or of the namespace before the slash."""
+    monkeypatch.setenv(completing.VARIABLE, "100")
+    assert CliRunner().invoke(build(), ["topics", "--url", messaging.url, "create", "shop/orders"]).exit_code == 0
+    assert kubectl_completion.answer(["tail", "--url", messaging.url, "sho"]) == ["shop/", ":6"]
+    assert kubectl_completion.answer(["topics", "--url", messaging.url, "tail", "shop/"]) == ["shop/orders", ":4"]
