@@ -8,6 +8,7 @@
 Rooms, from the outside in; each may import those below it, never one above (import contracts enforce it):
 
     io          acts: API server, WebSocket server, Lease, messaging, HTTP, kopf
+    console     the pages on which people see it, and what they are made of
     hub         the core for all nodes: typed changes in, one ``Ready`` out;  ``node_report`` and ``explain`` say why
     core        its halves: what follows from a change of the cluster, of our documents, of a session
     status      what is written: ObjectSync, EdgeNode, the status of rules; ``sync_controller`` keeps it true

@@ -24,6 +24,7 @@ from fairlead_hub.io import edge_node_owners, http, kopf_handlers, kube, memory
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
+from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.event_recorder import EventRecorder
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.lease_keeper import LeaseKeeper
@@ -148,6 +149,9 @@ class _App:
         nodes_api = http.NodesApi(hub, self._freshness, clock)
         nodes_api.add_to(app)
         self._health = http.Health(nodes_api.stale)
+        self._console = Console(hub, self._freshness, self._health, clock) if settings.console.enabled else None
+        if self._console is not None:
+            self._console.add_to(app)
         self._health.add_to(app, metrics.text)
         host, port = listen_address.parse(settings.http_listen)
         # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
@@ -196,7 +200,9 @@ class _App:
         self._metrics.serves(server, publisher)
         watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts, traces=traces)
         hub.started(loop.time())
-        ready = ReadyLoop(hub, server, publisher)
+        if self._console is not None:
+            self._console.ask(messaging)
+        ready = ReadyLoop(hub, server, publisher, self._console)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(keeper.keep(), name="lease"),
@@ -233,6 +239,8 @@ class _App:
                     await writer.write(hub.take_ready(loop.time()).documents)
             except TimeoutError:
                 _log.warning("status_unwritten", count=len(hub.status_cache))
+        if self._console is not None:
+            self._console.ask(None)
         if messaging is not None:
             await messaging.close()
         _log.info("stopped", exit=self._exit)

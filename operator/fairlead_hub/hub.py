@@ -89,7 +89,7 @@ class Hub:
         )
         self.kube_events = KubeEvents()
         has_topic = settings.messaging_url is not None and bool(settings.events.topic)
-        self.cloud_events = CloudEvents(clock, desired.kinds, enabled=has_topic)
+        self.cloud_events = CloudEvents(clock, desired.kinds, enabled=has_topic or settings.console.enabled)
         # What follows from what.
         self._reports = reports = Reports(controller, self.kube_events, self.cloud_events, clock, counts)
         self._terms = terms = NodeTerms(self.identities, self.node_controls, self.grants, nodes)

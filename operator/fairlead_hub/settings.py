@@ -151,6 +151,13 @@ class Events(Model):
     """Where [events](events.md) go, made where it is missing; empty: nowhere. Needs `messaging_url`."""
 
 
+class Console(Model):
+    """The [page for people](../howto/console.md) on `http_listen`."""
+
+    enabled: bool = True
+    """Served at `/console/`, to those who may ask for `/v1/…` there; false: 404."""
+
+
 class Settings(Model):
     """The whole file."""
 
@@ -167,7 +174,8 @@ class Settings(Model):
     listen: ListenAddress = "127.0.0.1:10000"
     """WebSocket for edges."""
     http_listen: ListenAddress = "127.0.0.1:10002"
-    """Health, metrics and `/v1/…`: plain HTTP on loopback; elsewhere, with `mtls`, for certificates of `tls_ca`."""
+    """Health, metrics, `/v1/…` and `/console/`: plain HTTP on loopback; elsewhere, with `mtls`, for certificates of
+    `tls_ca`."""
     health_listen: ListenAddress | None = None
     """A second address for health and metrics alone, always plain HTTP."""
     messaging_url: str | None = None
@@ -196,6 +204,7 @@ class Settings(Model):
     link: Link = Link()
     events: Events = Events()
     traces: TracesModel = TracesModel()
+    console: Console = Console()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

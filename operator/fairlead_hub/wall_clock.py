@@ -25,11 +25,24 @@ class WallClock:
 
     def text(self, now: float) -> str:
         """RFC 3339 of a monotonic time, to the second."""
-        offset = self._ask()
-        if abs(offset - self._offset) > CORRECTION_SECONDS:
-            self._offset = offset
-        second = int(now + self._offset)
+        second = int(self.seconds(now))
         if second != self._second:
             stamp = datetime.datetime.fromtimestamp(second, datetime.UTC)
             self._second, self._text = second, stamp.isoformat().replace("+00:00", "Z")
         return self._text
+
+    def seconds(self, now: float) -> float:
+        """Since 1970, of a monotonic time."""
+        offset = self._ask()
+        if abs(offset - self._offset) > CORRECTION_SECONDS:
+            self._offset = offset
+        return now + self._offset
+
+    @staticmethod
+    def moment(text: str) -> int:
+        """Seconds since 1970 of a time as ``text`` writes it; 0 for anything else."""
+        try:
+            found = datetime.datetime.fromisoformat(text)
+        except ValueError:
+            return 0
+        return int(found.timestamp()) if found.tzinfo is not None else 0

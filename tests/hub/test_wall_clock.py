@@ -21,3 +21,11 @@ def test_a_wall_clock_that_is_set_is_followed_and_one_that_drifts_is_not():
     assert clock.text(1.0) == before
     offset = NOON + 3600
     assert clock.text(1.0) == "2027-01-15T09:00:01Z"
+
+
+def test_a_moment_is_read_as_it_is_written():
+    """Anything else is no moment: a document may say what it likes."""
+    clock = WallClock(lambda: 1_800_000_000.0)
+    assert WallClock.moment(clock.text(7.9)) == 1_800_000_007 and clock.seconds(7.5) == 1_800_000_007.5
+    for odd in ("", "yesterday", "2027-01-15T08:00:00", "2027-13-15T08:00:00Z", "<b>"):
+        assert WallClock.moment(odd) == 0

@@ -75,6 +75,10 @@ class UnsyncedKeys:
         """How many are kept although they are to be deleted."""
         return len(self.stopped) - self.count(Parked)
 
+    def queued_by_priority(self) -> dict[int, int]:
+        """How many wait to be sent."""
+        return self._queue.counts()
+
     def oldest(self) -> float | None:
         """Since when the oldest is on its way; None: none is."""
         record = next(iter(self.pending.values()), None)

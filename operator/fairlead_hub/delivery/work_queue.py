@@ -48,6 +48,10 @@ class WorkQueue:
         """How many have this priority."""
         return len(self._ready.get(priority, ()))
 
+    def counts(self) -> dict[int, int]:
+        """How many there are of each priority."""
+        return {priority: len(keys) for priority, keys in self._ready.items()}
+
     def remove(self, key: str, priority: int) -> None:
         """``priority`` is the one it was added with."""
         keys = self._ready[priority]

@@ -2,7 +2,7 @@
 
     Hub ─note─▶ waiting ─take─▶ Ready ─▶ io.cloud_event_publisher ─▶ messaging
 
-An event delays nothing: it costs one entry in a bounded queue, and without messaging nothing is kept.  The truth is in
+An event delays nothing: it costs one entry in a bounded queue; without a taker none is kept.  The truth is in
 the status of our documents; an event says that it changed.  What can repeat without end (refused messages) is reported
 at once, then once a ``CALM_SECONDS`` with its count.
 """
@@ -49,7 +49,7 @@ class CloudEvents:
         self._clock = clock
         self._kinds = kinds
         self._enabled = enabled
-        """False: there is no messaging to take them, and none are kept."""
+        """False: neither messaging nor the console takes them, and none are kept."""
         self._waiting: deque[Event] = deque()
         self._calm: dict[tuple[str, str, str], _Calm] = {}
         self._routes_broken: dict[str, str] = {}

@@ -63,6 +63,11 @@ class Health:
         """It ends its service."""
         self._not_ready = "stopping"
 
+    @property
+    def not_ready(self) -> str:
+        """Why it serves no nodes; empty when it does."""
+        return self._not_ready
+
     def add_to(self, app: web.Application, metrics: Callable[[], bytes]) -> None:
         async def healthz(_: web.Request) -> web.Response:
             return web.Response(text="ok\n")

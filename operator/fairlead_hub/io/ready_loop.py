@@ -2,7 +2,7 @@
 
     a change ─▶ Hub ─notify─▶ ReadyLoop, soon: take_ready ─┬▶ LinkServer.send
                                                            ├▶ StatusWriter, EventRecorder: when they ask for more
-                                                           └▶ CloudEventPublisher
+                                                           └▶ CloudEventPublisher, console
 
 Documents and Kubernetes Events stay in the core until their writer asks: there the newest replaces what is older.
 """
@@ -33,7 +33,7 @@ class Sender(Protocol):
 
 
 class Publisher(Protocol):
-    """``CloudEventPublisher``."""
+    """``CloudEventPublisher``, and the console."""
 
     def publish(self, events: Iterable[Event]) -> None: ...
 
@@ -41,8 +41,9 @@ class Publisher(Protocol):
 class ReadyLoop:
     """Made in the event loop that runs it; from then on it hears of every change."""
 
-    def __init__(self, hub: Hub, sender: Sender, publisher: Publisher | None = None) -> None:
-        self._hub, self._sender, self._publisher = hub, sender, publisher
+    def __init__(self, hub: Hub, sender: Sender, *publishers: Publisher | None) -> None:
+        self._hub, self._sender = hub, sender
+        self._publishers = [each for each in publishers if each is not None]
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
         self._taken_at = float("-inf")
@@ -91,8 +92,9 @@ class ReadyLoop:
             documents.set_result(ready.documents)
         if kube_events is not None:
             kube_events.set_result(ready.kube_events)
-        if self._publisher is not None and ready.cloud_events:
-            self._publisher.publish(ready.cloud_events)
+        if ready.cloud_events:
+            for publisher in self._publishers:
+                publisher.publish(ready.cloud_events)
         self._sender.send(ready.sessions)  # last: whatever goes wrong with a socket, nothing taken is lost
         if (turn := self._hub.next_turn(now)) is not None:
             self._at(turn)

@@ -52,3 +52,13 @@ def test_it_says_what_is_most_urgent_and_how_much_of_it():
     queue.add("b", 1)
     queue.add("c", 1)
     assert (queue.first_priority(), queue.count(1), queue.count(5)) == (1, 2, 1)
+
+
+def test_how_many_wait_of_each_priority():
+    """For people; nothing of a priority that is done."""
+    queue = WorkQueue()
+    for key, priority in (("a", 0), ("b", 5), ("c", 5)):
+        queue.add(key, priority)
+    assert queue.counts() == {0: 1, 5: 2}
+    queue.remove("a", 0)
+    assert queue.counts() == {5: 2}

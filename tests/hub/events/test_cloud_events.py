@@ -6,6 +6,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.live import ROUTES
 
 from fairlead_hub.events import cloud_events
+from fairlead_hub.settings import Console
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_wire import message
 
@@ -30,8 +31,8 @@ def types(core):
 
 
 def test_without_a_publisher_nothing_is_kept():
-    """No messaging: no events, no errors, no memory."""
-    core = Core("edge-1")
+    """No messaging and no console: no events, no errors, no memory."""
+    core = Core("edge-1", console=Console(enabled=False))
     core.connect().leave()
     assert core.take_cloud_events() == []
     assert core.hub.cloud_events.dropped == 0

@@ -1,0 +1,62 @@
+"""What open pages are sent: frames with numbers, the last ones kept for a page that was away for a moment.
+
+    publish(name, data) ─▶ Frame ─▶ every listener          after(id) ─▶ what a page missed, or None: load anew
+
+A frame is encoded once, however many listen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import msgspec
+
+KEPT = 256
+KEPT_BYTES = 4 * 1024 * 1024
+
+
+class Frame(NamedTuple):
+    """``name`` says which part of a page it is for."""
+
+    number: int
+    name: str
+    encoded: bytes
+
+
+class FrameRing:
+    """``run`` is a text that no other run of a hub has: numbers of another run mean nothing."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._frames: deque[Frame] = deque()
+        self._bytes = 0
+        self._number = 0
+
+    @property
+    def last_id(self) -> str:
+        """Of the newest frame: a page that is made now goes on from here."""
+        return f"{self._run}-{self._number}"
+
+    def publish(self, name: str, data: object) -> Frame:
+        """A new frame; the oldest go when there are too many."""
+        self._number += 1
+        body = msgspec.json.encode(data)
+        encoded = b"id: %s-%d\nevent: %s\ndata: %s\n\n" % (self._run.encode(), self._number, name.encode(), body)
+        frame = Frame(self._number, name, encoded)
+        self._frames.append(frame)
+        self._bytes += len(encoded)
+        while len(self._frames) > KEPT or self._bytes > KEPT_BYTES:
+            self._bytes -= len(self._frames.popleft().encoded)
+        return frame
+
+    def after(self, id: str) -> list[Frame] | None:
+        """What came after the frame of this id; None: it is not known, or too long ago."""
+        run, _, number = id.rpartition("-")
+        if run != self._run or not (number.isascii() and number.isdigit()) or len(number) > 15:
+            return None
+        seen = int(number)
+        first = self._frames[0].number if self._frames else self._number + 1
+        if not first - 1 <= seen <= self._number:
+            return None
+        return [frame for frame in self._frames if frame.number > seen]

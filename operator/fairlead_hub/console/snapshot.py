@@ -1,0 +1,195 @@
+"""Everything the pages show, of one moment, and how it is collected without holding up the hub.
+
+    survey(hub, …) ─yields after every few nodes─▶ Snapshot
+
+Whoever drives the survey decides how long a slice may take, and gives the hub its turn in between.  So a snapshot is of
+one moment only as far as that matters to a reader: a node that changes meanwhile is right in the next one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple
+
+from fairlead_hub import node_report
+from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.console import node_line
+from fairlead_hub.console.node_line import NodeLine
+from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.key_state import Backoff, InFlight
+from fairlead_hub.hub import Hub
+from fairlead_wire.event import short
+
+SLICE_NODES = 16
+PARKED_MAX = 200
+"""Parked objects listed on one page; groups count more."""
+PARKED_OF_NODE_MAX = 100
+"""Parked objects looked at for one node."""
+GROUPS_MAX = 50
+
+
+class ParkedObject(NamedTuple):
+    """One object that is given up for now at one node."""
+
+    node: str
+    key: str
+    code: str
+    reason: str
+    retries: int
+    next_retry: int
+    """Seconds since 1970."""
+
+
+class ParkedGroup(NamedTuple):
+    """What is parked for one cause."""
+
+    code: str
+    kind: str
+    objects: int
+    nodes: int
+    example: str
+
+
+class Queue(NamedTuple):
+    """All queues of one priority together."""
+
+    priority: int
+    nodes: int
+    length: int
+    bytes: int = 0
+    oldest_seconds: int = 0
+    stalled: int = 0
+    """Nodes of whose queue nothing was taken for a while."""
+    stalled_by: str = ""
+
+
+class Snapshot(NamedTuple):
+    """See the module."""
+
+    hub: str
+    fence: int
+    at: int
+    """Seconds since 1970 when the survey began."""
+    lines: Mapping[str, NodeLine]
+    """By name, in order."""
+    states: Mapping[str, int]
+    """Nodes in each state that any is in."""
+    pending: int
+    parked: int
+    kept: int
+    in_flight: int
+    """Objects sent, and not answered yet."""
+    backoff: int
+    """Objects that wait to be tried again."""
+    groups: tuple[ParkedGroup, ...]
+    parked_objects: tuple[ParkedObject, ...]
+    to_nodes: tuple[Queue, ...]
+    from_nodes: tuple[Queue, ...]
+    notices: tuple[str, ...]
+    """What is wrong with the hub's own sources, in sentences."""
+
+
+def empty(hub: Hub, now: float) -> Snapshot:
+    """Before the first survey."""
+    return Snapshot(hub.name, hub.fence, int(hub.clock.seconds(now)), {}, {}, 0, 0, 0, 0, 0, (), (), (), (), ())
+
+
+def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None, Snapshot]:
+    """``now`` is of the beginning; what vanishes meanwhile is left out."""
+    lines: dict[str, NodeLine] = {}
+    states: Counter[str] = Counter()
+    found = _Found()
+    for number, name in enumerate(sorted(hub.placement.rules.nodes)):
+        if number % SLICE_NODES == SLICE_NODES - 1:
+            yield
+        if name not in hub.placement.rules.nodes:
+            continue
+        line = lines[name] = node_line.of(hub, name)
+        states[line.state] += 1
+        found.add(hub, line)
+    return Snapshot(
+        hub=hub.name,
+        fence=hub.fence,
+        at=int(hub.clock.seconds(now)),
+        lines=lines,
+        states=states,
+        pending=found.pending,
+        parked=found.parked,
+        kept=found.kept,
+        in_flight=found.in_flight,
+        backoff=found.backoff,
+        groups=found.groups(),
+        parked_objects=tuple(found.listed),
+        to_nodes=tuple(sorted(found.to_nodes.values())),
+        from_nodes=tuple(sorted(found.from_nodes.values())),
+        notices=tuple(_notices(hub, freshness, now)),
+    )
+
+
+class _Found:
+    """Sums over the nodes seen so far."""
+
+    def __init__(self) -> None:
+        self.pending = self.parked = self.kept = self.in_flight = self.backoff = 0
+        self.listed: list[ParkedObject] = []
+        self.to_nodes: dict[int, Queue] = {}
+        self.from_nodes: dict[int, Queue] = {}
+        self._groups: dict[tuple[str, str], ParkedGroup] = {}
+
+    def add(self, hub: Hub, line: NodeLine) -> None:
+        self.parked += line.parked
+        session = hub.sessions.get(line.name)
+        if session is None:
+            return
+        unsynced = session.unsynced
+        self.pending += line.pending
+        self.kept += unsynced.kept_count
+        self.in_flight += unsynced.count(InFlight)
+        self.backoff += unsynced.count(Backoff)
+        if line.parked:
+            self._add_parked(hub, line.name, list(unsynced.parked().values())[:PARKED_OF_NODE_MAX])
+        for priority, count in unsynced.queued_by_priority().items():
+            before = self.to_nodes.get(priority, Queue(priority, 0, 0))
+            self.to_nodes[priority] = before._replace(nodes=before.nodes + 1, length=before.length + count)
+        edge = hub.node_status.edges.get(line.name)
+        for queue in edge.queues if edge is not None else ():
+            if queue.length:
+                before = self.from_nodes.get(queue.priority, Queue(queue.priority, 0, 0))
+                self.from_nodes[queue.priority] = Queue(
+                    priority=queue.priority,
+                    nodes=before.nodes + 1,
+                    length=before.length + queue.length,
+                    bytes=before.bytes + queue.bytes,
+                    oldest_seconds=max(before.oldest_seconds, int(queue.oldest_age_seconds)),
+                    stalled=before.stalled + bool(queue.stalled_seconds),
+                    stalled_by=before.stalled_by or (short(queue.stalled_by) if queue.stalled_seconds else ""),
+                )
+
+    def _add_parked(self, hub: Hub, node: str, parked: list[Parked]) -> None:
+        seen: set[tuple[str, str]] = set()
+        for each in parked:
+            cause = each.code, each.key.partition("/")[0]
+            if cause not in self._groups and len(self._groups) >= GROUPS_MAX:
+                cause = "other", ""
+            group = self._groups.get(cause, ParkedGroup(*cause, 0, 0, short(each.reason)))
+            nodes = group.nodes + (cause not in seen)
+            self._groups[cause] = group._replace(objects=group.objects + 1, nodes=nodes)
+            seen.add(cause)
+            if len(self.listed) < PARKED_MAX:
+                due = int(hub.clock.seconds(each.next_retry_at))
+                self.listed.append(ParkedObject(node, each.key, each.code, short(each.reason), each.retries, due))
+
+    def groups(self) -> tuple[ParkedGroup, ...]:
+        return tuple(sorted(self._groups.values(), key=lambda group: (-group.objects, group.code, group.kind)))
+
+
+def _notices(hub: Hub, freshness: WatchHealth, now: float) -> Generator[str, None, None]:
+    found: dict[str, Any] = node_report.stale(hub, freshness, now)
+    for one in found["stale"]:
+        yield f"{one['collection']} are not followed since {one['since']}: {short(one['reason'])}"
+    if found["recordsRefused"]["count"]:
+        refused = found["recordsRefused"]
+        yield f"{refused['count']} status documents are refused since {refused['since']}: {short(refused['reason'])}"
+    for each in node_report.unreadable(hub.placement):
+        yield f"{each['kind']} {each['name']} cannot be read: {short(each['reason'])}; {each['consequence']}"

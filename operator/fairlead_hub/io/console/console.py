@@ -1,0 +1,49 @@
+"""The console as the hub's ``app`` has it: one thing to add, to hand events to, and to tell of messaging."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+
+from aiohttp import web
+
+from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.hub import Hub
+from fairlead_hub.io.console.console_pages import Assets, ConsolePages
+from fairlead_hub.io.console.live_source import LiveSource
+from fairlead_hub.io.console.topic_watch import TopicWatch
+from fairlead_hub.io.http import Health
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_wire.event import Event
+
+ROLES = {"": "", "starting": "starts, or waits for the Lease that another hub holds", "stopping": "stops"}
+RUN_BYTES = 6
+
+
+class Console:
+    """See the package."""
+
+    def __init__(self, hub: Hub, freshness: WatchHealth, health: Health, clock: Callable[[], float]) -> None:
+        assets = Assets()
+        self._topics = TopicWatch(clock, is_configured=hub.settings.messaging_url is not None)
+        self.source = LiveSource(
+            hub,
+            freshness,
+            clock=clock,
+            role=lambda: ROLES.get(health.not_ready, health.not_ready),
+            topics=self._topics,
+            run=secrets.token_hex(RUN_BYTES),
+            assets=assets.version,
+        )
+        self.pages = ConsolePages(hub, self.source, assets, clock)
+
+    def add_to(self, app: web.Application) -> None:
+        self.pages.add_to(app)
+
+    def ask(self, messaging: AsyncClient | None) -> None:
+        """By which client topics are looked at; None: there is none, or no more."""
+        self._topics.ask(messaging)
+
+    def publish(self, events: Iterable[Event]) -> None:
+        """What the hub's core reports."""
+        self.source.publish(events)

@@ -1,0 +1,120 @@
+"""One stream for each open page: what changed, as server-sent events.
+
+    Frame ─hear─▶ queue of one listener (bounded) ─▶ socket          full: cleared, and the page loads anew (``lag``)
+
+Bounded in every direction: ``STREAMS_MAX`` streams, an hour each, 64 frames waiting, half a minute for a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+
+from fairlead_hub.console.frames import Frame
+from fairlead_hub.io.console.live_source import LiveSource
+
+STREAMS_MAX = 100
+STREAM_SECONDS = 3600.0
+WAITING_MAX = 64
+COMMENT_SECONDS = 15.0
+WRITE_SECONDS = 30.0
+RETRY_MS = 2000
+WANTS_MAX = 16
+
+
+class Listener:
+    """Frames that one page waits for, and has not been sent yet."""
+
+    def __init__(self, wants: frozenset[str]) -> None:
+        self._wants = wants
+        self._waiting: deque[Frame] = deque()
+        self._lags = False
+        self._woken = asyncio.Event()
+        self.is_over = False
+
+    def hear(self, frame: Frame) -> None:
+        if frame.name not in self._wants:
+            return
+        if len(self._waiting) >= WAITING_MAX:
+            self._waiting.clear()
+            self._lags = True
+        self._waiting.append(frame)
+        self._woken.set()
+
+    def end(self) -> None:
+        self.is_over = True
+        self._woken.set()
+
+    async def next(self, seconds: float) -> bytes:
+        """What there is to send; a comment when nothing came for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return b": nothing new\n\n"
+        self._woken.clear()
+        parts = [frame.encoded for frame in self._waiting]
+        self._waiting.clear()
+        if self._lags:
+            self._lags = False
+            parts.insert(0, b"event: lag\ndata: {}\n\n")
+        return b"".join(parts)
+
+
+class EventStreams:
+    """All of them."""
+
+    def __init__(self, source: LiveSource, clock: Callable[[], float]) -> None:
+        self._source, self._clock = source, clock
+        self._listeners: set[Listener] = set()
+        self._is_closing = False
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def close(self) -> None:
+        """End them all: a server that stops waits for them otherwise."""
+        self._is_closing = True
+        for listener in self._listeners:
+            listener.end()
+
+    async def serve(self, request: web.Request, headers: Mapping[str, str]) -> web.StreamResponse:
+        """``after`` or ``Last-Event-ID``: the last frame the page has seen; ``wants``: which frames are for it."""
+        if self._is_closing or len(self._listeners) >= STREAMS_MAX:
+            text = f"no more than {STREAMS_MAX} pages are kept up to date at once; close one, or reload later\n"
+            return web.Response(text=text, status=503, headers={"Retry-After": "30"})
+        listener = Listener(frozenset(request.query.get("wants", "").split(",")[:WANTS_MAX]))
+        response = web.StreamResponse(headers={**headers, "X-Accel-Buffering": "no"})
+        response.content_type = "text/event-stream"
+        self._listeners.add(listener)
+        try:
+            await response.prepare(request)
+            seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
+            # No wait between the two: what comes after the missed frames is heard.
+            missed = self._source.ring.after(seen)
+            self._source.listen(listener, listener.hear)
+            await self._send(response, f"retry: {RETRY_MS}\n\n".encode())
+            if missed is None:
+                await self._send(response, b"event: reset\ndata: {}\n\n")
+            for frame in missed or ():
+                listener.hear(frame)
+            await self._follow(listener, response)
+        except (ConnectionError, TimeoutError):
+            pass  # the page is gone, or takes nothing: it comes again
+        finally:
+            self._source.leave(listener)
+            self._listeners.discard(listener)
+        return response
+
+    async def _follow(self, listener: Listener, response: web.StreamResponse) -> None:
+        until = self._clock() + STREAM_SECONDS
+        while not listener.is_over and (left := until - self._clock()) > 0:
+            await self._send(response, await listener.next(min(COMMENT_SECONDS, left)))
+
+    async def _send(self, response: web.StreamResponse, content: bytes) -> None:
+        if content:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await response.write(content)

@@ -1,0 +1,172 @@
+"""At most one survey of the hub a second, however many pages are open; none while there is none.
+
+    a page ─view─▶ survey in slices of 2 ms, the hub's turn between them ─▶ Snapshot ─▶ frames ─▶ every listener
+
+A survey may take ``SHARE`` of the time: where it takes longer than 50 ms, the next one waits accordingly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from time import perf_counter, thread_time
+
+import msgspec
+
+from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.console import live_frames, sections, snapshot
+from fairlead_hub.console.events import EventLine, EventLog
+from fairlead_hub.console.frames import Frame, FrameRing
+from fairlead_hub.console.live_frames import LiveFrames
+from fairlead_hub.console.pages import View
+from fairlead_hub.console.snapshot import Snapshot
+from fairlead_hub.hub import Hub
+from fairlead_hub.io.console.topic_watch import TopicWatch
+from fairlead_wire.event import Event
+from fairlead_wire.io import logs
+
+EVERY_SECONDS = 1.0
+SHARE = 0.05
+SLICE_SECONDS = 0.002
+EVENTS_EVERY_SECONDS = 0.25
+EVENTS_AT_ONCE = 50
+_log = logs.get("hub.console")
+
+
+class LiveSource:
+    """See the module.  ``role`` says what the hub does instead of serving nodes; empty: it serves them."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        freshness: WatchHealth,
+        *,
+        clock: Callable[[], float],
+        role: Callable[[], str],
+        topics: TopicWatch,
+        run: str,
+        assets: str,
+    ) -> None:
+        self._hub, self._freshness, self._clock, self._role, self._topics = hub, freshness, clock, role, topics
+        self._assets = assets
+        self._snapshot = snapshot.empty(hub, clock())
+        self._lines: tuple[Snapshot | None, msgspec.Raw] = (None, msgspec.Raw(b"[]"))
+        self._next = float("-inf")
+        self._survey: asyncio.Task[None] | None = None
+        self._live = LiveFrames()
+        self._events = EventLog()
+        self._flush: asyncio.TimerHandle | None = None
+        self._listeners: dict[object, Callable[[Frame], None]] = {}
+        self._ticker: asyncio.Task[None] | None = None
+        self.ring = FrameRing(run)
+        self.spent = 0.0
+        """CPU seconds that surveys and frames took."""
+        self.surveys = 0
+
+    # ---- pages -----------------------------------------------------------------------------------
+
+    async def view(self) -> View:
+        """All a page is made of, at most about a second old."""
+        await self._refresh()
+        self._send_events()
+        return View(self._snapshot, self._topics.seen, self._role(), self.ring.last_id, self._assets)
+
+    def events(self) -> list[EventLine]:
+        return self._events.newest()
+
+    async def nodes(self) -> bytes:
+        """Every row, as JSON."""
+        await self._refresh()
+        if self._lines[0] is not self._snapshot:
+            self._lines = self._snapshot, msgspec.Raw(msgspec.json.encode(list(self._snapshot.lines.values())))
+        return msgspec.json.encode({"after": self.ring.last_id, "at": self._snapshot.at, "lines": self._lines[1]})
+
+    # ---- what happens ----------------------------------------------------------------------------
+
+    def publish(self, events: Iterable[Event]) -> None:
+        """What the hub's core reports; never waits."""
+        self._events.add(events)
+        if self._listeners and self._flush is None:
+            self._flush = asyncio.get_running_loop().call_later(EVENTS_EVERY_SECONDS, self._send_events)
+
+    def _send_events(self) -> None:
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+        if new := self._events.take_new():
+            items = "".join(map(sections.event_item, new[:EVENTS_AT_ONCE]))
+            self._publish("events", {"html": items, "count": len(new)})
+
+    # ---- listeners -------------------------------------------------------------------------------
+
+    def listen(self, listener: object, hear: Callable[[Frame], None]) -> None:
+        """``hear`` gets every frame until ``leave``; while any listens, frames are made."""
+        self._listeners[listener] = hear
+        if self._ticker is None:
+            self._ticker = asyncio.get_running_loop().create_task(self._tick(), name="console")
+
+    def leave(self, listener: object) -> None:
+        self._listeners.pop(listener, None)
+        if not self._listeners and self._ticker is not None:
+            self._ticker.cancel()
+            self._ticker = None
+
+    def close(self) -> None:
+        """End what runs."""
+        for task in (self._ticker, self._survey):
+            if task is not None:
+                task.cancel()
+        if self._flush is not None:
+            self._flush.cancel()
+        self._topics.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(max(EVERY_SECONDS / 4, self._next - self._clock()))
+            await self._refresh()
+
+    # ---- the survey ------------------------------------------------------------------------------
+
+    async def _refresh(self) -> None:
+        """A new snapshot, unless it is too early for one; all that ask meanwhile wait for the same."""
+        if self._survey is None or self._survey.done():
+            if self._clock() < self._next:
+                return
+            self._survey = asyncio.get_running_loop().create_task(self._take(), name="console survey")
+        await asyncio.shield(self._survey)
+
+    async def _take(self) -> None:
+        begun = self._clock()
+        self._next = begun + EVERY_SECONDS
+        self._topics.look_if_due()
+        spent, slice_begun, cpu_begun = 0.0, perf_counter(), thread_time()
+        survey = snapshot.survey(self._hub, self._freshness, begun)
+        while True:
+            try:
+                next(survey)
+            except StopIteration as end:
+                self._snapshot = end.value
+                break
+            if perf_counter() - slice_begun >= SLICE_SECONDS:
+                spent += thread_time() - cpu_begun
+                await asyncio.sleep(SLICE_SECONDS)
+                slice_begun, cpu_begun = perf_counter(), thread_time()
+        self._frames()
+        spent += thread_time() - cpu_begun
+        self.spent += spent
+        self.surveys += 1
+        self._next = max(self._next, begun + spent / SHARE)
+
+    def _frames(self) -> None:
+        """Also while no stream is open: a page that was made a moment ago is about to open one."""
+        taken, seen, role = self._snapshot, self._topics.seen, self._role()
+        if (changes := self._live.nodes(taken)) is not None:
+            self._publish(live_frames.NODES, changes._asdict())
+        rendered = {name: render(taken, seen, role) for name, render in sections.LIVE.items()}
+        for name, html in self._live.sections(rendered):
+            self._publish(name, {"html": str(html), "at": taken.at})
+
+    def _publish(self, name: str, data: object) -> None:
+        frame = self.ring.publish(name, data)
+        for hear in list(self._listeners.values()):
+            hear(frame)

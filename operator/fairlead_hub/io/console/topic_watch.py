@@ -1,0 +1,70 @@
+"""Asks messaging about its topics while a page is open: one look at a time, and never more than a share of the time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from fairlead_hub.console import topics
+from fairlead_hub.console.topics import Look, ReaderLag, TopicLine, TopicsSeen
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.event import short
+
+EVERY_SECONDS = 2.0
+SHARE = 0.1
+LOOK_SECONDS = 20.0
+READERS_MAX = 20
+LATEST = "latest"
+
+
+class TopicWatch:
+    """``seen`` is what the last look found."""
+
+    def __init__(self, clock: Callable[[], float], *, is_configured: bool) -> None:
+        self._clock = clock
+        self._client: AsyncClient | None = None
+        self.seen = TopicsSeen(is_configured)
+        self._before: dict[str, Look] = {}
+        self._next = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, client: AsyncClient | None) -> None:
+        """Look by this client from now on; None: the hub ends."""
+        self._client = client
+
+    def look_if_due(self) -> None:
+        """Begin a look, unless one is on its way or was just taken."""
+        due = self._clock() >= self._next and (self._task is None or self._task.done())
+        if due and self._client is not None:
+            self._task = asyncio.get_running_loop().create_task(self._look(self._client), name="console topics")
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _look(self, client: AsyncClient) -> None:
+        begun = self._clock()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                looks, more = await self._all(client)
+        except (FairleadError, TimeoutError, OSError) as error:
+            self.seen = self.seen._replace(error=short(str(error) or "it takes too long"))
+        else:
+            rates = {line.topic: line.rate for line in self.seen.lines}
+            lines: list[TopicLine] = topics.lines(self._before, rates, looks)
+            self._before = {look.topic: look for look in looks}
+            self.seen = TopicsSeen(True, tuple(lines), "", more)
+        took = self._clock() - begun
+        self._next = begun + max(EVERY_SECONDS, took / SHARE)
+
+    async def _all(self, client: AsyncClient) -> tuple[list[Look], int]:
+        names = [(space, name) for space in await client.namespaces() for name in await client.topics(space)]
+        shown = names[: topics.TOPICS_MAX]
+        return [await self._one(client, *name) for name in shown], len(names) - len(shown)
+
+    async def _one(self, client: AsyncClient, space: str, name: str) -> Look:
+        offset = await client.offsets(space, name, LATEST)
+        readers = (await client.readers(space, name))[:READERS_MAX]
+        lags = tuple(ReaderLag(short(each.name), each.lag_messages, each.lag_seconds) for each in readers)
+        return Look(f"{space}/{name}", offset.generation, offset.passed or 0, self._clock(), lags)

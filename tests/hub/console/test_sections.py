@@ -1,0 +1,55 @@
+"""Parts of pages: the same values give the same HTML, and times are moments."""
+
+import pytest
+from tests.support.console import TOPICS, fleet
+from tests.support.hub_core import Core
+
+from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.console import sections, snapshot
+from fairlead_hub.console.topics import TopicsSeen
+
+
+def taken(core):
+    survey = snapshot.survey(core.hub, WatchHealth({"nodes"}), core.now)
+    while True:
+        try:
+            next(survey)
+        except StopIteration as end:
+            return end.value
+
+
+def test_nothing_differs_because_time_goes_by():
+    """A section is sent again when something happened."""
+    core = fleet(120)
+    first = {name: render(taken(core), TOPICS, "") for name, render in sections.LIVE.items()}
+    core.now += 3000.0
+    assert {name: render(taken(core), TOPICS, "") for name, render in sections.LIVE.items()} == first
+
+
+def test_every_section_has_its_id():
+    """By which an open page finds what to replace."""
+    empty = snapshot.empty(Core().hub, 0.0)
+    for name, render in sections.LIVE.items():
+        for shown, seen in ((taken(fleet(60)), TOPICS), (empty, TopicsSeen(False))):
+            assert f'id="{name}"' in render(shown, seen, "").split(">", 1)[0]
+
+
+def test_topics_say_rate_lag_and_why_messaging_is_not_asked():
+    """What was known before stays."""
+    html = sections.topics(TOPICS._replace(error="connection refused", more=3))
+    for part in ("312.4", "telemetry-table: ", "9,120 messages behind", "connection refused", "3 more"):
+        assert part in html
+    assert "messaging_url" in sections.topics(TopicsSeen(False))
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (424e6, "424 MB")])
+def test_sizes(count, said):
+    """For people."""
+    assert sections.size(count) == said
+
+
+def test_links_survive_odd_names():
+    """A key is asked for as it is."""
+    assert 'href="/console/nodes/a%2Fb%3Fc"' in sections.node_link("a/b?c")
+    link = sections.explain_link("n", "deployments.apps/shop/a&b")
+    assert "kind=deployments.apps&amp;namespace=shop&amp;name=a%26b" in link

@@ -1,0 +1,123 @@
+"""Streams of open pages: bounded, gone on with after a break, ended with the hub."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from tests.support.console import Served, serving, until
+from tests.support.hub_core import Core
+
+from fairlead_hub.console.frames import FrameRing
+from fairlead_hub.io.console import event_stream
+from fairlead_hub.io.console.event_stream import Listener
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(Core("edge-1")) as found:
+        yield found
+
+
+async def frame(answer: aiohttp.ClientResponse) -> dict[str, str]:
+    """The next one that is no comment."""
+    while True:
+        text = (await answer.content.readuntil(b"\n\n")).decode()
+        if fields := dict(line.split(": ", 1) for line in text.splitlines() if line and not line.startswith(":")):
+            return fields
+
+
+async def named(answer: aiohttp.ClientResponse, name: str) -> dict[str, str]:
+    async with asyncio.timeout(60):
+        while (found := await frame(answer)).get("event") != name:
+            pass
+    return found
+
+
+async def streams(served: Served, count: int) -> None:
+    await until(lambda: len(served.console.pages.streams) == count, f"{count} streams")
+
+
+def open_stream(session: aiohttp.ClientSession, served: Served, after: str, **headers: str):
+    url = f"{served.url}/console/stream"
+    return session.get(url, params={"after": after, "wants": "nodes,totals,events"}, headers=headers)
+
+
+async def test_changes_arrive_and_a_break_loses_none(served: Served) -> None:
+    """The browser says what it saw last; that is worth more than what the page began with."""
+    first = (await served.console.source.view()).last_id
+    async with aiohttp.ClientSession() as session:
+        async with open_stream(session, served, first) as answer:
+            assert answer.headers["Content-Type"] == "text/event-stream"
+            assert answer.headers["Cache-Control"] == "no-store"
+            served.core.node("edge-2")
+            served.core.now += 5.0
+            found = await named(answer, "nodes")
+            assert "edge-2" in found["data"]
+        await streams(served, 0)
+        served.core.node("edge-3")
+        served.core.now += 5.0
+        await served.console.source.view()
+        async with open_stream(session, served, first, **{"Last-Event-ID": found["id"]}) as answer:
+            again = await named(answer, "nodes")
+            assert "edge-3" in again["data"] and "edge-2" not in again["data"]
+
+
+async def test_a_page_of_another_run_loads_anew(served: Served) -> None:
+    """Numbers of an earlier hub mean nothing here."""
+    async with aiohttp.ClientSession() as session, open_stream(session, served, "other-7") as answer:
+        assert await named(answer, "reset") == {"event": "reset", "data": "{}"}
+
+
+async def test_no_more_than_a_hundred(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused with the remedy, and taken when another has left."""
+    assert event_stream.STREAMS_MAX == 100
+    monkeypatch.setattr(event_stream, "STREAMS_MAX", 2)
+    async with (
+        aiohttp.ClientSession() as session,
+        open_stream(session, served, ""),
+        open_stream(session, served, "") as second,
+    ):
+        await streams(served, 2)
+        async with open_stream(session, served, "") as third:
+            assert third.status == 503 and third.headers["Retry-After"] == "30"
+            assert "close one" in await third.text()
+        second.close()
+        await streams(served, 1)
+        async with open_stream(session, served, "") as third:
+            assert third.status == 200
+
+
+async def test_a_stream_ends_after_its_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser opens another one."""
+    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.01)
+    async with aiohttp.ClientSession() as session, open_stream(session, served, "") as answer:
+        await streams(served, 1)
+        served.core.now += event_stream.STREAM_SECONDS + 1.0
+        async with asyncio.timeout(60):
+            await answer.content.read()
+
+
+async def test_they_end_with_the_hub() -> None:
+    """A server that stops would wait for open pages otherwise."""
+    async with aiohttp.ClientSession() as session:
+        async with serving(Core("edge-1")) as served:
+            answer = await open_stream(session, served, "")
+            await streams(served, 1)
+        async with asyncio.timeout(60):
+            await answer.content.read()
+
+
+async def test_a_page_that_does_not_read_is_told_that_it_lags() -> None:
+    """Nothing gathers for it without end; then it loads anew."""
+    listener, ring = Listener(frozenset(["nodes"])), FrameRing("run")
+    for number in range(event_stream.WAITING_MAX + 1):
+        listener.hear(ring.publish("nodes", number))
+        listener.hear(ring.publish("totals", number))
+    sent = await listener.next(60)
+    assert sent.startswith(b"event: lag\n") and sent.count(b"id: ") == 1 and b"totals" not in sent
+    listener.hear(ring.publish("nodes", "next"))
+    assert b"lag" not in await listener.next(60)
+    assert (await listener.next(0.0)).startswith(b":")

@@ -1,0 +1,65 @@
+"""Topics of a real messaging service, looked at while a page is open."""
+
+from __future__ import annotations
+
+from tests.support.console import until
+from tests.support.messaging import serving
+
+from fairlead_hub.io.console import topic_watch
+from fairlead_hub.io.console.topic_watch import TopicWatch
+from fairlead_messaging.client.io.async_client import AsyncClient
+
+
+class Looking:
+    """A watch whose clock is moved by hand."""
+
+    def __init__(self, client: AsyncClient | None) -> None:
+        self.now = 0.0
+        self.watch = TopicWatch(lambda: self.now, is_configured=True)
+        self.watch.ask(client)
+
+    async def look(self) -> None:
+        before = self.watch.seen
+        self.now += topic_watch.EVERY_SECONDS
+        self.watch.look_if_due()
+        await until(lambda: self.watch.seen is not before, "a look")
+
+
+async def test_rates_and_readers() -> None:
+    """Two looks give a rate; a reader's lag says how fresh its table is."""
+    async with serving() as topics, AsyncClient(topics.url) as client:
+        looking = Looking(client)
+        await client.create_topic("default", "sales")
+        await looking.look()
+        assert [(line.topic, line.rate) for line in looking.watch.seen.lines if line.topic == "default/sales"] == [
+            ("default/sales", None)
+        ]
+        await client.publish("default", "sales", [b"1", b"2"])
+        start = await client.offsets("default", "sales", "earliest")
+        await client.note_reader("default", "sales", "sales-table", position=start.position or "")
+        await looking.look()
+        [line] = [line for line in looking.watch.seen.lines if line.topic == "default/sales"]
+        assert (line.passed, line.rate) == (2, 1.0)
+        assert [reader.name for reader in line.readers] == ["sales-table"]
+
+
+async def test_a_service_that_is_away_is_said_and_what_was_known_stays() -> None:
+    """The reason stands above the table."""
+    async with serving() as topics:
+        url = topics.url
+        async with AsyncClient(url) as client:
+            looking = Looking(client)
+            await client.create_topic("default", "sales")
+            await looking.look()
+    async with AsyncClient("http://127.0.0.1:9") as client:
+        looking.watch.ask(client)
+        await looking.look()
+    assert looking.watch.seen.error and any(line.topic == "default/sales" for line in looking.watch.seen.lines)
+    looking.watch.close()
+
+
+async def test_without_messaging_nothing_is_asked() -> None:
+    """And not more often than it is due."""
+    looking = Looking(None)
+    looking.watch.look_if_due()
+    assert looking.watch.seen.lines == ()
