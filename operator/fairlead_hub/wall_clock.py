@@ -27,8 +27,7 @@ class WallClock:
         """RFC 3339 of a monotonic time, to the second."""
         second = int(self.seconds(now))
         if second != self._second:
-            stamp = datetime.datetime.fromtimestamp(second, datetime.UTC)
-            self._second, self._text = second, stamp.isoformat().replace("+00:00", "Z")
+            self._second, self._text = second, self.text_of(second)
         return self._text
 
     def seconds(self, now: float) -> float:
@@ -37,6 +36,11 @@ class WallClock:
         if abs(offset - self._offset) > CORRECTION_SECONDS:
             self._offset = offset
         return now + self._offset
+
+    @staticmethod
+    def text_of(second: int) -> str:
+        """RFC 3339 of seconds since 1970."""
+        return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat().replace("+00:00", "Z")
 
     @staticmethod
     def moment(text: str) -> int:

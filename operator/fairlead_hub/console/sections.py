@@ -5,7 +5,6 @@ Times are moments, never ages: a section differs when something happened, not be
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote, urlencode
 
@@ -14,6 +13,7 @@ from fairlead_hub.console.html import Html, join, tag
 from fairlead_hub.console.node_line import NEEDS_A_PERSON, STATES, NodeLine
 from fairlead_hub.console.snapshot import ParkedGroup, Queue, Snapshot
 from fairlead_hub.console.topics import TopicsSeen
+from fairlead_hub.wall_clock import WallClock
 
 HOME = "/console/"
 GROUPS_SHOWN = 8
@@ -36,9 +36,8 @@ def moment(seconds: float) -> Html:
     """When; the script makes an age of it."""
     if not seconds:
         return tag("span", "–", class_="dim")
-    at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    iso = at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return tag("time", at.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime=iso, data_at=int(seconds))
+    iso = WallClock.text_of(int(seconds))
+    return tag("time", iso.replace("T", " ").replace("Z", " UTC"), datetime=iso, data_at=int(seconds))
 
 
 def node_link(name: str) -> Html:
