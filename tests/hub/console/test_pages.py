@@ -34,7 +34,7 @@ def every_page(core, name, events=()):
     seen = view(core)
     log = EventLog()
     log.add(events)
-    detail = node_report.node(core.hub, name, core.now)
+    detail = node_report.node(core.hub, name, core.now) or {}
     edge = core.hub.node_status.edges.get(name)
     given = {"node": name, "kind": "secret", "namespace": "shop", "name": "a"}
     answer = node_report.explained(core.hub, name, "secret", "shop", "a", core.now)

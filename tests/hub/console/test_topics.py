@@ -5,7 +5,8 @@ from fairlead_hub.console.topics import Look
 
 
 def rates(*looks):
-    before, shown = {}, {}
+    before: dict[str, Look] = {}
+    shown: dict[str, float | None] = {}
     for look in looks:
         lines = topics.lines(before, shown, [look])
         before, shown = {look.topic: look}, {line.topic: line.rate for line in lines}
