@@ -105,13 +105,21 @@ def test_the_commands_of_a_runbook_exist(page: Path) -> None:
     for words in fairlead_commands(page):
         command: click.Command = build()
         context = click.Context(command)
-        rest = list(words)
-        while isinstance(command, click.Group) and rest and not rest[0].startswith("-") and rest[0] != "…":
+        rest = [word for word in words if word != "…"]
+        said = f"{page.name}: fairlead {' '.join(words)}"
+        while isinstance(command, click.Group) and rest:
+            if rest[0].startswith("-"):  # an option of the group, with its value
+                assert rest[0] in options(command), said
+                del rest[:2]
+                continue
             found = command.get_command(context, rest.pop(0))
-            assert found is not None, f"{page.name}: fairlead {' '.join(words)}"
+            assert found is not None, said
             command = found
-        known = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
-        assert {word for word in rest if word.startswith("-")} <= known, f"{page.name}: fairlead {' '.join(words)}"
+        assert {word for word in rest if word.startswith("-")} <= options(command), said
+
+
+def options(command: click.Command) -> set[str]:
+    return {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
 
 
 @pytest.mark.process
