@@ -13,6 +13,7 @@ from aiohttp import web
 from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.pki import Authority
 
+from fairlead_hub import http_operations
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io import http
 from fairlead_wire.io import tls
@@ -175,3 +176,10 @@ async def test_a_port_in_use_is_an_error_of_the_system(asked: Asked) -> None:
     with pytest.raises(OSError, match="address already in use"):
         await http.listen(web.Application(), "127.0.0.1", port)
     await runner.cleanup()
+
+
+async def test_the_description_is_answered_to_everyone(asked: Asked) -> None:
+    """Also to a page of a browser: it is the same at every hub, and says nothing of this one."""
+    assert await asked.json("/openapi.json") == (200, http_operations.document())
+    assert (await asked.text("/openapi.json", Origin="https://elsewhere.example"))[0] == 200
+    assert (await asked.text("/v1/nodes", Origin="https://elsewhere.example"))[0] == 403
