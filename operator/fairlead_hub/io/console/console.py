@@ -25,13 +25,13 @@ class Console:
 
     def __init__(self, hub: Hub, freshness: WatchHealth, health: Health, clock: Callable[[], float]) -> None:
         assets = Assets()
-        self._topics = TopicWatch(clock, is_configured=hub.settings.messaging_url is not None)
+        self.topics = TopicWatch(clock, is_configured=hub.settings.messaging_url is not None)
         self.source = LiveSource(
             hub,
             freshness,
             clock=clock,
             role=lambda: ROLES.get(health.not_ready, health.not_ready),
-            topics=self._topics,
+            topics=self.topics,
             run=secrets.token_hex(RUN_BYTES),
             assets=assets.version,
         )
@@ -42,7 +42,7 @@ class Console:
 
     def ask(self, messaging: AsyncClient | None) -> None:
         """By which client topics are looked at; None: there is none, or no more."""
-        self._topics.ask(messaging)
+        self.topics.ask(messaging)
 
     def publish(self, events: Iterable[Event]) -> None:
         """What the hub's core reports."""
