@@ -246,6 +246,17 @@ async def test_upstream_without_messaging_is_not_now(kube: Cluster, hub: HubProc
         assert isinstance(answer, message.Nack) and not answer.permanent and answer.retry_after
 
 
+async def test_the_console_shows_a_node_that_connects(kube: Cluster, hub: HubProcess) -> None:
+    """On the account's own address, by the running program; without messaging it says so."""
+    kube.apply(edge_node("edge-seen"))
+    async with fleet(hub, "edge-seen") as nodes:
+        await until("connected", nodes["edge-seen"].connected.is_set)
+        await until("a row", lambda: ">edge-seen<" in hub.text("/console/nodes"))
+        await until("in sync", lambda: "In sync" in hub.text("/console/nodes/edge-seen"))
+        await until("an event", lambda: "node.connected" in hub.text("/console/events"))
+        assert "messaging_url" in hub.text("/console/topics")
+
+
 async def test_newest_session_wins(kube: Cluster, hub: HubProcess) -> None:
     """Two machines with one identity: the newer one is served, the older one hears why."""
     kube.apply(edge_node("edge-1"))
