@@ -247,7 +247,9 @@ class Agent:
                 await _first_failure(tasks, stop)
             finally:
                 self._stopping = True
-                manager.stopping()
+                # Not where damage was met: the program goes on, and systemd never takes STOPPING=1 back.
+                if not isinstance(sys.exception(), StoreDamaged):
+                    manager.stopping()
                 _log.info("stopping")
                 await self._drain([*tasks, stop])
 

@@ -24,6 +24,9 @@ PINGS_PER_TIMEOUT: Final = 3
 REPAIR_SECONDS: Final = 3600
 """While damaged stores are opened anew nothing pings: reading a full disk of a small device may take so long."""
 
+STATE_SECONDS_MAX: Final = 2.0
+"""What waits for room in the manager's queue at most: a lost READY=1 would never be said again."""
+
 _log = logs.get("edge.service_manager")
 
 
@@ -66,15 +69,15 @@ class ServiceManager:
         if not (self._address and self._watchdog_seconds):
             await asyncio.get_running_loop().create_future()
         while True:
-            self._send(["WATCHDOG=1"])
+            self._send(["WATCHDOG=1"], waits=False)
             await asyncio.sleep(self._watchdog_seconds / PINGS_PER_TIMEOUT)
 
-    def _send(self, lines: list[str]) -> None:
+    def _send(self, lines: list[str], *, waits: bool = True) -> None:
         if not self._address:
             return
         try:
             with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)) as sender:
-                sender.setblocking(False)
+                sender.settimeout(STATE_SECONDS_MAX if waits else 0.0)
                 sender.connect(self._address)
                 sender.send("\n".join(lines).encode())
         except OSError as error:

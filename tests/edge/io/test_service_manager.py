@@ -16,9 +16,13 @@ from pathlib import Path
 import pytest
 from tests.support.edge_agent import EdgeAgent
 from tests.support.edge_link import until
-from tests.support.processes import wait_until
+from tests.support.processes import free_ports, wait_until
 
+from fairlead_edge import app
+from fairlead_edge.errors import StoreDamaged
+from fairlead_edge.io import service_manager
 from fairlead_edge.io.service_manager import ServiceManager
+from fairlead_edge.settings import Settings
 
 UNIT = Path(__file__).parents[3] / "charts/fairlead-edge/systemd/fairlead-edge.service"
 EXPOSURE_MAX = 3.0
@@ -84,6 +88,20 @@ def test_each_state_is_one_datagram(manager: Manager) -> None:
     ]  # fmt: skip
 
 
+def test_a_state_waits_for_room_in_a_full_queue(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager that is busy at boot hears READY=1 all the same; it is said once only."""
+    monkeypatch.setattr(service_manager, "STATE_SECONDS_MAX", SECONDS)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other, contextlib.suppress(BlockingIOError):
+        other.setblocking(False)
+        while True:
+            other.sendto(b"WATCHDOG=1", manager.path)
+    saying = threading.Thread(target=ServiceManager(manager.path).ready)
+    saying.start()
+    saying.join(0.1)  # what does not wait is done by then, and its word is lost
+    wait_until("READY=1", lambda: "READY=1" in manager.listen(), seconds=SECONDS)
+    saying.join()
+
+
 def test_socket_without_a_file() -> None:
     """An address with "@" is one in the abstract namespace, which is where containers' systemd listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
@@ -134,6 +152,20 @@ def test_silence_of_the_manager_stops_nothing(tmp_path: Path) -> None:
     """Neither no manager, nor one that is gone."""
     ServiceManager().ready()
     ServiceManager(str(tmp_path / "gone")).ready()
+
+
+async def test_damage_met_in_use_is_no_stop(tmp_path: Path, manager: Manager) -> None:
+    """The agent goes on, and systemd never takes STOPPING=1 back: it would kill the repair after TimeoutStopSec."""
+    [port] = free_ports(1)
+    settings = Settings(
+        node="edge-1", hub_url="ws://127.0.0.1:1", data_dir=str(tmp_path / "data"), security="insecure",
+        http_listen=f"127.0.0.1:{port}",
+    )  # fmt: skip
+    async with app._opened(settings, thorough=False) as agent:
+        agent._outbox.writer.damaged("a page is not what was written")
+        with pytest.raises(StoreDamaged):
+            await agent.run(asyncio.Event(), ServiceManager(manager.path))
+    assert manager.listen() == ["READY=1", "STATUS=serving"]
 
 
 @pytest.mark.process
