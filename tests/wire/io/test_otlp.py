@@ -12,7 +12,7 @@ from tests.support.otlp import Collector
 from tests.support.processes import free_ports
 from tests.support.spans import place
 
-from fairlead_wire.io import logs
+from fairlead_wire.io import logs, otlp
 from fairlead_wire.io.otlp import OtlpExporter
 from fairlead_wire.io.spans import CLOSE_SECONDS_MAX
 from fairlead_wire.trace_settings import TracesSettings
@@ -32,6 +32,12 @@ def one_span(to: OtlpExporter, *, failure: str = "") -> str:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that a busy machine makes late is not made twice."""
+    monkeypatch.setattr(otlp, "REQUEST_SECONDS", 60.0)
+
+
+@pytest.fixture
 def lines() -> Iterator[io.StringIO]:
     """What is logged meanwhile."""
     before = logging.getLogger().handlers[:]
@@ -41,6 +47,7 @@ def lines() -> Iterator[io.StringIO]:
     logging.getLogger().handlers[:] = before
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_span_arrives_as_it_was_made() -> None:
     with Collector() as collector:
         sender = exporter(collector.url)
@@ -54,6 +61,7 @@ def test_a_span_arrives_as_it_was_made() -> None:
     assert span.attributes == {"rows": 3, "fairlead.answer": "ack"}
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_environment_adds_to_what_is_said_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "our-hub")
     with Collector() as collector:

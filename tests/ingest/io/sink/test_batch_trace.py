@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partialmethod
 
 import pytest
 from tests.support.otlp import Collector
@@ -11,6 +12,8 @@ from tests.support.spans import KeptSpans, place, spans_in_memory
 
 from fairlead_ingest.io.sink import batch_trace
 from fairlead_ingest.io.sink.task_writer import Written
+from fairlead_wire.io import otlp
+from fairlead_wire.io.spans import Spans
 from fairlead_wire.trace_model import TracesModel
 
 
@@ -72,14 +75,15 @@ def test_the_sink_gets_settings_only_where_spans_go_somewhere(monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("fresh_process")
-def test_spans_are_sent_before_the_commit_is_over() -> None:
-    """Spark may end the process at any moment after it."""
+def test_spans_are_sent_before_the_commit_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark may end the process at any moment after it; the commit waits here as long as a busy machine takes."""
+    monkeypatch.setattr(Spans, "flush", partialmethod(Spans.flush, 60.0))
+    monkeypatch.setattr(otlp, "REQUEST_SECONDS", 60.0)
     with Collector() as collector:
         settings = batch_trace.option(TracesModel(endpoint=collector.url))
         with batch_trace.recording(settings, [written((str(place(1)), False))], "readings", 7):
             opened = batch_trace._opened(settings)
         assert opened is not None
-        opened.flush(60.0)  # a busy machine may have taken longer than a commit waits
         assert collector.tree(place(1).trace_id) == ["ingest batch [fairlead-ingest]"]
         opened.close()
 
