@@ -64,3 +64,12 @@ def test_rows_without_properties_have_no_traces() -> None:
     assert row_traces.find(pa.RecordBatch.from_pydict({"payload": pa.array([b"x"])}), NOW) == []
     without_time = rows({"traceparent": str(place(1))}).select(["properties"])
     assert row_traces.find(without_time, NOW) == [(str(place(1)), False)]
+
+
+def test_columns_that_a_transform_gave_another_type_cost_the_trace_and_not_the_batch() -> None:
+    batch = rows({"traceparent": str(place(1))})
+    maps = pa.array([[("traceparent", str(place(1)))]], pa.map_(pa.string(), pa.string()))
+    for other in (maps, pa.array([1]), pa.array([{"traceparent": str(place(1))}])):
+        assert row_traces.find(batch.set_column(0, "properties", other), NOW) == []
+    for other in (pa.array(["noon"]), pa.array([1.5]), pa.array([MOMENT.date()])):
+        assert row_traces.find(batch.set_column(1, "enqueued_at", other), NOW) == [(str(place(1)), False)]
