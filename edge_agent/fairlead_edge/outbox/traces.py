@@ -34,14 +34,16 @@ class Incoming(msgspec.Struct, frozen=True):
 
 
 def incoming(submissions: Iterable[Submission | Reason], traceparent: str | None, tracestate: str | None) -> Incoming:
-    """The header counts for the whole request; without a sampled one the first sampled message does."""
+    """The header counts for the whole request; without a sampled one the first sampled message does.
+
+    Where none is sampled, the first that says so counts: it is obeyed, and no new trace begins.
+    """
     own = trace.parse(traceparent)
-    found = [] if own is None or not own.sampled else [own]
-    found.extend(_sampled_of(submissions))
-    traces = trace.distinct(found)
-    return Incoming(
-        traces[0] if traces else own, tuple(traces[1:]), trace.check_tracestate(tracestate) if own is not None else ""
-    )
+    named = [own] if own is not None else []
+    named.extend(_named_by(submissions))
+    sampled = trace.distinct(each for each in named if each.sampled)
+    first = next(iter(sampled or named), None)
+    return Incoming(first, tuple(sampled[1:]), trace.check_tracestate(tracestate) if own is not None else "")
 
 
 def recorded(submissions: Iterable[Submission | Reason], incoming: Incoming, span: Trace) -> list[Submission | Reason]:
@@ -70,7 +72,11 @@ def leaving(items: Sequence[Item], now: float) -> tuple[list[Trace], set[Trace]]
         # One look at the bytes for those that carry none; a body may name the same thing, so the rest is read.
         if _MARK not in item.content:
             continue
-        origin = trace.sampled(envelope.read(item.content).properties.get(TRACEPARENT))
+        try:
+            stored = envelope.read(item.content)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue  # sent as it is; the hub judges it
+        origin = trace.sampled(stored.properties.get(TRACEPARENT))
         if origin is not None:
             found.append(origin)
             if now - item.enqueued > LATE_SECONDS:
@@ -78,18 +84,16 @@ def leaving(items: Sequence[Item], now: float) -> tuple[list[Trace], set[Trace]]
     return trace.distinct(found), late
 
 
-def _sampled_of(submissions: Iterable[Submission | Reason]) -> Iterable[Trace]:
+def _named_by(submissions: Iterable[Submission | Reason]) -> Iterable[Trace]:
     for each in submissions:
-        if not isinstance(each, Reason) and (text := each.properties.get(TRACEPARENT)) is not None:
-            found = trace.sampled(text)
-            if found is not None:
-                yield found
+        if not isinstance(each, Reason) and (found := trace.parse(each.properties.get(TRACEPARENT))) is not None:
+            yield found
 
 
 def _belongs(submission: Submission | Reason, span: Trace) -> bool:
     if isinstance(submission, Reason):
         return False
-    own = trace.sampled(submission.properties.get(TRACEPARENT))
+    own = trace.parse(submission.properties.get(TRACEPARENT))
     if own is not None and own.trace_id != span.trace_id:
         return False
     return len(msgspec.json.encode(submission)) + ROOM_BYTES <= MESSAGE_BYTES_MAX

@@ -39,6 +39,8 @@ def test_without_a_header_the_first_sampled_message_decides() -> None:
     assert (came.first, came.others, came.tracestate) == (place(3), (), "")
     unsampled = traces.incoming(read({}), str(place(1, sampled=False)), None)
     assert unsampled.first == place(1, sampled=False)
+    own = traces.incoming(read({}, carrying(place(2, sampled=False))), None, None)
+    assert own.first == place(2, sampled=False), "who began the trace decided that it is not recorded"
     assert traces.incoming(read({}), "nonsense", None).first is None
 
 
@@ -50,10 +52,11 @@ def test_links_are_bounded() -> None:
 def test_each_message_of_the_trace_gets_the_span_of_its_publish() -> None:
     """A message of another trace keeps its own, so that it can be followed there."""
     span = Trace(place(1).trace_id, place(77).span_id)
-    submissions = [*read({}, carrying(place(1)), carrying(place(2))), Reason("bad_message", "no")]
+    unsampled = place(3, sampled=False)
+    submissions = [*read({}, carrying(place(1)), carrying(place(2)), carrying(unsampled)), Reason("bad_message", "no")]
     came = traces.incoming(submissions, str(place(1)), "vendor=x")
     found = traces.recorded(submissions, came, span)
-    assert properties(found) == [str(span), str(span), str(place(2))]
+    assert properties(found) == [str(span), str(span), str(place(2)), str(unsampled)]
     assert found[-1] == submissions[-1]
     first, second = found[0], found[1]
     assert isinstance(first, Submission) and isinstance(second, Submission)
@@ -70,6 +73,12 @@ def test_a_trace_makes_no_message_too_large() -> None:
 def test_over_the_ceiling_the_trace_stays_named_and_is_not_sampled_any_more() -> None:
     submissions = read({}, carrying(place(2)))
     assert properties(traces.not_recorded(submissions)) == [None, str(place(2, sampled=False))]
+
+
+def test_content_that_cannot_be_read_has_no_trace() -> None:
+    """What leaves is sent as it is, and only the traces read it: never a reason for the agent to end."""
+    damaged = Item(offset=1, epoch=1, topic="a/b", enqueued=0.0, expires=None, content=b'{"traceparent":"')
+    assert traces.leaving([damaged, item({**carrying(place(1)), "body": 1})], 0.0) == ([place(1)], set())
 
 
 def item(body: dict[str, Any], *, enqueued: float = 0.0) -> Item:
