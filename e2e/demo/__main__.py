@@ -6,6 +6,7 @@ Exit 0 and a last line `demo: ok …`, or exit 1 with what failed and the end of
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import signal
 import sys
@@ -38,7 +39,7 @@ def look_around(stack: Stack, screen: Screen) -> None:
     screen.chapter("Left running; look around, then: make down")
     for name, where in stack.addresses():
         screen.say(f"{name:10} {where}")
-    screen.say(f"first      source {stack.write_environment()}")
+    screen.say(f"first      source {shlex.quote(str(stack.write_environment()))}")
     screen.say("try        fairlead status; kubectl get osync -A; kubectl -n harbour patch configmap tide-table …")
 
 

@@ -229,9 +229,10 @@ class Stack:
 
     def addresses(self) -> list[tuple[str, str]]:
         """Who serves where, for people who look around."""
+        programs, cluster = shlex.quote(str(self.kubernetes.assets)), shlex.quote(str(self.kubernetes.kubeconfig))
         return [
-            ("kubectl", f"export PATH={self.kubernetes.assets}:$PATH KUBECONFIG={self.kubernetes.kubeconfig}"),
-            ("status", f"{FAIRLEAD} status --config {self.folder / 'hub.toml'}"),
+            ("kubectl", f"export PATH={programs}:$PATH KUBECONFIG={cluster}"),
+            ("status", shlex.join([str(FAIRLEAD), "status", "--config", str(self.folder / "hub.toml")])),
             ("console", f"http://{HOST}:{self._hub_http}/console/"),
             ("hub", f"http://{HOST}:{self._hub_http}/metrics"),
             ("messaging", f"http://{HOST}:{self._messaging}/v1/namespaces/harbour/topics"),
@@ -245,13 +246,16 @@ class Stack:
         path = self.folder / "env"
         edges = {edge.name.upper().replace("-", "_"): edge for edge in self.edges.values()}
         cable = shlex.join([sys.executable, "-m", "e2e.demo.cable", str(self.folder)])
+        words = {
+            "KUBECONFIG": str(self.kubernetes.kubeconfig),
+            "FAIRLEAD_HUB_URL": f"http://{HOST}:{self._hub_http}",
+            "FAIRLEAD_MESSAGING_URL": f"http://{HOST}:{self._messaging}",
+            **{name: f"http://{HOST}:{edge.port}" for name, edge in edges.items()},
+            **{f"{name}_DATA": str(self.folder / edge.name) for name, edge in edges.items()},
+        }
         lines = [
-            f"export PATH={FAIRLEAD.parent}:{self.kubernetes.assets}:$PATH",
-            f"export KUBECONFIG={self.kubernetes.kubeconfig}",
-            f"export FAIRLEAD_HUB_URL=http://{HOST}:{self._hub_http}",
-            f"export FAIRLEAD_MESSAGING_URL=http://{HOST}:{self._messaging}",
-            *(f"export {name}=http://{HOST}:{edge.port}" for name, edge in edges.items()),
-            *(f"export {name}_DATA={self.folder / edge.name}" for name, edge in edges.items()),
+            f"export PATH={shlex.quote(f'{FAIRLEAD.parent}:{self.kubernetes.assets}')}:$PATH",
+            *(f"export {name}={shlex.quote(value)}" for name, value in words.items()),
             f'cable() {{ (cd {shlex.quote(str(ROOT))} && {cable} "$@"); }}',
         ]
         path.write_text("".join(f"{line}\n" for line in lines))

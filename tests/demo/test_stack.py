@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import pytest
 from e2e.demo.record import Record, started_at
-from e2e.demo.stack import ROOT, Missing, require_java, toml
+from e2e.demo.screen import Screen
+from e2e.demo.stack import ROOT, Missing, Stack, require_java, toml
+from tests.support.kubernetes import Kubernetes
 from tests.support.processes import Running, free_ports, start, wait_until
 
 pytestmark = pytest.mark.process
@@ -24,6 +27,22 @@ def test_settings_become_toml() -> None:
     """What a user would write by hand."""
     text = toml({"trigger": 1, "topics": ("a/b", "c/d"), "table": Path("/t")})
     assert tomllib.loads(text) == {"trigger": 1, "topics": ["a/b", "c/d"], "table": "/t"}
+
+
+def test_the_stack_may_lie_in_a_folder_with_a_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that reads `env` has each value whole."""
+    folder, programs = tmp_path / "my demo's", tmp_path / "my programs"
+    folder.mkdir()
+    monkeypatch.setattr(Kubernetes, "assets", programs)
+    stack = Stack(folder, folder / "kubeconfig", outlive=False, screen=Screen())
+    script = f'. {shlex.quote(str(stack.write_environment()))}; printf "%s\\n" "$PATH" "$KUBECONFIG" "$EDGE_1_DATA"'
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=120)
+    path, kubeconfig, data = done.stdout.splitlines()
+    assert path.split(":")[1] == str(programs)
+    assert (kubeconfig, data) == (str(folder / "kubeconfig"), str(folder / "edge-1"))
+    said = dict(stack.addresses())
+    assert shlex.split(said["kubectl"])[2] == f"KUBECONFIG={folder / 'kubeconfig'}"
+    assert shlex.split(said["status"])[3] == str(folder / "hub.toml")
 
 
 def fake_java(folder: Path, version: str) -> None:

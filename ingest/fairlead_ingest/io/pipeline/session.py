@@ -27,6 +27,11 @@ def require_java(environ: Mapping[str, str]) -> None:
         raise LocalError(JAVA_SENTENCE)
 
 
+def logging_option(settings: Path) -> str:
+    """One word for Java; Spark cuts its options at spaces, so the folder of an installation may have some only here."""
+    return f"-Dlog4j2.configurationFile={settings.as_uri()}"
+
+
 def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str = "fairlead-ingest") -> SparkSession:
     """The session, with our source and sink known to it. ``conf`` wins over everything set here."""
     # Driver and workers must be the same Python; a job is started from the installed program's own.
@@ -36,7 +41,7 @@ def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG4J} -XX:+UseG1GC",
+        "spark.driver.extraJavaOptions": f"{logging_option(LOG4J)} -XX:+UseG1GC",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",

@@ -25,6 +25,12 @@ def test_java_is_found_on_the_path_or_by_its_home(tmp_path: Path) -> None:
         session.require_java({"JAVA_HOME": str(tmp_path / "none"), "PATH": os.environ["PATH"]})
 
 
+def test_the_program_may_be_installed_in_a_folder_with_a_space() -> None:
+    """Spark cuts Java's options at spaces."""
+    option = session.logging_option(Path("/opt/our programs/log4j2.properties"))
+    assert option == "-Dlog4j2.configurationFile=file:///opt/our%20programs/log4j2.properties"
+
+
 def test_the_session_is_quiet_and_lives_in_utc(spark: SparkSession) -> None:
     """No page, no progress bar, no local time."""
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
