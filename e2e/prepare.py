@@ -9,7 +9,8 @@
 Fetching packages waits for the network while compilers wait for the processor, so both together end earlier than one
 after the other; so do builds of modules that share nothing, since each ends with a linker on one core.  Plain Python,
 standard library only: it runs before there is a virtual environment.  On a terminal one line renews itself, elsewhere
-a line comes each ten seconds; what a step said is shown when it fails.  Exit 0 when all is there, else 1.
+a line comes each ten seconds; what a step said is shown when it fails.  Java, which Spark needs later, is looked for
+first.  Exit 0 when all is there, else 1.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from e2e.controlplane import build  # noqa: E402 - found only now
+from e2e.demo.java import Missing, require_java  # noqa: E402
 from requirements.install import pinned  # noqa: E402
 
 LOCK = ROOT / "requirements" / "dev.lock"
@@ -123,13 +125,18 @@ class Step:
     words: tempfile._TemporaryFileWrapper[bytes] = field(default_factory=tempfile.NamedTemporaryFile)
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Step:
-        """A session of its own, so that an interrupt here ends it once and whole."""
+    def start(self, *, shown: bool = False) -> Step:
+        """A session of its own, so that an interrupt here ends it once and whole; `shown`: it speaks for itself."""
+        words = None if shown else self.words
         self.process = subprocess.Popen(
-            self.command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=self.words, stderr=self.words,
-            start_new_session=True,
-        )  # fmt: skip
+            self.command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=words, stderr=words, start_new_session=True
+        )
         return self
+
+    def wait(self) -> int:
+        """Its exit code, at its end."""
+        assert self.process is not None
+        return self.process.wait()
 
     def code(self) -> int | None:
         """None while it runs."""
@@ -187,38 +194,36 @@ def absent(names: Sequence[str]) -> tuple[list[str], Path]:
     return [name for name in names if not any(build.is_program(place / name) for place in places)], folder
 
 
-def interrupted(number: int, frame: object) -> None:
-    """SIGTERM ends like Ctrl-C."""
-    raise KeyboardInterrupt
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run as a program; see the module's docstring."""
     names = build.parse(arguments)
-    signal.signal(signal.SIGTERM, interrupted)
+    build.end_as_by_ctrl_c()
     try:
+        require_java()
         missing, folder = absent(names)
-    except build.BuildError as error:
+    except (Missing, build.BuildError) as error:
         print(f"prepare: {error}", file=sys.stderr)
         return 1
-    install = ["make", "--no-print-directory", "dev"]
-    if not missing:
-        return subprocess.run(install, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
     builds = chains(missing)
-    steps = [Step(name="make dev", command=install)]
+    steps = [Step(name="make dev", command=["make", "--no-print-directory", "dev"])]
     for each in builds:
         command = [sys.executable, str(build.HERE / "build.py"), *each.missing]
         steps.append(Step(name=f"building {' and '.join(each.missing)}", command=command))
-    took = sum(build.PROGRAMS[name].seconds for name in missing)
-    print(
-        f"prepare: this machine has no {', '.join(missing)} yet; building them once takes about {took} s on two cores",
-        file=sys.stderr,
-    )
     try:
+        if not missing:
+            return steps[0].start(shown=True).wait()
+        took = sum(build.PROGRAMS[name].seconds for name in missing)
+        print(
+            f"prepare: this machine has no {', '.join(missing)} yet; building them once takes about {took} s on two"
+            " cores",
+            file=sys.stderr,
+        )
         for step in steps:
             step.start()
         return follow(steps, builds, folder)
     except KeyboardInterrupt:
+        # What follows is short; a second Ctrl-C would only leave something running.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("\nprepare: interrupted; what was finished is kept", file=sys.stderr)
         return 130
     finally:

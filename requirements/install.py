@@ -7,6 +7,7 @@ On a terminal one line renews itself, elsewhere a line comes each ten seconds; p
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -29,7 +30,14 @@ def pinned(lock: Path) -> int:
     return sum("==" in line and not line.startswith((" ", "#")) for line in lock.read_text().splitlines())
 
 
+def interrupted(number: int, frame: object) -> None:
+    """SIGTERM ends like Ctrl-C: pip is ended, too."""
+    raise KeyboardInterrupt
+
+
 def main() -> int:
+    """Run as a program; see the module's docstring."""
+    signal.signal(signal.SIGTERM, interrupted)
     total = pinned(Path(sys.argv[sys.argv.index("-r") + 1]))
     renews = sys.stderr.isatty()
     started = told = time.monotonic()
@@ -51,7 +59,9 @@ def main() -> int:
                     sys.stderr.flush()
         except KeyboardInterrupt:
             pip.terminate()
-            raise
+            pip.wait()
+            print("\nfairlead: interrupted; run make dev again", file=sys.stderr)
+            return 130
         if renews:
             print(file=sys.stderr)
         if pip.returncode:

@@ -291,15 +291,21 @@ def parse(arguments: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def interrupted(number: int, frame: object) -> None:
-    """SIGTERM ends like Ctrl-C: the compilers are killed, the half-made file is removed."""
-    raise KeyboardInterrupt
+def end_as_by_ctrl_c() -> None:
+    """SIGTERM, and SIGHUP of a closed terminal, end this process as Ctrl-C does: what it started is ended, too."""
+
+    def interrupted(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupted)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # ignored: started with nohup, to go on without a terminal
+        signal.signal(signal.SIGHUP, interrupted)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run as a program; see the module's docstring."""
     names = parse(arguments)
-    signal.signal(signal.SIGTERM, interrupted)
+    end_as_by_ctrl_c()
     try:
         folder = provide(names, os.environ)
     except BuildError as error:

@@ -14,10 +14,11 @@ import traceback
 from pathlib import Path
 
 from e2e.demo import kind
+from e2e.demo.java import Missing, require_java
 from e2e.demo.promises import Wrong
 from e2e.demo.record import Record
 from e2e.demo.screen import Screen
-from e2e.demo.stack import ROOT, Missing, Stack, require_java
+from e2e.demo.stack import ROOT, Stack
 from e2e.demo.story import ACTS, Story, play
 from tests.support.assets import NoControlPlane
 from tests.support.kubernetes import KubectlError

@@ -11,7 +11,6 @@ from __future__ import annotations
 import http.client
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -32,25 +31,6 @@ READY_SECONDS = 180.0
 TOOL_SECONDS = 180.0
 INGEST_ONCE_SECONDS = 600.0
 INGEST_READY_SECONDS = 300.0
-JAVA_LEAST = 17
-
-
-class Missing(Exception):
-    """A tool that is not there; the text is one sentence with what to install."""
-
-
-def require_java() -> None:
-    """Raise Missing when there is no Java that Spark can use."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    remedy = f"install a Java {JAVA_LEAST} runtime (Debian: apt-get install openjdk-{JAVA_LEAST}-jre-headless)"
-    if java is None or not os.access(java, os.X_OK):
-        raise Missing(f"needs Java for Spark and found none; {remedy} or set JAVA_HOME")
-    asked = subprocess.run([java, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    version = asked.stderr.split('"')[1] if '"' in asked.stderr else ""
-    major = version.split(".")[0]
-    if not major.isdigit() or int(major) < JAVA_LEAST:
-        raise Missing(f"needs Java {JAVA_LEAST} or newer for Spark, found {version or 'something else'}; {remedy}")
 
 
 def toml(values: Mapping[str, object]) -> str:

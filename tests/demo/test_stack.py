@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from e2e.demo.record import Record, started_at
 from e2e.demo.screen import Screen
-from e2e.demo.stack import ROOT, Missing, Stack, require_java, toml
+from e2e.demo.stack import ROOT, Stack, toml
 from tests.support.kubernetes import Kubernetes
 from tests.support.processes import Running, free_ports, start, wait_until
 
@@ -43,36 +43,6 @@ def test_the_stack_may_lie_in_a_folder_with_a_space(tmp_path: Path, monkeypatch:
     said = dict(stack.addresses())
     assert shlex.split(said["kubectl"])[2] == f"KUBECONFIG={folder / 'kubeconfig'}"
     assert shlex.split(said["status"])[3] == str(folder / "hub.toml")
-
-
-def fake_java(folder: Path, version: str) -> None:
-    """A java that only knows its version."""
-    (folder / "bin").mkdir()
-    (folder / "bin" / "java").write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
-    (folder / "bin" / "java").chmod(0o755)
-
-
-def test_without_java_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is started."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Missing, match=r"needs Java for Spark and found none; install a Java 17"):
-        require_java()
-
-
-def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark 4 would fail late and darkly with it."""
-    fake_java(tmp_path, "11.0.2")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(Missing, match=r"found 11\.0\.2"):
-        require_java()
-
-
-def test_a_new_java_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """17 is the least, newer ones are welcome."""
-    fake_java(tmp_path, "21")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    require_java()
 
 
 def test_the_demo_without_java_fails_in_one_line(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from e2e.demo.record import started_at
 from e2e.prepare import Progress, Step, chains, follow, line, progress
+from tests.support.processes import wait_until
 
 from e2e import prepare
 
@@ -61,19 +64,60 @@ def test_the_first_step_that_fails_says_why(tmp_path: Path, capsys: pytest.Captu
     assert lasts.code() == -15
 
 
+def machine(folder: Path, *, make: str, java: bool = True) -> dict[str, str]:
+    """An environment in which nothing has to be built, and with this script for make: the real one may install."""
+    scripts = {"make": make} | ({"java": "echo 'openjdk version \"17\"' >&2"} if java else {})
+    for name, script in {**dict.fromkeys(MISSING, ""), **scripts}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": str(folder), "HOME": str(folder), "KUBEBUILDER_ASSETS": str(folder)}
+
+
+AS_BY_A_PERSON = """
+import os, signal, sys
+for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(each, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Starts a program with every signal heard; what ignores one (nohup, `&` in a script) passes that on."""
+PREPARE = [sys.executable, str(prepare.ROOT / "e2e" / "prepare.py"), *MISSING]
+
+
 @pytest.mark.process
 def test_where_nothing_is_missing_nothing_is_said_about_building(tmp_path: Path) -> None:
-    """The folder that KUBEBUILDER_ASSETS names is believed; `make dev` has nothing to do."""
-    for name in MISSING:
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, str(prepare.ROOT / "e2e" / "prepare.py"), *MISSING],
-        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path),
-             "KUBEBUILDER_ASSETS": str(tmp_path)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    """The folder that KUBEBUILDER_ASSETS names is believed; `make dev` speaks for itself, and its end is ours."""
+    environ = machine(tmp_path, make='echo "asked: $*"; exit 3')
+    done = subprocess.run(PREPARE, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "asked: --no-print-directory dev\n", "")
+
+
+@pytest.mark.process
+def test_without_java_nothing_is_begun(tmp_path: Path) -> None:
+    """That is said at once, and not after minutes of building."""
+    environ = machine(tmp_path, make="echo begun", java=False)
+    done = subprocess.run(PREPARE, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.startswith("prepare: needs Java") and "begun" not in done.stdout
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_interrupt_ends_what_runs_and_says_so_in_one_line(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C, SIGTERM and a closed terminal alike; nothing is left running."""
+    child, draft = tmp_path / "child", tmp_path / "draft"
+    environ = machine(tmp_path, make=f"/bin/sleep 600 & echo $! >{draft}; /bin/mv {draft} {child}; wait")
+    running = subprocess.Popen(
+        [sys.executable, "-c", AS_BY_A_PERSON, *PREPARE],
+        env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert done.returncode == 0 and "building" not in done.stderr, done.stderr
+    try:
+        wait_until("make runs", child.exists, seconds=120)
+        pid = int(child.read_text())
+        running.send_signal(number)
+        _, said = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert (running.returncode, said) == (130, "\nprepare: interrupted; what was finished is kept\n")
+    wait_until("its child has ended", lambda: started_at(pid) is None, seconds=120)
 
 
 @pytest.mark.process
