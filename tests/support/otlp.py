@@ -37,9 +37,9 @@ class SeenSpan:
 
 
 class Collector:
-    """See the module; ``refuses``: every request is answered 503."""
+    """See the module; ``status``: of every answer, and what is not answered 200 is not kept."""
 
-    def __init__(self, *, refuses: bool = False) -> None:
+    def __init__(self, *, status: int = 200) -> None:
         self._lock = threading.Lock()
         self._spans: list[SeenSpan] = []
         self.requests = 0
@@ -50,9 +50,9 @@ class Collector:
                 raw = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
                     raw = gzip.decompress(raw)
-                collector.take(ExportTraceServiceRequest.FromString(raw), keep=not refuses)
+                collector.take(ExportTraceServiceRequest.FromString(raw), keep=status == 200)
                 answer = ExportTraceServiceResponse().SerializeToString()
-                self.send_response(503 if refuses else 200)
+                self.send_response(status)
                 self.send_header("Content-Type", "application/x-protobuf")
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()

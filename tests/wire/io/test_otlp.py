@@ -74,6 +74,18 @@ def test_the_environment_adds_to_what_is_said_of_the_program(monkeypatch: pytest
         assert [span.service for span in collector.spans] == ["our-hub"]
 
 
+def test_why_spans_are_dropped_is_said(lines: io.StringIO) -> None:
+    """A token that is not known, a wrong path: all the collector's log has, and more than that it did not take them."""
+    with Collector(status=401) as collector:
+        sender = exporter(collector.url)
+        one_span(sender)
+        assert not sender.flush(60.0)
+        sender.close(60.0)
+    [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert (said["event"], said["count"]) == ("spans_dropped", 1)
+    assert "code: 401" in said["reason"] and "Unauthorized" in said["reason"]
+
+
 @pytest.mark.verify
 def test_a_collector_that_is_away_costs_spans_and_one_line(lines: io.StringIO) -> None:
     """Counted; said once a minute; and the end of the program waits no longer than it said it would."""
@@ -87,4 +99,4 @@ def test_a_collector_that_is_away_costs_spans_and_one_line(lines: io.StringIO) -
     sender.close(CLOSE_SECONDS_MAX)
     said = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert [line["event"] for line in said] == ["spans_dropped"], said
-    assert "collector" in said[0]["remedy"]
+    assert "collector" in said[0]["remedy"] and "refused" in said[0]["reason"]

@@ -47,14 +47,32 @@ _SAMPLED: Final = api.TraceFlags(api.TraceFlags.SAMPLED)
 _log = logs.get("wire.traces")
 
 
+_heard = threading.local()
+"""``reason``: what the library said first of the export that runs in this thread."""
+
+
+class _Listener(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        _heard.reason = getattr(_heard, "reason", "") or record.getMessage()
+
+
+_listener = _Listener(logging.WARNING)
+
+
+def _hear_the_library() -> None:
+    """It logs why an export failed, and nothing else tells; ``_Counted`` says it once a minute, with a count."""
+    logger = logging.getLogger("opentelemetry")
+    logger.propagate = False
+    logger.addHandler(_listener)  # once, however often it is asked for
+
+
 class OtlpExporter:
     """``spans.Exporter``.  ``endpoint`` is the whole address."""
 
     def __init__(
         self, settings: TraceSettings, *, endpoint: str, room: str, version: str, environ: Mapping[str, str]
     ) -> None:
-        # What it says is said once a minute, with a count, by ``_Counted``.
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
+        _hear_the_library()
         exporter = OTLPSpanExporter(
             endpoint=endpoint,
             certificate_file=settings.tls_ca,
@@ -168,12 +186,13 @@ class _Counted(SpanExporter):
         self.failed = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        _heard.reason = ""
         try:
             result = self._exporter.export(spans)
         except Exception as error:  # noqa: BLE001 - whatever the library raises costs these spans, and is said
             result, reason = SpanExportResult.FAILURE, f"{type(error).__name__}: {error}"
         else:
-            reason = "the collector did not take them"
+            reason = _heard.reason or "the collector did not take them"
         if result is SpanExportResult.SUCCESS:
             self.exported += len(spans)
             return result

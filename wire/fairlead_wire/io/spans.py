@@ -16,6 +16,7 @@ raises into its caller: a message is worth more than its trace.
 from __future__ import annotations
 
 import contextlib
+import ssl
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -195,6 +196,24 @@ def check_installed(settings: TraceSettings) -> None:
     """For a program whose spans are opened later, in another process.  Raises ``CannotTrace``."""
     if settings.endpoint and find_spec("opentelemetry") is None:
         raise CannotTrace(f"traces.endpoint: OpenTelemetry is not installed; {REMEDY}")
+    check_files(settings)
+
+
+def check_files(settings: TraceSettings) -> None:
+    """The exporter would read them with its first spans, when only a log line can say so.  Raises ``CannotTrace``."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if settings.tls_ca:
+        try:
+            context.load_verify_locations(cafile=settings.tls_ca)
+        except OSError as error:
+            raise CannotTrace(f"traces.tls_ca {settings.tls_ca}: {error}") from None
+    if settings.tls_cert and settings.tls_key:
+        try:
+            # Without a password: a key that needs one would be asked for at a terminal.
+            context.load_cert_chain(settings.tls_cert, settings.tls_key, password=lambda: b"")
+        except OSError as error:
+            where = f"traces.tls_cert {settings.tls_cert} with tls_key {settings.tls_key}"
+            raise CannotTrace(f"{where}: {error}") from None
 
 
 def open_spans(settings: TraceSettings, *, room: str, version: str, environ: Mapping[str, str]) -> Spans | None:
@@ -206,6 +225,7 @@ def open_spans(settings: TraceSettings, *, room: str, version: str, environ: Map
     endpoint = endpoint_of(settings, environ)
     if not endpoint:
         return None
+    check_files(settings)
     try:
         from fairlead_wire.io import otlp
 
