@@ -96,6 +96,7 @@ class NodeControls:
 
     def vanished(self, node: str) -> bool:
         """Its EdgeNode was deleted, and the annotations with it.  The guard stays as it is."""
+        self._resyncs.pop(node, None)
         return self._set_pause(node, "")
 
     def forget(self, node: str) -> None:
