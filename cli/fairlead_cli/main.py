@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from fairlead_cli.default_command import DefaultCommand
+from fairlead_cli import printable
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -97,6 +98,9 @@ class Program(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except click.ClickException as error:
+            error.message = printable.lines(error.message)  # it may be a server's
+            raise
         except ModuleNotFoundError as missing:
             noun = ctx.invoked_subcommand or ""
             if (missing.name or "").startswith("fairlead_") or noun not in EXTRAS:

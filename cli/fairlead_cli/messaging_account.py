@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from fairlead_cli import completing
+from fairlead_cli import completing, printable
 from fairlead_cli.hub_account import settings_of
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
         with client:
             yield client
     except FairleadError as error:
-        click.echo(f"fairlead topics: {getattr(error, 'reason', '') or error}", err=True)
+        click.echo(printable.lines(f"fairlead topics: {getattr(error, 'reason', '') or error}"), err=True)
         if not asked.named and isinstance(error, Temporary):
             click.echo(f"fairlead topics: asked {DEFAULT_URL}, the default; name the service: {HOW_TO_NAME}", err=True)
         sys.exit(1)
@@ -214,4 +214,4 @@ def shown(payload: bytes) -> str:
         text = payload.decode()
     except UnicodeDecodeError:
         text = repr(payload)
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return printable.one_line(text)

@@ -27,6 +27,11 @@ KEY = f"-----BEGIN EC PRIVATE KEY-----\n{PLANTED}\n-----END EC PRIVATE KEY-----"
         {"note": KEY},
         {"apiKey": PLANTED},
         {"message": f"token fl1-abc-{PLANTED}-pin was used twice"},
+        {"args": ["--password", PLANTED]},
+        {"command": ["sh", "-c", f"run --api-key {PLANTED}"]},
+        {"tokens": [PLANTED]},
+        {"env": [{"name": "DB_PASS", "value": PLANTED}]},
+        {"kind": "Secret", "data": {"a": PLANTED}},
     ],
 )
 def test_in_documents(document: dict[str, object]) -> None:
@@ -41,6 +46,12 @@ def test_in_documents(document: dict[str, object]) -> None:
         f'{{"event": "login", "token": "{PLANTED}"}}',
         f"AWS_SECRET_ACCESS_KEY: {PLANTED}",
         f"authorization: bearer {PLANTED}",
+        f"Authorization: Token {PLANTED}",
+        f'{{"headers": {{"Cookie": "session={PLANTED}"}}}}',
+        f'{{"body": "{{\\"password\\": \\"{PLANTED}\\"}}"}}',
+        f'password="a\\"{PLANTED}"',
+        f"GET /hook?sig={PLANTED}",
+        f"started with --token {PLANTED}",
         f"https://user:{PLANTED}@example.com/x",
         KEY,
         KEY.partition("-----END")[0],
@@ -64,6 +75,23 @@ def test_what_is_harmless_stays() -> None:
     assert redaction.document(kept) == kept
     line = "2026-11-22 link_down reason=refused hub=wss://hub.example.com:10000"
     assert redaction.text(line) == line
+
+
+@pytest.mark.parametrize("word", ["a", "token", "--token", "eyJ-", "x://", "-----BEGIN "])
+def test_a_line_of_any_length(word: str) -> None:
+    """A log may hold a file in base64 on one line: the time must grow as its length does, not as its square."""
+    line = word * (200_000 // len(word))
+    assert redaction.text(line) == line
+
+
+def test_names_of_secrets_stay() -> None:
+    """What a Pod mounts, and which object an Event is about."""
+    kept = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "involvedObject": {"kind": "Secret", "name": "hub-tls"},
+        "args": ["--token-file", "/etc/fairlead/token", "--node", "edge-1"],
+    }
+    assert redaction.document(kept) == kept
 
 
 def test_absurd_depth() -> None:

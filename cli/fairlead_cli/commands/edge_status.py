@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, edge_account
+from fairlead_cli import durations, edge_account, printable
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
 
@@ -47,7 +47,7 @@ def status(url: str, token_file: Path | None, shown: Printer) -> None:
         lines, queues = _lines(found), [_queue(each) for each in found["queues"]]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise click.ClickException(f"{url} is not an agent of this version: {error!r} in its answer") from None
-    click.echo("\n".join(lines))
+    click.echo("\n".join(map(printable.one_line, lines)))
     if queues:
         click.echo()
         shown.items(QUEUES, queues)

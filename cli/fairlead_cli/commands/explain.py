@@ -71,7 +71,7 @@ def explain(object_name: str, node: str, hub: str | None, config: Path | None, t
 
 def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -> None:
     answer = shown.paint(found["answer"], "bad" if found["code"] in NO else "")
-    click.echo(f"{found.get('key', object_name)} at {node}: {answer}", color=shown.is_colored)
+    click.echo(f"{shown.paint(str(found.get('key', object_name)), '')} at {node}: {answer}", color=shown.is_colored)
     for side in ("wanted", "held"):
         if side in found:
             version = found[side]

@@ -10,6 +10,7 @@ from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import PAUSED
 from fairlead_cli.cluster.target import Target
+from fairlead_cli import printable
 
 if TYPE_CHECKING:
     from fairlead_hub.io.kube import Kube
@@ -47,7 +48,7 @@ def pause(what: str, reason: str, target: Target) -> None:
         await instructions.write(kube, path, {PAUSED: why})
         return f"{shown} paused: {why}" + (f" (was paused: {before})" if before not in ("", why) else "")
 
-    click.echo(target.ask(act))
+    click.echo(printable.lines(target.ask(act)))
 
 
 @click.command(short_help="End a pause: what waited goes at once.")
@@ -68,7 +69,7 @@ def resume(what: str, target: Target) -> None:
         await instructions.write(kube, path, {PAUSED: None})
         return f"{shown} resumed; it was paused: {before}"
 
-    click.echo(target.ask(act))
+    click.echo(printable.lines(target.ask(act)))
 
 
 async def _found(kube: Kube, what: str, target: Target) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, hub_account
+from fairlead_cli import durations, hub_account, printable
 from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
@@ -104,15 +104,15 @@ def _show_all(found: dict[str, Any], shown: Printer) -> None:
 
 def _print_problems(found: dict[str, Any]) -> None:
     for rule in found.get("unreadable", []):
-        click.echo(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
+        _say(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
     for record in found.get("parked", []):
         parked = _parked(record)
-        click.echo(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
+        _say(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
     for stale in found.get("stale", []):
-        click.echo(f"stale since {stale['since']}: {stale['collection']}: {stale['reason']}")
+        _say(f"stale since {stale['since']}: {stale['collection']}: {stale['reason']}")
     refused = found.get("recordsRefused") or {"count": 0}
     if refused["count"]:
-        click.echo(f"{refused['count']} records refused since {refused['since']}: {refused['reason']}")
+        _say(f"{refused['count']} records refused since {refused['since']}: {refused['reason']}")
 
 
 def _show_table(rows: list[dict[str, Any]], shown: Printer) -> None:
@@ -146,15 +146,20 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
         return
     _show_table([row], shown)
     if row.get("rules"):
-        click.echo(f"rules    {row['rules']}")
+        _say(f"rules    {row['rules']}")
     for name, policy in row.get("delivery", {}).items():
-        click.echo(f"delivery {name}: {policy}")
+        _say(f"delivery {name}: {policy}")
     for pending in row.get("pendingObjects", []):
-        click.echo(f"pending  {pending['key']}: {pending['step']}")
+        _say(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):
-        click.echo(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({parked['retries']} retries)")
+        _say(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({parked['retries']} retries)")
     for kept in row.get("keptObjects", []):
-        click.echo(f"kept     {kept['key']}: {kept['reason']}")
+        _say(f"kept     {kept['key']}: {kept['reason']}")
+
+
+def _say(line: str) -> None:
+    """What is parked says so with a node's own words."""
+    click.echo(printable.one_line(line))
 
 
 VIEW = View(

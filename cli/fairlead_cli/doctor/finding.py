@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from fairlead_cli import printable
+
 Level = Literal["ok", "warning", "problem"]
 RANK: Final[dict[str, int]] = {"ok": 0, "warning": 1, "problem": 2}
 
@@ -61,9 +63,9 @@ def lines(findings: list[Finding]) -> list[str]:
     width = max((len(each.check) for each in findings), default=0)
     shown = []
     for each in findings:
-        shown.append(f"{each.level.upper():8} {each.check.ljust(width)}  {each.message}")
+        shown.append(f"{each.level.upper():8} {each.check.ljust(width)}  {printable.one_line(each.message)}")
         if each.remedy:
-            shown.append(f"{'':8} {'':{width}}  -> {each.remedy}")
+            shown.append(f"{'':8} {'':{width}}  -> {printable.one_line(each.remedy)}")
     found = counts(findings)
     plural = "" if len(findings) == 1 else "s"
     shown.append(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast, get_args
 
 import click
 
+from fairlead_cli import printable
 from fairlead_cli.output import colors, forms, reader, tables, yaml_text
 from fairlead_cli.output.tables import View
 
@@ -87,11 +88,11 @@ class Printer:
 
     def say(self, sentence: str) -> None:
         """Beside the output: hints, notes and what is not there."""
-        click.echo(sentence, err=True)
+        click.echo(printable.lines(sentence), err=True)
 
     def paint(self, text: str, style: colors.Style) -> str:
-        """The text in its colour, where colour is wanted."""
-        return colors.paint(text, style if self.is_colored else "")
+        """One line in its colour, where colour is wanted; a text of others in it is not obeyed by the terminal."""
+        return colors.paint(printable.one_line(text), style if self.is_colored else "")
 
     def _lines(self, view: View, rows: Sequence[Any], widths: list[int], *, headers: bool = True) -> list[int]:
         if self.form.name == "name":

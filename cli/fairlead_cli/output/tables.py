@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fairlead_cli import printable
 from fairlead_cli.output.colors import Style, paint
 
 GAP = "   "
@@ -52,10 +53,7 @@ def of_tuples(kind: str, *heads: str) -> View:
 
 def plain(value: object) -> str:
     """A cell: one line, and nothing in it that a terminal would obey. Texts of peers are shown here."""
-    text = NONE if value is None or value == "" else str(value)
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return NONE if value is None or value == "" else printable.one_line(str(value))
 
 
 def lines(
