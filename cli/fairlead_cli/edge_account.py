@@ -56,7 +56,7 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
         if token:
             request.add_header("Authorization", f"Bearer {token.strip()}")
         # The agent is on this machine, or behind a tunnel: a proxy of the environment is not for it.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
         with opener.open(request, timeout=SECONDS) as answer:
             found = json.loads(answer.read(ANSWER_BYTES_MAX))
     except urllib.error.HTTPError as error:
@@ -73,6 +73,13 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         raise click.ClickException(f"{url} is not the address of an agent: it answered no object")
     return found
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """An agent never redirects, and the token goes to the agent alone."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 def _token(token_file: Path | None) -> str | None:

@@ -50,6 +50,35 @@ def test_objects(url: str, tmp_path: Path) -> None:
         edge_account.get(url, None, "held")
 
 
+def test_the_token_goes_nowhere_else(tmp_path: Path) -> None:
+    """An answer that sends elsewhere is not followed: the token would go along."""
+    seen: list[str] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(click.ClickException, match="answered 302"):
+                edge_account.get(f"http://127.0.0.1:{server.server_port}", token, "held")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert seen == ["/held"]
+
+
 def test_what_cannot_be_asked(tmp_path: Path) -> None:
     """A closed port, no address, a token that is none."""
     with pytest.raises(click.ClickException, match="does not answer: Connection refused"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,10 +120,11 @@ def _with_contents(
 ) -> Iterator[list[str]]:
     """The difference of each object, one after the other."""
     pairs = target.ask(lambda kube: _of_cluster(kube, records))
+    key = secrets.token_bytes(32)
     for record, path, wanted in pairs:
         held = edge_account.get(url, token_file, path)
         names = (f"cluster {_path(record)}", f"{record['spec']['nodeName']} {_path(record)}")
-        if lines := diff_text.unified(wanted, held, names):
+        if lines := diff_text.unified(wanted, held, names, key):
             yield lines
 
 
