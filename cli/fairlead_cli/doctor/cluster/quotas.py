@@ -31,8 +31,8 @@ def _judge(quota: Mapping[str, Any]) -> Iterator[Finding]:
     for resource, hard in sorted((status.get("hard") or {}).items()):
         used = (status.get("used") or {}).get(resource, "0")
         limit, taken = amount(hard), amount(used)
-        if limit is None or taken is None or taken < limit * NEARLY:
-            continue
+        if not limit or taken is None or taken < limit * NEARLY:
+            continue  # a limit of nothing forbids a kind, such as LoadBalancers, and is meant
         text = f"ResourceQuota {name}: {used} of {hard} {resource} are used"
         namespace = quota["metadata"].get("namespace", "")
         remedy = f"raise it: kubectl -n {namespace} edit resourcequota {quota['metadata']['name']}"

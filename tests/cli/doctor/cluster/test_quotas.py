@@ -29,3 +29,9 @@ def test_what_is_used_up() -> None:
         ("problem", "10 of 10 pods are used; nothing more fits"),
     ]
     assert [each.level for each in judge([])] == ["ok"]
+
+
+def test_what_is_forbidden_is_not_used_up() -> None:
+    """Shared clusters set limits of 0, for example for LoadBalancers."""
+    status = {"hard": {"services.loadbalancers": "0", "pods": "10"}, "used": {"services.loadbalancers": "0"}}
+    assert [each.level for each in judge([{"metadata": {"name": "q"}, "status": status}])] == ["ok"]
