@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import http.client
 import io
 import json
 import os
@@ -90,6 +91,9 @@ def bundle(
     errors: list[str] = []
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
+    try:
         with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
             _write(archive, parts, errors, now)
     except OSError as error:
@@ -114,7 +118,7 @@ def _write(archive: tarfile.TarFile, parts: list[Part], errors: list[str], now: 
                 _add(archive, name, read(), now)
             except click.ClickException as error:
                 errors.append(f"{name}: {redaction.text(error.message)}")
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, http.client.HTTPException) as error:
                 errors.append(f"{name}: {redaction.text(str(error))}")
             progress.add(1)
     if errors:

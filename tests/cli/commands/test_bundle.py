@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
+import socket
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from tests.support import written_by_hand
 from tests.support.cluster import Cluster
 from tests.support.hub import config_map
 
+from fairlead_cli.commands import bundle
 from fairlead_cli.main import build
 
 PLANTED = "hunter2hunter2"
@@ -76,3 +80,35 @@ def test_what_is_there_is_not_written_over(installed: Cluster, tmp_path: Path) -
     assert done.exit_code == 2 and "is there already" in done.output and out.read_text() == "mine"
     done = run(installed, "--out", str(tmp_path / "none" / "case.tar.gz"))
     assert done.exit_code == 1 and "cannot be written: No such file or directory" in done.output
+
+
+def test_a_name_that_leads_nowhere_stays(tmp_path: Path) -> None:
+    """A symbolic link to nothing is not ours: it is neither followed nor removed."""
+    out = tmp_path / "case.tar.gz"
+    out.symlink_to(tmp_path / "none")
+    done = CliRunner().invoke(build(), ["bundle", "--out", str(out)])
+    assert done.exit_code == 1 and "cannot be written: File exists" in done.output
+    assert out.is_symlink()
+
+
+def test_an_address_that_speaks_no_http(tmp_path: Path) -> None:
+    """It is named in errors.txt, and the rest is there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+                connection.recv(4096)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/metrics"
+        errors: list[str] = []
+        now = datetime.datetime.now(datetime.UTC)
+        parts = [("hub/metrics.txt", lambda: bundle._get(url)), ("versions.json", lambda: "{}")]
+        with tarfile.open(tmp_path / "case.tar.gz", "w:gz") as archive:
+            bundle._write(archive, parts, errors, now)
+        thread.join()
+    assert list(contents(tmp_path / "case.tar.gz")) == ["versions.json", "errors.txt"]
+    assert len(errors) == 1 and errors[0].startswith("hub/metrics.txt: ")
