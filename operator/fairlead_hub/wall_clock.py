@@ -44,9 +44,11 @@ class WallClock:
 
     @staticmethod
     def moment(text: str) -> int:
-        """Seconds since 1970 of a time as ``text`` writes it; 0 for anything else."""
+        """Seconds since 1970 of a time as ``text`` writes it; 0 for what it never writes."""
         try:
             found = datetime.datetime.fromisoformat(text)
-        except ValueError:
+            if found.tzinfo is not None:
+                found = found.astimezone(datetime.UTC)
+        except (ValueError, OverflowError):
             return 0
         return int(found.timestamp()) if found.tzinfo is not None else 0

@@ -29,3 +29,5 @@ def test_a_moment_is_read_as_it_is_written():
     assert WallClock.moment(clock.text(7.9)) == 1_800_000_007 and clock.seconds(7.5) == 1_800_000_007.5
     for odd in ("", "yesterday", "2027-01-15T08:00:00", "2027-13-15T08:00:00Z", "<b>"):
         assert WallClock.moment(odd) == 0
+    for beyond in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):  # its text would be of no year there is
+        assert WallClock.moment(beyond) == 0

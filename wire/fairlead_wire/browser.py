@@ -22,12 +22,21 @@ def refusal(headers: Mapping[str, str]) -> str:
     host = headers.get("Host", "")
     if host and not _is_local(host):
         return "ask for localhost or an address: a name that others choose could be any page's"
-    origin = headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if is_of_another(headers.get("Origin"), host):
         return "another origin's page has no business here"
     if headers.get("Sec-Fetch-Site", "none") not in OWN_SITE:
         return "another site's page has no business here"
     return ""
+
+
+def is_of_another(origin: str | None, host: str) -> bool:
+    """Does a request with this ``Origin`` come from a page of another host?  None: it says of none."""
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc != host
+    except ValueError:
+        return True
 
 
 @lru_cache(64)  # asked of every request, and nearly always about the same name

@@ -8,7 +8,6 @@ checked here with one exception: a link that a person follows may stand on anoth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from fairlead_wire import browser
 
@@ -43,8 +42,7 @@ def refusal(headers: Mapping[str, str], *, secure: bool) -> str:
     if not secure:
         return browser.refusal(_Without(headers) if followed else headers)
     # The name is that of the certificate; but a browser shows its certificate for any page that asks.
-    origin = headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("Host", ""):
+    if browser.is_of_another(headers.get("Origin"), headers.get("Host", "")):
         return "another origin's page has no business here"
     if not followed and headers.get("Sec-Fetch-Site", "none") not in browser.OWN_SITE:
         return "another site's page has no business here"

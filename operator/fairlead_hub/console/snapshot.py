@@ -8,6 +8,7 @@ one moment only as far as that matters to a reader: a node that changes meanwhil
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ PARKED_MAX = 200
 PARKED_OF_NODE_MAX = 100
 """Parked objects looked at for one node."""
 GROUPS_MAX = 50
+NOTICES_MAX = 20
 
 
 class ParkedObject(NamedTuple):
@@ -123,7 +125,7 @@ def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None
         parked_objects=tuple(found.listed),
         to_nodes=tuple(sorted(found.to_nodes.values())),
         from_nodes=tuple(sorted(found.from_nodes.values())),
-        notices=tuple(_notices(hub, freshness, now)),
+        notices=_bounded(list(_notices(hub, freshness, now))),
     )
 
 
@@ -148,7 +150,9 @@ class _Found:
         self.in_flight += unsynced.count(InFlight)
         self.backoff += unsynced.count(Backoff)
         if line.parked:
-            self._add_parked(hub, line.name, list(unsynced.parked().values())[:PARKED_OF_NODE_MAX])
+            states = (record.state for record in unsynced.stopped.values())
+            parked = (state for state in states if isinstance(state, Parked))
+            self._add_parked(hub, line.name, list(itertools.islice(parked, PARKED_OF_NODE_MAX)))
         for priority, count in unsynced.queued_by_priority().items():
             before = self.to_nodes.get(priority, Queue(priority, 0, 0))
             self.to_nodes[priority] = before._replace(nodes=before.nodes + 1, length=before.length + count)
@@ -182,6 +186,13 @@ class _Found:
 
     def groups(self) -> tuple[ParkedGroup, ...]:
         return tuple(sorted(self._groups.values(), key=lambda group: (-group.objects, group.code, group.kind)))
+
+
+def _bounded(notices: list[str]) -> tuple[str, ...]:
+    """Every page and every frame has them all."""
+    if len(notices) <= NOTICES_MAX:
+        return tuple(notices)
+    return *notices[:NOTICES_MAX], f"and {len(notices) - NOTICES_MAX} more of the kind"
 
 
 def _notices(hub: Hub, freshness: WatchHealth, now: float) -> Generator[str, None, None]:

@@ -17,6 +17,8 @@ from fairlead_wire import browser, openapi
 from fairlead_wire.openapi import Operation
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+STOP_SECONDS = 5.0
+"""How long the end waits for answers on their way; a reader that does not read would hold it up."""
 
 
 def _json(value: Any, status: int = 200) -> web.Response:
@@ -139,7 +141,7 @@ async def listen(
     app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
 ) -> tuple[web.AppRunner, int]:
     """Start serving; returns the runner (``cleanup`` ends it) and the port."""
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
     site = web.TCPSite(runner, host, port, ssl_context=context)
     await site.start()

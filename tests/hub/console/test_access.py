@@ -33,6 +33,7 @@ FOLLOWED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
         ({"Host": "hub.example"}, True, True),
         ({"Host": "hub.example", "Origin": "https://hub.example"}, True, True),
         ({"Host": "hub.example", "Origin": "https://evil.example"}, True, False),
+        ({"Host": "hub.example", "Origin": "https://["}, True, False),
         ({"Host": "hub.example", "Sec-Fetch-Site": "cross-site"}, True, False),
     ],
 )

@@ -134,7 +134,7 @@ async def test_it_comes_back_after_a_break(browser: Browser) -> None:
         watched(browser, f"{served.url}/console/nodes") as page,
     ):
         await expect(page.locator("#live")).to_have_text("Live")
-        for listener in list(served.console.pages.streams._listeners):
+        for listener in served.console.pages.streams.listeners():
             listener.end()
         core.node("edge-2")
         await expect(page.locator("#count")).to_have_text("2 of 2 nodes")

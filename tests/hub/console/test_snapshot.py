@@ -82,3 +82,14 @@ def test_what_is_wrong_with_its_sources_is_said():
     found, _ = taken(core, freshness)
     [notice] = found.notices
     assert "nodes are not followed since" in notice and "503" in notice
+
+
+def test_a_thousand_notices_are_twenty_and_a_number():
+    """Every page and every frame has them."""
+    core = Core("edge-1")
+    collections = {f"collection-{at}" for at in range(1000)}
+    freshness = WatchHealth(collections)
+    for collection in collections:
+        freshness.stale(collection, "answered 503", core.now)
+    found, _ = taken(core, freshness)
+    assert len(found.notices) == snapshot.NOTICES_MAX + 1 and found.notices[-1] == "and 980 more of the kind"

@@ -1,9 +1,9 @@
 // Ages of moments, by the hub's clock: the page's own may be wrong.
-let ahead = 0;
+let ahead = -Infinity;
 
-/** The hub's clock is at `seconds` now. */
+/** The hub's clock was at `seconds` not long ago: the latest it was seen at counts, for a change may be told late. */
 export function clockAt(seconds) {
-  ahead = seconds - Date.now() / 1000;
+  ahead = Math.max(ahead, seconds - Date.now() / 1000);
 }
 
 /** "3 min" of a moment in seconds since 1970; "in 3 min" of one to come. */

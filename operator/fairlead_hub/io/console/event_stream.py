@@ -2,7 +2,9 @@
 
     Frame ─hear─▶ queue of one listener (bounded) ─▶ socket          full: cleared, and the page loads anew (``lag``)
 
-Bounded in every direction: ``STREAMS_MAX`` streams, an hour each, 64 frames waiting, half a minute for a write.
+Bounded in every direction: ``STREAMS_MAX`` streams, an hour each, 64 frames or ``WAITING_BYTES_MAX`` waiting, half a
+minute for a write.  What is left of a write when that is over is dropped with its connection: one that is only closed
+would keep its bytes and its descriptor until the page reads them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from fairlead_hub.io.console.live_source import LiveSource
 STREAMS_MAX = 100
 STREAM_SECONDS = 3600.0
 WAITING_MAX = 64
+WAITING_BYTES_MAX = 1024 * 1024
+"""One frame may be larger: then it waits alone."""
 COMMENT_SECONDS = 15.0
 WRITE_SECONDS = 30.0
 RETRY_MS = 2000
@@ -31,6 +35,7 @@ class Listener:
     def __init__(self, wants: frozenset[str]) -> None:
         self._wants = wants
         self._waiting: deque[Frame] = deque()
+        self._bytes = 0
         self._lags = False
         self._woken = asyncio.Event()
         self.is_over = False
@@ -38,10 +43,13 @@ class Listener:
     def hear(self, frame: Frame) -> None:
         if frame.name not in self._wants:
             return
-        if len(self._waiting) >= WAITING_MAX:
+        size = len(frame.encoded)
+        if self._waiting and (len(self._waiting) >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX):
             self._waiting.clear()
+            self._bytes = 0
             self._lags = True
         self._waiting.append(frame)
+        self._bytes += size
         self._woken.set()
 
     def end(self) -> None:
@@ -58,6 +66,7 @@ class Listener:
         self._woken.clear()
         parts = [frame.encoded for frame in self._waiting]
         self._waiting.clear()
+        self._bytes = 0
         if self._lags:
             self._lags = False
             parts.insert(0, b"event: lag\ndata: {}\n\n")
@@ -69,17 +78,27 @@ class EventStreams:
 
     def __init__(self, source: LiveSource, clock: Callable[[], float]) -> None:
         self._source, self._clock = source, clock
-        self._listeners: set[Listener] = set()
+        self._listeners: dict[Listener, asyncio.Transport | None] = {}
         self._is_closing = False
 
     def __len__(self) -> int:
         return len(self._listeners)
 
+    def listeners(self) -> list[Listener]:
+        """One for each open page."""
+        return list(self._listeners)
+
+    def unsent(self) -> int:
+        """Bytes that pages were sent and have not taken yet."""
+        return sum(each.get_write_buffer_size() for each in self._listeners.values() if each is not None)
+
     def close(self) -> None:
-        """End them all: a server that stops waits for them otherwise."""
+        """End them all: a server that stops waits for them otherwise, and for a page that does not read longest."""
         self._is_closing = True
-        for listener in self._listeners:
+        for listener, transport in self._listeners.items():
             listener.end()
+            if transport is not None and transport.get_write_buffer_size():
+                transport.abort()
 
     async def serve(self, request: web.Request, headers: Mapping[str, str]) -> web.StreamResponse:
         """``after`` or ``Last-Event-ID``: the last frame the page has seen; ``wants``: which frames are for it."""
@@ -89,7 +108,7 @@ class EventStreams:
         listener = Listener(frozenset(request.query.get("wants", "").split(",")[:WANTS_MAX]))
         response = web.StreamResponse(headers={**headers, "X-Accel-Buffering": "no"})
         response.content_type = "text/event-stream"
-        self._listeners.add(listener)
+        self._listeners[listener] = request.transport
         try:
             await response.prepare(request)
             seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
@@ -103,10 +122,12 @@ class EventStreams:
                 listener.hear(frame)
             await self._follow(listener, response)
         except (ConnectionError, TimeoutError):
-            pass  # the page is gone, or takes nothing: it comes again
+            # The page is gone, or takes nothing: it comes again.
+            if request.transport is not None:
+                request.transport.abort()
         finally:
             self._source.leave(listener)
-            self._listeners.discard(listener)
+            self._listeners.pop(listener, None)
         return response
 
     async def _follow(self, listener: Listener, response: web.StreamResponse) -> None:

@@ -123,7 +123,10 @@ class LiveSource:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(max(EVERY_SECONDS / 4, self._next - self._clock()))
-            await self._refresh()
+            try:
+                await self._refresh()
+            except Exception:  # noqa: BLE001 - one survey that fails must not end the updates of all pages
+                _log.exception("survey_failed")
 
     # ---- the survey ------------------------------------------------------------------------------
 

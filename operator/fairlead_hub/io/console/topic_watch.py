@@ -30,8 +30,10 @@ class TopicWatch:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, client: AsyncClient | None) -> None:
-        """Look by this client from now on; None: the hub ends."""
+        """Look by this client from now on; None: the hub ends, and the client is closed after this."""
         self._client = client
+        if client is None:
+            self.close()
 
     def look_if_due(self) -> None:
         """Begin a look, unless one is on its way or was just taken."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
 import pytest
@@ -13,6 +15,9 @@ from tests.support.hub_core import Core
 from fairlead_hub.console.frames import FrameRing
 from fairlead_hub.io.console import event_stream
 from fairlead_hub.io.console.event_stream import Listener
+
+LARGE = 16_000_000
+"""Bytes: more than sockets take for a page that does not read."""
 
 
 @pytest.fixture
@@ -45,8 +50,9 @@ def open_stream(session: aiohttp.ClientSession, served: Served, after: str, **he
     return session.get(url, params={"after": after, "wants": "nodes,totals,events"}, headers=headers)
 
 
-async def test_changes_arrive_and_a_break_loses_none(served: Served) -> None:
+async def test_changes_arrive_and_a_break_loses_none(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser says what it saw last; that is worth more than what the page began with."""
+    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.1)  # that a page has gone is seen when it is written to
     first = (await served.console.source.view()).last_id
     async with aiohttp.ClientSession() as session:
         async with open_stream(session, served, first) as answer:
@@ -73,6 +79,7 @@ async def test_a_page_of_another_run_loads_anew(served: Served) -> None:
 
 async def test_no_more_than_a_hundred(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is refused with the remedy, and taken when another has left."""
+    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.1)
     assert event_stream.STREAMS_MAX == 100
     monkeypatch.setattr(event_stream, "STREAMS_MAX", 2)
     async with (
@@ -108,6 +115,61 @@ async def test_they_end_with_the_hub() -> None:
             await streams(served, 1)
         async with asyncio.timeout(60):
             await answer.content.read()
+
+
+@contextlib.contextmanager
+def not_reading(served: Served) -> Iterator[socket.socket]:
+    """A page that opens its stream and takes nothing of it."""
+    with socket.socket() as page:
+        page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        page.connect(("127.0.0.1", served.port))
+        page.sendall(b"GET /console/stream?wants=nodes HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        yield page
+
+
+async def is_cut(page: socket.socket) -> None:
+    """What the hub had for it is gone: a connection that is only closed would first give it all."""
+    page.setblocking(False)
+    taken = 0
+    async with asyncio.timeout(60):
+        while chunk := await asyncio.get_running_loop().sock_recv(page, 1_000_000):
+            taken += len(chunk)
+    assert taken < LARGE
+
+
+async def test_a_page_that_does_not_read_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its connection and the bytes for it, or each that comes would stay for as long as it likes."""
+    monkeypatch.setattr(event_stream, "WRITE_SECONDS", 0.2)
+    with not_reading(served) as page:
+        await streams(served, 1)
+        for listener in served.console.pages.streams.listeners():
+            listener.hear(served.console.source.ring.publish("nodes", "x" * LARGE))
+        await streams(served, 0)
+        await is_cut(page)
+
+
+async def test_a_page_that_does_not_read_holds_up_no_end() -> None:
+    """A hub that stops has half a minute; the page has that for one write."""
+    async with serving(Core("edge-1")) as served:
+        with not_reading(served) as page:
+            await streams(served, 1)
+            for listener in served.console.pages.streams.listeners():
+                listener.hear(served.console.source.ring.publish("nodes", "x" * LARGE))
+            await until(lambda: served.console.pages.streams.unsent() > 0, "a write that waits")
+            served.console.pages.streams.close()
+            await streams(served, 0)
+            await is_cut(page)
+
+
+async def test_what_waits_is_bounded_in_bytes() -> None:
+    """A frame of any size is sent, alone; many large ones are dropped for one sign."""
+    listener, ring = Listener(frozenset(["nodes"])), FrameRing("run")
+    listener.hear(ring.publish("nodes", "x" * (event_stream.WAITING_BYTES_MAX + 1)))
+    assert b"lag" not in await listener.next(60)
+    for _ in range(5):
+        listener.hear(ring.publish("nodes", "x" * (event_stream.WAITING_BYTES_MAX // 2)))
+    sent = await listener.next(60)
+    assert sent.startswith(b"event: lag\n") and len(sent) <= event_stream.WAITING_BYTES_MAX
 
 
 async def test_a_page_that_does_not_read_is_told_that_it_lags() -> None:

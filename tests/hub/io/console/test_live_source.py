@@ -8,6 +8,7 @@ import pytest
 from tests.support.console import Served, fleet, serving, until
 from tests.support.hub_core import Core
 
+from fairlead_hub.console import snapshot
 from fairlead_hub.console.frames import Frame
 from fairlead_hub.io.console import live_source
 
@@ -78,6 +79,25 @@ async def test_what_changes_after_a_page_was_made_is_in_the_frames_it_asks_for()
         assert frames is not None
         assert {"nodes", "totals"} <= {frame.name for frame in frames}
         assert any(b"edge-2" in frame.encoded for frame in frames)
+
+
+async def test_a_survey_that_fails_ends_no_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open pages would say "Live" and never change again."""
+    survey, failed = snapshot.survey, 0
+
+    def fails(*_: object) -> object:
+        nonlocal failed
+        failed += 1
+        raise RuntimeError("a defect")
+
+    loop = asyncio.get_running_loop()
+    async with serving(Core("edge-1"), clock=loop.time) as served:
+        heard: list[Frame] = []
+        monkeypatch.setattr(snapshot, "survey", fails)
+        served.console.source.listen("page", heard.append)
+        await until(lambda: failed > 0, "a survey that fails")
+        monkeypatch.setattr(snapshot, "survey", survey)
+        await until(lambda: bool(heard), "frames of a later survey")
 
 
 async def test_events_come_together_and_bounded() -> None:

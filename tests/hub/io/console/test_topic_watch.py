@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.support.console import until
 from tests.support.messaging import serving
 
@@ -63,3 +65,21 @@ async def test_without_messaging_nothing_is_asked() -> None:
     looking = Looking(None)
     looking.watch.look_if_due()
     assert looking.watch.seen.lines == ()
+
+
+class Silent(AsyncClient):
+    """A service that does not answer."""
+
+    async def namespaces(self) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+
+async def test_a_look_on_its_way_ends_with_the_client() -> None:
+    """A client that is asked after its end would open connections that are never closed."""
+    async with Silent("http://127.0.0.1:9") as client:
+        looking = Looking(client)
+        looking.watch.look_if_due()
+        [task] = [each for each in asyncio.all_tasks() if each.get_name() == "console topics"]
+        looking.watch.ask(None)
+        assert await asyncio.wait([task]) and task.cancelled()
