@@ -49,10 +49,15 @@ def interpreter(version: str, folder: Path) -> Path:
     return Path(found.stdout.strip())
 
 
+INSTALLER = re.compile(r"PIP_\w+|(https?|all|no)_proxy|SSL_CERT_\w+|REQUESTS_CA_BUNDLE", re.IGNORECASE)
+"""What leads pip to where packages are, on a machine that needs to be told."""
+
+
 def run(*command: str | Path, folder: Path) -> str:
+    """Without what else this environment says."""
     done = subprocess.run(
         [str(part) for part in command],
-        cwd=folder, env={"PATH": "/usr/bin:/bin", **{k: v for k, v in os.environ.items() if k.startswith("PIP_")}},
+        cwd=folder, env={"PATH": "/usr/bin:/bin", **{k: v for k, v in os.environ.items() if INSTALLER.fullmatch(k)}},
         stdin=subprocess.DEVNULL, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}: {done.stdout[-800:]}{done.stderr[-1500:]}"

@@ -1,14 +1,15 @@
 # Installs, configures, runs, upgrades, removes and purges the package, in a root of its own. Prints `fact: value`.
 set -euo pipefail
 old=$1 new=$2
-export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive
+: "${PORT:?a free one}"
+export LC_ALL=C no_proxy='*' PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive
 fact() { echo "fact $1=$2"; }
 answers() { python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=5)' "$1" 2>/dev/null; }
 agent() {  # as the unit does, in the background
     setpriv --reuid fairlead --regid fairlead --clear-groups \
         /usr/bin/fairlead edge run --config /etc/fairlead/edge.toml >"/tmp/agent.$1" 2>&1 &
     pid=$!
-    until answers http://127.0.0.1:18550/readyz; do
+    until answers "http://127.0.0.1:$PORT/readyz"; do
         kill -0 $pid || { cat "/tmp/agent.$1"; exit 1; }
         sleep 0.1
     done
@@ -26,7 +27,7 @@ fact user "$(id -un fairlead)"
 fact edge_help "$(fairlead edge --help | head -1)"
 fact untouched "$(fairlead edge run --config /etc/fairlead/edge.toml >/dev/null 2>&1; echo $?)" || true
 
-printf 'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\nsecurity = "insecure"\nhttp_listen = "127.0.0.1:18550"\ndata_dir = "/var/lib/fairlead-edge"\n' >/etc/fairlead/edge.toml
+printf 'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\nsecurity = "insecure"\nhttp_listen = "127.0.0.1:%s"\ndata_dir = "/var/lib/fairlead-edge"\n' "$PORT" >/etc/fairlead/edge.toml
 install -d -m 0700 -o fairlead -g fairlead /var/lib/fairlead-edge
 agent old
 cksum </etc/fairlead/edge.toml >/tmp/settings.before

@@ -20,6 +20,12 @@ LARGE = 16_000_000
 """Bytes: more than sockets take for a page that does not read."""
 
 
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that went away is noticed at the next comment, which is after 15 s otherwise."""
+    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.05)
+
+
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving(Core("edge-1")) as found:
@@ -97,9 +103,8 @@ async def test_no_more_than_a_hundred(served: Served, monkeypatch: pytest.Monkey
             assert third.status == 200
 
 
-async def test_a_stream_ends_after_its_time(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_ends_after_its_time(served: Served) -> None:
     """The browser opens another one."""
-    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.01)
     async with aiohttp.ClientSession() as session, open_stream(session, served, "") as answer:
         await streams(served, 1)
         served.core.now += event_stream.STREAM_SECONDS + 1.0

@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.hub_server import HubServer
@@ -20,6 +21,14 @@ from fairlead_wire import message
 from fairlead_wire.io import tls
 
 HELLO = message.Hello(node="edge-1", agent="0.1.0", store_epoch=1, fence=0, bits=0, held=0, root="")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine answers late; and the proxies of this machine are for the world outside."""
+    monkeypatch.setattr(hub_dial, "STEP_SECONDS", 120.0)
+    for name in (*hub_dial.PROXY_VARIABLES, "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def client(authority: Authority, pair: Pair) -> ssl.SSLContext:
@@ -76,11 +85,21 @@ async def test_certificates(tmp_path: Path) -> None:
             assert (await dial(hub.url, client(ours, edge))).failed == "tls"
 
 
-async def test_ports_and_names() -> None:
+async def test_ports_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """A closed port, a name that is none, and a program that is no hub."""
     trip = await dial(f"ws://127.0.0.1:{free_ports(1)[0]}")
     assert (trip.failed, trip.reason) == ("tcp", "Connection refused")
-    assert (await dial("ws://no-such-host.invalid:10000")).failed == "dns"
+    real = socket.getaddrinfo
+
+    def resolve(host: str, *arguments: Any, **more: Any) -> Any:
+        """No network is asked: some answer for every name, some not at all."""
+        if host == "no-such-host.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real(host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    trip = await dial("ws://no-such-host.invalid:10000")
+    assert (trip.failed, trip.reason) == ("dns", "Name or service not known")
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -106,8 +125,6 @@ def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
 
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
-        for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
-            monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("https_proxy", f"http://user:hunter2@127.0.0.1:{listening.getsockname()[1]}")
         trip = hub_dial.dial("wss://hub.example.com:10000", None, None)
         thread.join()
