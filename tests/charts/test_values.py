@@ -120,3 +120,23 @@ def test_an_upgrade_that_reuses_values_lacks_the_new_ones(chart: str) -> None:
     assert kinds.count("NetworkPolicy") == (3 if chart == "fairlead" else 0)
     assert not {"ServiceMonitor", "PodMonitor", "PrometheusRule", "PodDisruptionBudget"} & set(kinds)
     assert "- ports: null" not in text and "- ports: []" not in text
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("helm")
+def test_policies_with_peers_still_let_helm_test_in() -> None:
+    """Its Pod asks the link, messaging and every health port; peers that are named do not shut it out."""
+    peer = [{"ipBlock": {"cidr": "198.51.100.0/24"}}]
+    policy = {"enabled": True, "metricsFrom": peer, "hub": {"linkFrom": peer}, "messaging": {"clientsFrom": peer}}
+    values = {"networkPolicy": policy, "certificates": {"source": "existing"}}
+    text = helm_with(values, "template", RELEASE, str(CHARTS / "fairlead"))
+    made = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "NetworkPolicy"]
+    rules = [(each["metadata"]["name"], rule) for each in made for rule in each["spec"]["ingress"]]
+    assert {rule["ports"][0]["port"] for _, rule in rules} == {"link", "rest", "health"}
+    for name, rule in rules:
+        components = [
+            each["podSelector"]["matchLabels"]["app.kubernetes.io/component"]
+            for each in rule["from"]
+            if "podSelector" in each
+        ]
+        assert "test" in components and peer[0] in rule["from"], (name, rule)
