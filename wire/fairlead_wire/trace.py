@@ -10,7 +10,7 @@ program that records nothing pays for nothing but the look at one property.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -25,8 +25,6 @@ LINKS_MAX: Final = 32
 """Traces of one batch that get a span; 100 links would cost 0.3 ms."""
 LATE_SECONDS: Final = 3600.0
 """What waited longer begins a new trace with a link to the old one: backends drop spans of old traces."""
-_TRACE_BITS: Final = 128
-_SPAN_BITS: Final = 64
 _SAMPLED: Final = 1
 _SHAPE: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
 _NO_TRACE: Final = "0" * 32
@@ -60,13 +58,6 @@ def sampled(text: str | None) -> Trace | None:
     """The same, where its spans are recorded."""
     found = parse(text)
     return found if found is not None and found.sampled else None
-
-
-def mint(random_bits: Callable[[int], int]) -> Trace:
-    """A new trace.  ``random_bits`` is ``random.getrandbits``."""
-    # Zero is no id; by chance it comes once in 2**64 times.
-    trace_id, span_id = random_bits(_TRACE_BITS) or 1, random_bits(_SPAN_BITS) or 1
-    return Trace(f"{trace_id:032x}", f"{span_id:016x}")
 
 
 def check_tracestate(text: str | None) -> str:

@@ -33,6 +33,7 @@ from fairlead_edge.io.local_api.bodies import (
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
 from fairlead_wire import openapi
 from fairlead_wire.openapi import DESCRIBE, TEXT, Operation
+from fairlead_wire.trace import TRACEPARENT
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -61,7 +62,9 @@ PUBLISH: Final = Operation(
     name="publish", method="POST", path="/v1/messages", request=Publish, answer=Published, refusal=NothingPublished,
     summary="Publish messages: routed, and on this node's disk when it is answered.",
     headers={
-        "Idempotency-Key": f"1 to {KEY_CHARS_MAX} printable characters; a retry with the same key stores nothing twice."
+        "Idempotency-Key": f"1 to {KEY_CHARS_MAX} printable characters; a retry with the same key stores nothing"
+        " twice.",
+        TRACEPARENT: "W3C trace context of all messages of the request.",
     },
     refusals={400: f"{_BAD} Or the first reason, when not one message was accepted.", 401: _NO_TOKEN,
               403: "`forbidden`: the source names another module.", 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
