@@ -21,9 +21,11 @@ NO = frozenset(
         "no_object",
         "not_listed",
         "not_selected",
+        "not_wanted",
         "not_watched",
         "parked",
         "refused",
+        "undeliverable",
         "unreadable",
     )
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from click.testing import CliRunner
 from tests.support.cluster import Cluster
 
+from fairlead_cli import hub_account
 from fairlead_cli.commands.explain import NO
 from fairlead_cli.main import build
 
@@ -54,3 +56,13 @@ def test_an_object_needs_kind_and_name() -> None:
     """Usage, exit 2."""
     done = CliRunner().invoke(build(), ["explain", "prices", "--node", "edge-1"])
     assert done.exit_code == 2 and "must be KIND/NAME" in done.output
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("held", 0), ("pending", 0), ("paused", 0), ("undeliverable", 1), ("not_wanted", 1)]
+)
+def test_what_no_node_can_be_given_is_no(code: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object that is too large will not come as things are, whichever side says so."""
+    monkeypatch.setattr(hub_account, "ask", lambda *_, **__: {"node": "edge-1", "code": code, "answer": "so"})
+    done = CliRunner().invoke(build(), ["explain", "cm/a", "--node", "edge-1", "--hub", "http://127.0.0.1:1"])
+    assert done.exit_code == status, done.output
