@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ WATCH_SECONDS = 290
 """After which the server ends a watch, and it is opened again where it stood."""
 SILENCE_SECONDS = 330.0
 PAUSE_SECONDS = 1.0
-"""Before what broke is opened again; also how often ``changes`` gives an empty list when nothing comes."""
+"""Before a watch that ended is opened again; also how often ``changes`` gives an empty list when nothing comes."""
 WAITING_MAX = 1000
 GONE = 410
 
@@ -96,6 +96,7 @@ async def _follow(
     found: Sequence[Item],
     version: str,
     queue: asyncio.Queue[Change | Exception],
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     from fairlead_hub.io.kube import Refused, Unavailable
 
@@ -119,14 +120,14 @@ async def _follow(
         except _Expired:
             version = ""
         except Unavailable:
-            await asyncio.sleep(PAUSE_SECONDS)
+            pass
         except Refused as error:
             if error.status != GONE:
                 await queue.put(error)
                 return
             version = ""
-        else:
-            await asyncio.sleep(0)
+        # Also where the server ended it: one that does so at once must not be asked without a pause.
+        await pause(PAUSE_SECONDS)
 
 
 def _missed(at: int, before: Mapping[str, Item], now: Sequence[Item]) -> list[Change]:

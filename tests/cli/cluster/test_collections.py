@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator
+from typing import Any
 
 from tests.support.cluster import Cluster
 from tests.support.hub import config_map
@@ -27,6 +29,43 @@ def test_what_a_watch_missed() -> None:
         Change(0, now[2]),
         Change(0, before["c"], deleted=True),
     ]
+
+
+class Short:
+    """An API server, or something before it, that ends each watch at once in another way; then it forbids it."""
+
+    def __init__(self) -> None:
+        self.ends: list[list[bytes] | Exception] = [
+            [],
+            kube.Unavailable("away"),
+            [b'{"type": "ERROR", "object": {"kind": "Status", "code": 500}}'],
+            kube.Refused(410, "too old"),
+            kube.Refused(403, "forbidden"),
+        ]
+
+    async def get(self, path: str, **_: str) -> bytes:
+        return b'{"kind": "ConfigMapList", "metadata": {"resourceVersion": "7"}, "items": []}'
+
+    async def lines(self, *_: object) -> AsyncIterator[bytes]:
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        for line in end:
+            yield line
+
+
+async def test_a_watch_that_ends_at_once_is_not_opened_again_at_once() -> None:
+    """However it ended: a loop without a pause would be thousands of requests a second."""
+    server: Any = Short()
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    queue: asyncio.Queue[Change | Exception] = asyncio.Queue()
+    await collections._follow(server, 0, Collection("api/v1/configmaps"), [], "7", queue, pause)
+    assert pauses == [collections.PAUSE_SECONDS] * 4
+    assert str(queue.get_nowait()) == "forbidden" and queue.empty()
 
 
 async def test_listed_then_followed(cluster: Cluster, namespace: str) -> None:
