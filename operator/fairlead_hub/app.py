@@ -25,6 +25,7 @@ from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.console.console import Console
+from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.event_recorder import EventRecorder
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.lease_keeper import LeaseKeeper
@@ -60,7 +61,9 @@ def run(config: Path | None) -> int:
         wire_settings.tell_former(ROOM, hub_settings.Settings, config, os.environ)
         access = kube.access(settings.kubeconfig)
         authorities = Authorities(settings) if settings.security == "mtls" else None
-        spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ)
+        ring = SpanRing()
+        around = ring.around if settings.console.enabled else None
+        spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ, around=around)
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
     except (kube.ConfigError, tls.TlsFilesError, CannotTrace) as error:
@@ -69,7 +72,7 @@ def run(config: Path | None) -> int:
     memory.keep_small()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            return runner.run(_App(settings, access, authorities, spans).main())
+            return runner.run(_App(settings, access, authorities, spans, ring if spans is not None else None).main())
         finally:
             if spans is not None:
                 spans.close()
@@ -84,8 +87,9 @@ class _App:
         access: kube.Access,
         authorities: Authorities | None,
         spans: Spans | None,
+        ring: SpanRing | None,
     ) -> None:
-        self._spans = spans
+        self._spans, self._ring = spans, ring
         self._settings, self._access, self._authorities = settings, access, authorities
         self._identity = settings.identity or f"{socket.gethostname()}/{settings.listen}"
         self._exit = 0
@@ -149,8 +153,9 @@ class _App:
         nodes_api = http.NodesApi(hub, self._freshness, clock)
         nodes_api.add_to(app)
         self._health = http.Health(nodes_api.stale)
-        self._console = Console(hub, self._freshness, self._health, clock) if settings.console.enabled else None
-        if self._console is not None:
+        self._console = None
+        if settings.console.enabled:
+            self._console = Console(hub, self._freshness, self._health, clock, self._ring)
             self._console.add_to(app)
         self._health.add_to(app, metrics.text)
         host, port = listen_address.parse(settings.http_listen)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 import pydantic
 from pydantic import AfterValidator, Field
@@ -151,6 +152,32 @@ class Events(Model):
     """Where [events](events.md) go, made where it is missing; empty: nowhere. Needs `messaging_url`."""
 
 
+class Traces(TracesModel):
+    """Where spans go, of how much, and where people look at them."""
+
+    link: Annotated[str, Field(max_length=2048)] | None = None
+    """Address of one trace in your trace backend, `https://…{trace_id}…`: the [console](../howto/console.md) makes
+    trace ids links to it. Absent: they are plain text."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_link(self) -> Self:
+        if self.link is not None and not _is_link(self.link):
+            expected = "must be http://host/… or https://host/… with {trace_id} after the host, without a password"
+            raise mistakes.wrong("link", f"{expected}, is {mistakes.shown(self.link)}")
+        return self
+
+
+def _is_link(link: str) -> bool:
+    """May a page send people there?"""
+    try:
+        url = urlsplit(link)
+        has_host = bool(url.hostname) and (url.port is None or url.port > 0)
+    except ValueError:
+        return False
+    is_address = url.scheme in ("http", "https") and has_host and "@" not in url.netloc and "\\" not in link
+    return is_address and link.isprintable() and " " not in link and "{trace_id}" in link and "{" not in url.netloc
+
+
 class Console(Model):
     """The [page for people](../howto/console.md) on `http_listen`."""
 
@@ -203,7 +230,7 @@ class Settings(Model):
     rate_limit: RateLimit = RateLimit()
     link: Link = Link()
     events: Events = Events()
-    traces: TracesModel = TracesModel()
+    traces: Traces = Traces()
     console: Console = Console()
 
     @pydantic.model_validator(mode="after")

@@ -9,10 +9,14 @@ from fairlead_wire.io.settings import SettingsError, load
 INSECURE = 'security = "insecure"\n'
 
 
-def read(tmp_path, text):
+def write(tmp_path, text):
     file = tmp_path / "hub.toml"
     file.write_text(text)
-    return load("hub", settings.Settings, file, {})
+    return file
+
+
+def read(tmp_path, text):
+    return load("hub", settings.Settings, write(tmp_path, text), {})
 
 
 def test_the_contracts_defaults(tmp_path):
@@ -46,6 +50,35 @@ def test_refusals_name_the_key(tmp_path, text, key):
     with pytest.raises(SettingsError) as caught:
         read(tmp_path, text)
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "javascript:alert(1)//{trace_id}",
+        "https:///{trace_id}",
+        "https://traces.example/",
+        "https://{trace_id}.example/",
+        "https://user:pw@traces.example/{trace_id}",
+        "https://traces.example/{trace_id} x",
+        "https://traces.example/\u202e{trace_id}",
+        "https://traces.example:x/{trace_id}",
+        "https:\\\\traces.example/{trace_id}",
+        "//traces.example/{trace_id}",
+        "https://traces.example/{trace_id}" + "x" * 2048,
+    ],
+)
+def test_a_link_to_traces_is_an_address_of_the_web(tmp_path, link):
+    """Pages send people there; a password would be shown to all of them."""
+    with pytest.raises(SettingsError) as caught:
+        load("hub", settings.Settings, write(tmp_path, INSECURE), {"FAIRLEAD_HUB_TRACES_LINK": link})
+    assert caught.value.key == "traces.link" and "pw" not in str(caught.value)
+
+
+def test_a_link_to_traces_may_have_the_id_anywhere_behind_the_host(tmp_path):
+    for link in ("http://127.0.0.1:16686/trace/{trace_id}", 'https://g.example/explore?left={"q":"{trace_id}"}#a'):
+        found = load("hub", settings.Settings, write(tmp_path, INSECURE), {"FAIRLEAD_HUB_TRACES_LINK": link})
+        assert found.traces.link == link
 
 
 def test_the_deletion_guards_former_name_is_understood(tmp_path):

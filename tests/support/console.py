@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 from aiohttp import web
 from tests.support.hub_core import CONFIG_MAPS, Core, Edge
+from tests.support.spans import KeptSpans
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicsSeen
 from fairlead_hub.io import http
 from fairlead_hub.io.console.console import Console
+from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.status import status_cache
-from fairlead_wire import message
+from fairlead_wire import message, trace_names
+from fairlead_wire.io.spans import Spans, Value
+from fairlead_wire.trace_sampling import Sampler
 
 TOPICS = TopicsSeen(
     True,
@@ -45,11 +49,17 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def serving(core: Core, *, clock: Callable[[], float] | None = None, ready: bool = True) -> AsyncIterator[Served]:
+async def serving(
+    core: Core,
+    *,
+    clock: Callable[[], float] | None = None,
+    ready: bool = True,
+    spans: SpanRing | None = None,
+) -> AsyncIterator[Served]:
     """Without ``clock`` surveys are paced by the core's own time."""
     freshness, app = WatchHealth({"nodes"}), web.Application()
     health = http.Health(lambda: ([], False))
-    console = Console(core.hub, freshness, health, clock or (lambda: core.now))
+    console = Console(core.hub, freshness, health, clock or (lambda: core.now), spans)
     http.NodesApi(core.hub, freshness, lambda: core.now).add_to(app)
     console.add_to(app)
     if ready:
@@ -59,6 +69,25 @@ async def serving(core: Core, *, clock: Callable[[], float] | None = None, ready
         yield Served(core, console, health, port)
     finally:
         await runner.cleanup()
+
+
+def traced(nodes: Sequence[str]) -> SpanRing:
+    """The spans of one change on its way to these nodes; the first of them had no room."""
+    ring = SpanRing()
+    spans = Spans(
+        ring.around(KeptSpans()), Sampler(ratio=1.0, ceiling_per_second=1000.0, uniform=lambda: 0.5), lambda: 0.0
+    )
+    named: dict[str, Value] = {trace_names.RESOURCE: "configmap/shop/prices-1"}
+    observed = spans.begin(trace_names.OBSERVE, None, kind="internal", attributes=named)
+    assert observed is not None
+    observed.end()
+    for name in nodes:
+        hop = spans.hop(
+            trace_names.DELIVER, [observed.trace], kind="client", attributes={**named, trace_names.NODE: name}
+        )
+        assert hop is not None
+        hop.end("store_full" if name == nodes[0] else "")
+    return ring
 
 
 def fleet(count: int) -> Core:

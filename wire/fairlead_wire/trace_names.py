@@ -16,6 +16,7 @@ DELIVER: Final = "deliver"
 APPLY: Final = "apply"
 RECORD: Final = "record"
 
+DESTINATION: Final = "messaging.destination.name"
 ANSWER: Final = "fairlead.answer"
 """``ack``, or the code of what was said instead."""
 NODE: Final = "fairlead.node"
@@ -38,5 +39,5 @@ def of_messages(
         "messaging.operation.type": operation,
         "messaging.batch.message_count": count,
     }
-    named = {"messaging.destination.name": topic, NODE: node, STREAM: stream}
+    named = {DESTINATION: topic, NODE: node, STREAM: stream}
     return found | {name: value for name, value in named.items() if value}

@@ -7,6 +7,7 @@
     node_line   one node as one row;  ``states`` names what a node may be in
     snapshot    everything the pages show, of one moment;  ``survey`` collects it a few nodes at a time
     topics      rates and lags of topics, from two looks at messaging
+    traces      the latest spans of this hub as trees;  ``trace_pages`` shows them
     events      what happened, the newest first
     frames      what open pages are sent: numbered, a bounded number kept for those that come back
     html        elements as values: text is escaped because it is no ``Html``

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from fairlead_hub.console import sections
+from fairlead_hub.console import sections, trace_pages
 from fairlead_hub.console.events import EventLine
 from fairlead_hub.console.html import Html, tag, text
 from fairlead_hub.console.node_line import STATES, NodeLine
 from fairlead_hub.console.sections import HOME
 from fairlead_hub.console.snapshot import Snapshot
 from fairlead_hub.console.topics import TopicsSeen
+from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.wall_clock import WallClock
 
 ROWS = 100
@@ -26,6 +27,7 @@ NAV = (
     ("queues", "Queues"),
     ("topics", "Topics"),
     ("events", "Events"),
+    ("traces", "Traces"),
     ("explain", "Explain"),
 )
 MARK = (
@@ -47,11 +49,15 @@ class View(NamedTuple):
     """Of the newest frame: where the page's stream begins."""
     assets: str
     """In the addresses of style and script: another one for each version of them."""
+    traces: KeptTraces | None = None
+    """None: this hub records none."""
 
 
 def _document(view: View, here: str, title: str, *children: object, live: Iterable[str] = ()) -> str:
     links = [
-        tag("li", tag("a", name, href=HOME + path, aria_current="page" if path == here else None)) for path, name in NAV
+        tag("li", tag("a", name, href=HOME + path, aria_current="page" if path == here else None))
+        for path, name in NAV
+        if path != "traces" or view.traces is not None
     ]
     wants = ",".join(("notices", *live))
     return "<!doctype html>" + tag(
@@ -142,6 +148,10 @@ def topics(view: View) -> str:
 
 def events(view: View, lines: Iterable[EventLine]) -> str:
     return _document(view, "events", "Events", _events(list(lines), EVENTS_SHOWN), live=("events",))
+
+
+def traces(view: View, kept: KeptTraces, search: str) -> str:
+    return _document(view, "traces", "Traces", *trace_pages.page(kept, search))
 
 
 # ---- nodes ---------------------------------------------------------------------------------------
@@ -251,6 +261,8 @@ def node(view: View, line: NodeLine, detail: Mapping[str, Any]) -> str:
         if rows:
             parts.append(sections.panel(id, title, sections.table(title, head, rows)))
     parts.append(sections.panel("node-queues", "Messages at this node", _node_queues(detail)))
+    if view.traces is not None:
+        parts.append(trace_pages.of_node(view.traces, line.name))
     parts.append(sections.panel("ask", "Why is an object here, or not?", explain_form({"node": line.name})))
     body = tag("div", parts, id="node", data_node=line.name)
     return _document(view, "nodes", line.name, body, live=("nodes",))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser, expect
 from tests.support.browser import WAIT_MS, chromium, violations, watched
-from tests.support.console import Served, fleet, serving
+from tests.support.console import Served, fleet, serving, traced
 from tests.support.hub_core import CONFIG_MAPS, Core
 
 pytestmark = [pytest.mark.verify, pytest.mark.process]
@@ -45,6 +45,27 @@ async def test_every_page_is_accessible(browser: Browser, served: Served, scheme
                 assert await violations(page) == [], (path, width)
                 wide = await page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width, f"{path} is {wide} px wide on {width}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_traces_are_accessible(browser: Browser, scheme: str) -> None:
+    """The page and a node's part of it, wide and narrow; a trace is followed from the node without script."""
+    core = fleet(10)
+    nodes = sorted(core.hub.placement.rules.nodes)
+    loop = asyncio.get_running_loop()
+    began = loop.time() - core.now
+    async with serving(core, clock=lambda: loop.time() - began, spans=traced(nodes)) as served:
+        for path in ("traces", f"nodes/{nodes[0]}"):
+            for width in (390, 1200):
+                async with watched(browser, f"{served.url}/console/{path}", width=width, scheme=scheme) as page:  # type: ignore[arg-type]
+                    await expect(page.locator("#live")).to_have_text("Live")
+                    assert await violations(page) == [], (path, width)
+                    wide = await page.evaluate("document.documentElement.scrollWidth")
+                    assert wide <= width, f"{path} is {wide} px wide on {width}"
+        async with watched(browser, f"{served.url}/console/nodes/{nodes[0]}", script=False) as page:
+            await page.locator("#node-traces tbody a").click()
+            await expect(page.locator("#count")).to_have_text("1 of 1 traces")
+            await expect(page.locator(".panel tbody tr").first).to_contain_text("observe")
 
 
 async def test_complete_without_script(browser: Browser, served: Served) -> None:

@@ -216,8 +216,17 @@ def check_files(settings: TraceSettings) -> None:
             raise CannotTrace(f"{where}: {error}") from None
 
 
-def open_spans(settings: TraceSettings, *, room: str, version: str, environ: Mapping[str, str]) -> Spans | None:
+def open_spans(
+    settings: TraceSettings,
+    *,
+    room: str,
+    version: str,
+    environ: Mapping[str, str],
+    around: Callable[[Exporter], Exporter] | None = None,
+) -> Spans | None:
     """None where nothing is recorded: then not one module of OpenTelemetry is loaded.
+
+    ``around`` puts another exporter before the one that sends: for a program that shows its spans itself.
 
     Raises ``CannotTrace``, where our own settings ask for it; what the environment of all programs of a machine says
     may not keep one of them from starting.
@@ -239,4 +248,4 @@ def open_spans(settings: TraceSettings, *, room: str, version: str, environ: Map
     random = Random()
     sampler = Sampler(ratio=settings.ratio, ceiling_per_second=settings.ceiling_per_second, uniform=random.random)
     _log.info("traces_on", endpoint=endpoint, ratio=settings.ratio, ceiling_per_second=settings.ceiling_per_second)
-    return Spans(exporter, sampler, time.monotonic)
+    return Spans(exporter if around is None else around(exporter), sampler, time.monotonic)

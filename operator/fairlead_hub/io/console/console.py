@@ -11,6 +11,7 @@ from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.console_pages import Assets, ConsolePages
 from fairlead_hub.io.console.live_source import LiveSource
+from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_hub.io.http import Health
 from fairlead_messaging.client.io.async_client import AsyncClient
@@ -23,7 +24,14 @@ RUN_BYTES = 6
 class Console:
     """See the package."""
 
-    def __init__(self, hub: Hub, freshness: WatchHealth, health: Health, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        freshness: WatchHealth,
+        health: Health,
+        clock: Callable[[], float],
+        spans: SpanRing | None = None,
+    ) -> None:
         assets = Assets()
         self.topics = TopicWatch(clock, is_configured=hub.settings.messaging_url is not None)
         self.source = LiveSource(
@@ -34,6 +42,7 @@ class Console:
             topics=self.topics,
             run=secrets.token_hex(RUN_BYTES),
             assets=assets.version,
+            spans=spans,
         )
         self.pages = ConsolePages(hub, self.source, assets, clock)
 

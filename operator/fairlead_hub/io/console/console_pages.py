@@ -80,6 +80,7 @@ class ConsolePages:
         get(f"{ROOT}/queues", self._queues)
         get(f"{ROOT}/topics", self._topics)
         get(f"{ROOT}/events", self._events)
+        get(f"{ROOT}/traces", self._traces)
         get(f"{ROOT}/explain", self._explain)
         get(f"{ROOT}/stream", self._stream, allow_head=False)
         get(f"{ROOT}/static/{{version}}/{{name}}", self._asset)
@@ -127,6 +128,12 @@ class ConsolePages:
 
     async def _events(self, _: web.Request) -> web.StreamResponse:
         return _page(pages.events(await self._source.view(), self._source.events()))
+
+    async def _traces(self, request: web.Request) -> web.StreamResponse:
+        view = await self._source.view()
+        if view.traces is None:
+            return self._problem(view, "This hub records no traces: [traces] endpoint is not set.")
+        return _page(pages.traces(view, view.traces, request.query.get("q", "")[:TEXT_CHARS_MAX]))
 
     async def _explain(self, request: web.Request) -> web.StreamResponse:
         given = {key: request.query.get(key, "")[:TEXT_CHARS_MAX].strip() for key in EXPLAIN}

@@ -20,7 +20,9 @@ from fairlead_hub.console.frames import Frame, FrameRing
 from fairlead_hub.console.live_frames import LiveFrames
 from fairlead_hub.console.pages import View
 from fairlead_hub.console.snapshot import Snapshot
+from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_wire.event import Event
 from fairlead_wire.io import logs
@@ -46,9 +48,10 @@ class LiveSource:
         topics: TopicWatch,
         run: str,
         assets: str,
+        spans: SpanRing | None = None,
     ) -> None:
         self._hub, self._freshness, self._clock, self._role, self._topics = hub, freshness, clock, role, topics
-        self._assets = assets
+        self._assets, self._spans = assets, spans
         self._snapshot = snapshot.empty(hub, clock())
         self._lines: tuple[Snapshot | None, msgspec.Raw] = (None, msgspec.Raw(b"[]"))
         self._next = float("-inf")
@@ -69,7 +72,10 @@ class LiveSource:
         """All a page is made of, at most about a second old."""
         await self._refresh()
         self._send_events()
-        return View(self._snapshot, self._topics.seen, self._role(), self.ring.last_id, self._assets)
+        kept = None
+        if self._spans is not None:
+            kept = KeptTraces(self._spans.newest(), self._hub.settings.traces.link or "")
+        return View(self._snapshot, self._topics.seen, self._role(), self.ring.last_id, self._assets, kept)
 
     def events(self) -> list[EventLine]:
         return self._events.newest()

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from tests.support.console import Served, fleet, serving
+from tests.support.console import Served, fleet, serving, traced
+from tests.support.hub_core import Core
 from tests.support.live import SECRET
 
 from fairlead_hub.console import access
@@ -90,6 +91,40 @@ async def test_rows_are_what_the_table_shows(served: Served, web: aiohttp.Client
         found = await answer.json()
     assert [line[0] for line in found["lines"]] == sorted(served.core.hub.placement.rules.nodes)
     assert found["after"] == served.console.source.ring.last_id
+
+
+async def test_traces_have_a_page_where_they_are_recorded() -> None:
+    """Found by the trace's id, and on the page of a node; the id leads to the address of the settings."""
+    link = "https://traces.example/trace/{trace_id}"
+    core = Core("edge-1", "edge-2", traces={"link": link})
+    ring = traced(["edge-1", "edge-2"])
+    trace_id = ring.newest()[0].trace_id
+    async with (
+        serving(core, spans=ring) as found,
+        aiohttp.ClientSession(f"{found.url}/console/") as session,
+    ):
+
+        async def page(path: str) -> str:
+            async with session.get(path) as answer:
+                assert answer.status == 200 and guarded(answer)
+                return await answer.text()
+
+        assert 'href="/console/traces"' in await page("nodes")
+        shown = await page(f"traces?q=00-{trace_id}-00f067aa0ba902b7-01")
+        assert "1 of 1 traces" in shown and f'href="{link.replace("{trace_id}", trace_id)}"' in shown
+        assert shown.index("observe") < shown.index("edge-1") and "store_full" in shown
+        assert "0 of 0 traces" in await page("traces?q=" + "f" * 4000)
+        node = await page("nodes/edge-2")
+        assert f'href="/console/traces?q={trace_id}"' in node and "store_full" not in node
+
+
+async def test_without_traces_there_is_no_page_of_them(web: aiohttp.ClientSession) -> None:
+    """Neither in the navigation nor on the page of a node; one who asks reads why."""
+    for path in ("console/", "console/nodes/berlin-store-0001"):
+        async with web.get(path) as answer:
+            assert "races" not in await answer.text()
+    async with web.get("console/traces") as answer:
+        assert answer.status == 404 and guarded(answer) and "[traces] endpoint" in await answer.text()
 
 
 async def test_odd_queries_are_taken_politely(web: aiohttp.ClientSession) -> None:
