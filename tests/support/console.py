@@ -77,7 +77,7 @@ def traced(nodes: Sequence[str]) -> SpanRing:
     spans = Spans(
         ring.around(KeptSpans()), Sampler(ratio=1.0, ceiling_per_second=1000.0, uniform=lambda: 0.5), lambda: 0.0
     )
-    named: dict[str, Value] = {trace_names.RESOURCE: "configmap/shop/prices-1"}
+    named: dict[str, Value] = {trace_names.RESOURCE: "api/v1/namespaces/shop/configmaps/prices-1"}
     observed = spans.begin(trace_names.OBSERVE, None, kind="internal", attributes=named)
     assert observed is not None
     observed.end()

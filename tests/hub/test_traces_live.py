@@ -1,0 +1,51 @@
+"""A change followed in a real hub's console, while the same spans go to a collector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.otlp import Collector
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with our definitions, and without our objects afterwards."""
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    yield cluster
+    cluster.kubectl("delete", "syncrules,edgenodes,nodes", "--all", "--wait=true")
+
+
+@pytest.mark.kube
+@pytest.mark.verify
+async def test_a_change_is_seen_from_its_watch_to_its_record(kube: Cluster, namespace: str, tmp_path: Path) -> None:
+    """One trace in the console; its id, found there, is the collector's; the link leads to the reader's backend."""
+    link = "http://traces.example/trace/{trace_id}"
+    with Collector() as collector:
+        toml = f'[traces]\nendpoint = "{collector.url}"\nratio = 1\nlink = "{link}"\n[record]\nflush_seconds = 0.2\n'
+        hub = HubProcess(kube, tmp_path, toml=toml).start()
+        try:
+            kube.apply(edge_node("edge-1"))
+            kube.apply(sync_rule("maps", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [namespace]}))
+            async with fleet(hub, "edge-1"):
+                kube.apply(config_map("prices", namespace, v="1"))
+                page = f"/console/traces?q={namespace}+configmaps/prices"
+                await until("the change is recorded", lambda: {"observe", "deliver", "record"} <= seen(hub.text(page)))
+                [trace_id] = re.findall(r'<code class="trace-id">([0-9a-f]{32})</code>', hub.text(page))
+                assert f'href="{link.replace("{trace_id}", trace_id)}"' in hub.text(page)
+                assert f"/console/traces?q={trace_id}" in hub.text("/console/nodes/edge-1")
+        finally:
+            assert hub.stop() == 0
+        assert {"observe", "deliver", "record"} <= {
+            span.name for span in collector.spans if span.trace_id == trace_id
+        }, "what it had is sent at its end"
+
+
+def seen(page: str) -> set[str]:
+    """What was done, on this page."""
+    return set(re.findall(r'<span class="depth-\d">([a-z ]+)</span>', page))
