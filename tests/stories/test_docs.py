@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,25 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(build, "ROOT", tmp_path)
     monkeypatch.setattr(build, "pages", lambda: {page: "page.md"})
     assert build.bad_links() == ["page.md:3: missing.md: no such file", "page.md:4: page.md#other: no such heading"]
+
+
+def test_each_row_of_a_table_belongs_to_one() -> None:
+    """An empty line ends a table: what follows would be shown as it is written, with its bars."""
+    alone = []
+    for page in build.pages():
+        lines = [line if prose else "" for _, line, prose in build.outside_fences(page.read_text())]
+        for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+            if line.startswith("|") and not above.startswith("|") and set(below) - set("|-: \n"):
+                alone.append(f"{page.name}: {line[:60]}")
+    assert not alone
+
+
+def test_no_page_installs_what_another_project_calls_fairlead() -> None:
+    """We are on no public package index: there the name is another's.  The wheel is named by its file."""
+    by_name = re.compile(r"pip install [^`\n]*?(?<![\w./-])fairlead(?![\w.-])")
+    assert by_name.search("pip install 'fairlead[hub]'") and not by_name.search("pip install ./fairlead-0.1.whl")
+    pages = [page for page in build.pages() if page.name != "CHANGELOG.md"]
+    assert not [page.name for page in pages if by_name.search(page.read_text())]
 
 
 def test_the_index_of_decisions_is_what_make_docs_writes() -> None:

@@ -83,7 +83,7 @@ def plot(
     fairlead backoff plot curves.png
     fairlead backoff plot policy.svg --policy '{"minimum_delay": 1, "maximum_delay": 60, "jitter": "equal"}'
 
-    In the terminal each retry is a bar, its length the delay. A picture needs matplotlib: pip install 'fairlead[plot]'.
+    In the terminal each retry is a bar, its length the delay. A picture needs matplotlib (extra plot).
     """
     from fairlead_wire import delivery
 

@@ -40,7 +40,7 @@ def checks(settings: Settings) -> list[Check]:
     """What there is to look at; nothing is read before it runs."""
     folder = Path(settings.data_dir)
     local = [
-        ("versions", lambda: _programs(), "pip install --force-reinstall 'fairlead[edge]'"),
+        ("versions", lambda: _programs(), "install the program again, from the package or wheel it came from"),
         ("clock", lambda: clock.judge(_now(), kernel_clock.synchronised()), clock.SYNCHRONISE),
         ("disk", lambda: disk.judge(disk_probe.look(folder, settings.store.max_bytes)), HUNG_DISK),
         ("permissions", lambda: _permissions(settings, folder), HUNG_DISK),
