@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -15,6 +16,8 @@ from fairlead_cli.default_command import DefaultCommand
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 """Also for settings that cannot be used and for a room whose packages are not installed."""
+CANNOT_BE_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""By standard output: the disk behind it is full. A pipe that is read no more is click's business."""
 
 ROOMS = {
     "hub": "Keeps edge nodes' objects up to date; runs in the cluster.",
@@ -183,6 +186,11 @@ def main() -> None:
     """Entry point of `fairlead` and `kubectl-fairlead`."""
     try:
         build()(prog_name=_program_name())
+    except OSError as error:
+        if error.errno not in CANNOT_BE_WRITTEN or error.filename is not None:
+            raise
+        sys.stderr.write(f"Error: the output cannot be written: {error.strerror}\n")
+        sys.exit(EXIT_FAILED)
     finally:
         if "_FAIRLEAD_COMPLETE" in os.environ:
             # A thread that still waits for a name server would keep the shell waiting with it.

@@ -162,3 +162,18 @@ def test_every_command_without_its_extra_names_it(line: list[str], extra: str, t
         return  # its client needs nothing that every room has not
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
     assert f"pip install 'fairlead[{extra}]'" in done.stderr or "pip install pyyaml" in done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("line", [["--help"], ["completion", "bash"]])
+def test_a_full_disk_behind_the_output_is_a_sentence(line: list[str]) -> None:
+    """`fairlead … > file` where nothing more fits."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fairlead_cli.main", *line],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (1, "Error: the output cannot be written: No space left on device\n")

@@ -125,6 +125,9 @@ def access(kubeconfig: str | None, context: str | None = None) -> Access:
     Raises ``ConfigError``.
     """
     settings = _configuration(kubeconfig, context)
+    if not _is_server(settings.host):
+        shown = str(settings.host)[:ERROR_CHARS_MAX]
+        raise ConfigError(f"{_where(kubeconfig)}: server must be https://host:port, is {shown!r}")
     namespace = "default" if kubeconfig is not None else _in_cluster_namespace() or "default"
 
     def renew() -> None:
@@ -163,6 +166,14 @@ def access(kubeconfig: str | None, context: str | None = None) -> Access:
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise ConfigError(f"{_where(kubeconfig)}: its certificates cannot be used: {error}") from None
     return made
+
+
+def _is_server(address: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
 
 
 def _where(kubeconfig: str | None) -> str:

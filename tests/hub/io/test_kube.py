@@ -367,6 +367,23 @@ def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, content: str | None)
         kube.access(str(path))
 
 
+@pytest.mark.parametrize("server", ["ftp://127.0.0.1:1", "http://127.0.0.1:99999", "cluster.example.com", "https://"])
+def test_an_address_that_is_none_is_named(tmp_path: Path, server: str) -> None:
+    """At once: it would be taken for a server that is away."""
+    path = tmp_path / "kubeconfig"
+    found = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "a", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "a", "user": "u"}}],
+        "current-context": "c",
+    }
+    path.write_text(json.dumps(found))
+    with pytest.raises(ConfigError, match=f"{path}: server must be https://host:port, is '{server.rstrip('/')}"):
+        kube.access(str(path))
+
+
 def test_outside_a_cluster_a_kubeconfig_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text says what was looked for."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
