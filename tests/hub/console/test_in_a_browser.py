@@ -160,3 +160,28 @@ async def test_it_comes_back_after_a_break(browser: Browser) -> None:
         core.node("edge-2")
         await expect(page.locator("#count")).to_have_text("2 of 2 nodes")
         await expect(page.locator("#live")).to_have_text("Live")
+
+
+async def test_a_node_in_depth_follows_its_node(browser: Browser) -> None:
+    """Until it is gone; then the page says so.  A change that is told late does not set the clock back."""
+    core = Core("edge-1", "edge-2")
+    core.rule(CONFIG_MAPS)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with serving(core, clock=lambda: loop.time() - began) as served, await browser.new_page() as page:
+        page.set_default_timeout(WAIT_MS)
+        await page.goto(f"{served.url}/console/nodes/edge-1")
+        await expect(page.locator("#live")).to_have_text("Live")
+        ages = await page.evaluate(
+            """async () => {
+                const found = await import(document.querySelector("script").src.replace("console.js", "ages.js"));
+                found.clockAt(9e9);
+                found.clockAt(9e9 - 300);
+                return found.age(9e9 - 600);
+            }"""
+        )
+        assert ages.startswith("10 min"), ages
+        core.connect("edge-1")
+        await expect(page.locator("#about")).to_contain_text("In sync")
+        core.hub.drop_node("edge-1", core.now)
+        await expect(page.get_by_role("main")).to_contain_text("There is no edge Node edge-1.")

@@ -43,6 +43,17 @@ const scroller = document.getElementById("scroller");
 const nodes = scroller ? new NodeTable(scroller) : null;
 const one = document.getElementById("node")?.dataset.node;
 let asked = 0;
+let later = 0;
+
+/** A node in depth is asked for about once a second at most; what changes meanwhile is seen at the end of it. */
+function loadNodeSoon() {
+  if (later) return;
+  later = setTimeout(() => {
+    later = 0;
+    asked = Date.now();
+    loadAgain();
+  }, Math.max(0, asked + 900 - Date.now()));
+}
 
 async function loadNodes() {
   const answer = await fetch("/console/nodes.json", { cache: "no-store" });
@@ -72,10 +83,8 @@ const on = {
   nodes(data) {
     clockAt(data.at);
     nodes?.change(data);
-    if (one && data.lines.some((line) => line[0] === one) && Date.now() - asked > 900) {
-      asked = Date.now();
-      loadAgain();
-    }
+    if (data.removed.includes(one)) location.reload(); // says that there is no such node
+    else if (one && data.lines.some((line) => line[0] === one)) loadNodeSoon();
   },
   events(data) {
     const list = document.getElementById("events");
