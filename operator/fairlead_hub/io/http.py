@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -13,10 +14,12 @@ from aiohttp import web
 from fairlead_hub import http_operations, node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.http_connections import Connections
 from fairlead_wire import browser, openapi
 from fairlead_wire.openapi import Operation
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 5.0
 """How long the end waits for answers on their way; a reader that does not read would hold it up."""
 
@@ -141,8 +144,28 @@ async def listen(
     app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
 ) -> tuple[web.AppRunner, int]:
     """Start serving; returns the runner (``cleanup`` ends it) and the port."""
+    connections, listening = Connections(), list[asyncio.Server]()
+    app.middlewares.insert(0, connections.note)
+
+    async def accept_no_more(_: web.Application) -> None:
+        for each in listening:
+            each.close()
+
+    app.on_shutdown.insert(0, accept_no_more)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=context)
-    await site.start()
-    return runner, int(runner.addresses[0][1])
+    server = runner.server
+    assert server is not None
+
+    def accepted() -> asyncio.BaseProtocol:
+        connections.make_room(server)
+        return server()
+
+    loop, seconds = asyncio.get_running_loop(), HANDSHAKE_SECONDS if context is not None else None
+    try:
+        opened = await loop.create_server(accepted, host, port, ssl=context, ssl_handshake_timeout=seconds)
+    except OSError:
+        await runner.cleanup()
+        raise
+    listening.append(opened)
+    return runner, int(opened.sockets[0].getsockname()[1])
