@@ -34,6 +34,9 @@ def say(text: str) -> None:
 
 def make(found: Source, target: Path, *, with_images: bool = False) -> list[Path]:
     """Everything, with documents and checksums; what an earlier run left in the folder is replaced."""
+    ours = target.resolve() == source.ROOT / "dist" or (target / SUMS).exists()
+    if not ours and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ReleaseError(f"{target} holds something else than a release; name another --target, or empty it")
     if target.exists():
         shutil.rmtree(target)
     target.mkdir(parents=True)
@@ -76,7 +79,9 @@ def _timed(name: str, build: Callable[[], list[Path]]) -> list[Path]:
 def main(arguments: Sequence[str]) -> int:
     """Run as a program; see the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m release", description="make what a release has, in a folder")
-    parser.add_argument("--target", type=Path, default=source.ROOT / "dist", help="default: dist/; emptied first")
+    parser.add_argument(
+        "--target", type=Path, default=source.ROOT / "dist", help="default: dist/; an earlier release in it is replaced"
+    )
     parser.add_argument("--images", action="store_true", help="the container images, too")
     parser.add_argument("--tag", default="", help="refuse to build when this is not v<version of pyproject.toml>")
     options = parser.parse_args(arguments)

@@ -8,6 +8,7 @@ import subprocess
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,11 +52,19 @@ def read(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Source:
 
 
 def tracked(root: Path) -> list[Path]:
-    """The files that belong to the project, relative to its root and sorted; without a history, all of them."""
+    """The files that belong to the project, relative to its root and sorted; without a history, all but the ignored."""
     listed = _git(root, "ls-files", "-z")
     if listed:
         return sorted(path for name in listed.split("\0") if name and (root / (path := Path(name))).is_file())
-    return sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    ignored = _ignored(root)
+    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in found if not any(fnmatch(part, name) for part in path.parts for name in ignored))
+
+
+def _ignored(root: Path) -> list[str]:
+    """What is made in an unpacked sdist is none of its files, as in a checkout."""
+    listed = root / ".gitignore"
+    return [line.strip("/") for line in listed.read_text().splitlines() if line] if listed.exists() else []
 
 
 def stage(source: Source, target: Path) -> Path:
@@ -70,10 +79,17 @@ def stage(source: Source, target: Path) -> Path:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git says of this very folder; "" where it is no checkout or there is no git."""
-    if not (root / ".git").exists() or shutil.which("git") is None:
+    """What git says of this very folder; "" where it is no checkout.
+
+    Raises ReleaseError where it is one and git says nothing: which files belong to it is not known then.
+    """
+    if not (root / ".git").exists():
         return ""
+    if shutil.which("git") is None:
+        raise ReleaseError(f"{root} is a checkout, and git is not installed; install git and try again")
     done = subprocess.run(
         ["git", "-C", str(root), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode != 0:
+        raise ReleaseError(f"git {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout.strip()

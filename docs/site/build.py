@@ -58,6 +58,8 @@ AREAS = {
 }
 DECISIONS = DOCS / "decisions"
 WORKER = Path(__file__).with_name("worker-from-disk.js")
+MARKER = ".fairlead-site"
+"""Of folders that the user names, only one with this file in it is emptied."""
 FOREIGN_WORKER = "https://unpkg.com/iframe-worker/shim"
 """What the theme's pages fetch when they are read from a disk, so that search works; ours does the same."""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
@@ -290,7 +292,12 @@ def main() -> int:
     parser.add_argument("--as-committed", action="store_true", help="generate nothing: build the pages as they are")
     asked = parser.parse_args()
     out: Path = asked.out.resolve()
+    ours = out == ROOT / "build" or (out / MARKER).exists()
+    if not ours and any((out / name).exists() for name in ("docs", "site")):
+        print(f"make docs: {out} has a docs or site that is not from here; name another --out", file=sys.stderr)
+        return 1
     out.mkdir(parents=True, exist_ok=True)
+    (out / MARKER).touch()
     if not asked.as_committed:
         generate()
     try:

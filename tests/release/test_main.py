@@ -20,6 +20,14 @@ def test_a_tag_of_another_version_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert (tmp_path / "kept").exists()
 
 
+def test_what_is_no_release_is_never_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt --target must not cost anybody their files."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    assert program.main(["--target", str(tmp_path)]) == 1
+    assert "holds something else than a release" in capsys.readouterr().err
+    assert (tmp_path / "thesis.txt").exists()
+
+
 @pytest.mark.verify
 def test_everything_is_there_and_the_checksums_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "dist"

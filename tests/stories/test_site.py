@@ -111,6 +111,15 @@ def test_search_finds_a_page_from_the_disk(site: Path, browser: Browser) -> None
     context.close()
 
 
+def test_what_is_not_from_here_is_never_removed(tmp_path: Path) -> None:
+    """`--out .` must not cost anybody their pages."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "thesis.md").write_text("years of work")
+    done = make(tmp_path)
+    assert done.returncode == 1 and "name another --out" in done.stderr
+    assert (tmp_path / "docs" / "thesis.md").exists()
+
+
 def test_a_broken_link_ends_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
