@@ -29,6 +29,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROOMS = ("hub", "messaging", "edge", "ingest")
 TAG = "e2e"
+TRACES = "traces"
+"""In every image: an extra cannot be added to one that is there. Loaded only where traces are on."""
 KEPT_LAYERS = 24
 ENVIRON = {
     "PATH": "/usr/local/bin:/opt/java/bin:/usr/bin:/bin",
@@ -101,12 +103,12 @@ def layer(folder: Path, name: str, key: str, fill: Callable[[Path], None]) -> La
 def layers_of(room: str, folder: Path) -> list[Layer]:
     """What a room's image is made of, what changes least first."""
     how = hash_of(HERE / "layers.py", HERE / "closure.py", HERE / "native.py", HERE / "archive.py", sys.version)
-    installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure("fairlead", room)))
+    installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure("fairlead", room, TRACES)))
     ours = hash_of(*(ROOT / source for source in layers.SOURCES))
     found = [layer(folder, "python", how, layers.python)]
     if room == "ingest":
         found.append(layer(folder, "java", how, layers.java))
-    found.append(layer(folder, room, hash_of(how, installed), layers.packages(room)))
+    found.append(layer(folder, room, hash_of(how, installed), layers.packages(room, TRACES)))
     return [*found, layer(folder, "fairlead", hash_of(how, ours), layers.code)]
 
 

@@ -1,4 +1,4 @@
-"""Which installed distributions an extra brings, and which of their files belong into an image."""
+"""Which installed distributions extras bring, and which of their files belong into an image."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def requirements(found: Distribution, extras: frozenset[str]) -> Iterator[Requir
             yield wanted
 
 
-def closure(name: str, extra: str) -> list[Distribution]:
-    """Every distribution that `name[extra]` brings, without itself, sorted by name.
+def closure(name: str, *extras: str) -> list[Distribution]:
+    """Every distribution that `name[extra, …]` brings, without itself, sorted by name.
 
     Raises PackageNotFoundError for one that is not installed: then `make dev` has not run with the current lock.
     """
     seen: dict[tuple[str, frozenset[str]], Distribution] = {}
-    waiting = [(name, frozenset({extra}))]
+    waiting = [(name, frozenset(extras))]
     while waiting:
         key = waiting.pop()
         if key in seen:

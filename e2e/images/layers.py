@@ -68,11 +68,11 @@ def python(root: Path) -> None:
     strip(root)
 
 
-def packages(extra: str) -> Callable[[Path], None]:
-    """What `pip install fairlead[extra]` brings, copied from the environment that the lock file made."""
+def packages(*extras: str) -> Callable[[Path], None]:
+    """What `pip install fairlead[extra, …]` brings, copied from the environment that the lock file made."""
 
     def fill(root: Path) -> None:
-        for found in closure.closure("fairlead", extra):
+        for found in closure.closure("fairlead", *extras):
             copy_distribution(found, root / SITE)
         strip(root / SITE)
         compile_all(root)

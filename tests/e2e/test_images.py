@@ -26,7 +26,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("room", build.ROOMS)
 def test_room_starts_with_its_own_packages_alone(room: str, tmp_path: Path) -> None:
-    """An image holds one extra; what imports more than that at its start would never come up in a Pod."""
+    """What imports more than its own extra at its start would never come up where that alone is installed."""
     for found in closure.closure("fairlead", room):
         for top in {file.parts[0] for file in found.files or [] if ".." not in file.parts}:
             link = tmp_path / top
@@ -47,6 +47,36 @@ def test_closure_is_the_extras_and_no_more() -> None:
     names = {found.name.lower() for found in closure.closure("fairlead", "edge")}
     assert {"apsw", "websockets", "msgspec"} <= names
     assert not names & {"pyspark", "pytest", "kopf", "fairlead"}
+
+
+RECORD = """
+from fairlead_wire.io import spans
+from fairlead_wire.trace_settings import TracesSettings
+opened = spans.open_spans(TracesSettings(endpoint="http://127.0.0.1:9", ratio=1), room="edge", version="1", environ={})
+print(opened.begin("publish", None, kind="producer").trace.trace_id)
+"""
+
+
+def test_an_image_can_record_spans(tmp_path: Path) -> None:
+    """With what images hold of the extra and of a room's packages, and nothing else."""
+    for found in closure.closure("fairlead", "edge", build.TRACES):
+        layers.copy_distribution(found, tmp_path)
+    sources = [str((layers.ROOT / source).parent) for source in layers.SOURCES]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", RECORD],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([*sources, str(tmp_path)])},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-1500:]
+    assert len(done.stdout.strip()) == 32
+
+
+@pytest.mark.parametrize("room", build.ROOMS)
+def test_every_image_holds_the_extra_for_traces(room: str) -> None:
+    """In the recipe for container engines as well."""
+    names = {found.name.lower() for found in closure.closure("fairlead", room, build.TRACES)}
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= names
+    assert f"'.[{room},{build.TRACES}]'" in (layers.ROOT / "charts/images/Containerfile").read_text()
 
 
 @pytest.mark.parametrize(
