@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
 
+OURS: Final = ".fairlead.dev"
 NEARLY: Final = Decimal("0.9")
 _UNITS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -31,7 +32,9 @@ def _judge(quota: Mapping[str, Any]) -> Iterator[Finding]:
     for resource, hard in sorted((status.get("hard") or {}).items()):
         used = (status.get("used") or {}).get(resource, "0")
         limit, taken = amount(hard), amount(used)
-        if not limit or taken is None or taken < limit * NEARLY:
+        if limit is None or taken is None or taken < limit * NEARLY:
+            continue
+        if not limit and not resource.endswith(OURS):
             continue  # a limit of nothing forbids a kind, such as LoadBalancers, and is meant
         text = f"ResourceQuota {name}: {used} of {hard} {resource} are used"
         namespace = quota["metadata"].get("namespace", "")

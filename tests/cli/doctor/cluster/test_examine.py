@@ -42,11 +42,11 @@ def test_nothing_is_installed_then_definitions_are(tmp_path: Path) -> None:
 
         # A service account without any right, a rule of a kind that is not granted, a quota that is used up.
         cluster.apply(sync_rule("all", {"apiVersion": "v1", "kind": "ConfigMap"}))
-        hard = {"spec": {"hard": {"configmaps": "0"}}}
+        hard = {"spec": {"hard": {"configmaps": "1"}}}
         cluster.apply(
             {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}, **hard}
         )
-        status = {"status": {"hard": {"configmaps": "0"}, "used": {"configmaps": "0"}}}
+        status = {"status": {"hard": {"configmaps": "1"}, "used": {"configmaps": "1"}}}
         cluster.kubectl("patch", "resourcequota", "q", "--subresource=status", "--type=merge", "-p", json.dumps(status))
         code, found = doctor(
             cluster, "--hub-account", "default:nobody", "--hub", f"http://127.0.0.1:{free_ports(1)[0]}"

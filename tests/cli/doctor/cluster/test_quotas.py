@@ -35,3 +35,5 @@ def test_what_is_forbidden_is_not_used_up() -> None:
     """Shared clusters set limits of 0, for example for LoadBalancers."""
     status = {"hard": {"services.loadbalancers": "0", "pods": "10"}, "used": {"services.loadbalancers": "0"}}
     assert [each.level for each in judge([{"metadata": {"name": "q"}, "status": status}])] == ["ok"]
+    ours = {"hard": {"count/objectsyncs.fairlead.dev": "0"}, "used": {"count/objectsyncs.fairlead.dev": "0"}}
+    assert [each.level for each in judge([{"metadata": {"name": "q"}, "status": ours}])] == ["problem"]
