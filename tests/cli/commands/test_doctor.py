@@ -10,7 +10,16 @@ from click.testing import CliRunner
 from tests.support.edge_agent import EdgeAgent
 from tests.support.processes import free_ports
 
+from fairlead_cli.doctor.device import disk, examine
 from fairlead_cli.main import build
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is judged here must not depend on how busy this machine and its disk are."""
+    monkeypatch.setattr(disk, "FSYNC_PROBLEM_SECONDS", float("inf"))
+    monkeypatch.setattr(examine, "LOCAL_SECONDS", 300.0)
+    monkeypatch.setattr(examine, "LINK_SECONDS", 300.0)
 
 
 def settings(folder: Path, *lines: str) -> Path:
