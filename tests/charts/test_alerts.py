@@ -118,6 +118,21 @@ def test_the_commands_of_a_runbook_exist(page: Path) -> None:
         assert {word for word in rest if word.startswith("-")} <= options(command), said
 
 
+IN_IMAGES = {"fairlead", "python3"}
+"""What each image has to start; there is no shell and no `df` but in that of ingest, for Spark's scripts."""
+
+
+def test_what_runs_in_a_pod_is_in_its_image() -> None:
+    """An image holds Python, its packages, and nothing of a system."""
+    started = [
+        (page.name, found[1], found[2])
+        for page in sorted((CHARTS.parent / "docs").rglob("*.md"))
+        for found in re.finditer(r"kubectl exec [^\n]*?(\S+) -- (\S+)", page.read_text())
+    ]
+    assert len(started) > 5
+    assert not [each for each in started if each[2] not in IN_IMAGES and "ingest" not in each[1]]
+
+
 def options(command: click.Command) -> set[str]:
     return {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
 
