@@ -145,7 +145,7 @@ async def test_five_thousand_nodes_with_the_keyboard(browser: Browser) -> None:
 
 
 async def test_it_comes_back_after_a_break(browser: Browser) -> None:
-    """The stream ends; what changed meanwhile is there."""
+    """The stream ends; what changed meanwhile is there, and no name of an agent can look like another."""
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()
@@ -158,7 +158,9 @@ async def test_it_comes_back_after_a_break(browser: Browser) -> None:
         for listener in served.console.pages.streams.listeners():
             listener.end()
         core.node("edge-2")
+        core.connect("edge-2", agent="edge\u202e1.0")
         await expect(page.locator("#count")).to_have_text("2 of 2 nodes")
+        await expect(page.locator("tr[data-name=edge-2] .agent")).to_have_text("edge\\u202e1.0")
         await expect(page.locator("#live")).to_have_text("Live")
 
 

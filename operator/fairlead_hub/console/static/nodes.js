@@ -4,6 +4,9 @@ import { age } from "./ages.js";
 const OVERSCAN = 8;
 const NAME = 0, STATE = 1, SINCE = 2, PENDING = 3, PARKED = 4, HELD = 5, AGENT = 6, NOTE = 7;
 const number = new Intl.NumberFormat("en");
+// Control characters, and those that turn the direction of text: shown, as on the pages without script.
+const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+const seen = (text) => text.replace(UNSEEN, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 export class NodeTable {
   #rows = new Map();
@@ -187,13 +190,13 @@ export class NodeTable {
     const badge = row.cells[STATE].firstChild;
     put(badge, this.states.get(line[STATE]) ?? line[STATE]);
     badge.className = `state ${line[STATE]}`;
-    badge.title = line[NOTE];
+    badge.title = seen(line[NOTE]);
     put(row.cells[SINCE], line[SINCE] ? age(line[SINCE]) : "–");
     for (const column of [PENDING, PARKED, HELD]) {
       put(row.cells[column], number.format(line[column]));
       row.cells[column].classList.toggle("zero", !line[column]);
     }
-    put(row.cells[AGENT], line[AGENT]);
+    put(row.cells[AGENT], seen(line[AGENT]));
   }
 
   // ---- keys: one stop for Tab, arrows from row to row
