@@ -16,7 +16,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://fairlead.dev/build/make-release/v1"
 DESK = "https://fairlead.dev/builder/desk"
-"""The builder of whoever types `make release`: it vouches for nothing, which is what the name says."""
+"""Of a `make release` on any machine: it vouches for nothing, which is what the name says."""
 LOCK = Path("requirements/dev.lock")
 BLOCK = 1 << 20
 
