@@ -11,6 +11,8 @@ from tests.support.browser import WAIT_MS, chromium, violations, watched
 from tests.support.console import Served, fleet, serving, traced
 from tests.support.hub_core import CONFIG_MAPS, Core
 
+from fairlead_hub.console.frames import FrameRing
+
 pytestmark = [pytest.mark.verify, pytest.mark.process]
 EXPLAIN = "explain?node=berlin-store-0001&kind=configmap&namespace=shop&name=prices-1"
 PAGES = ("", "nodes", "parked", "queues", "topics", "events", EXPLAIN)
@@ -187,3 +189,22 @@ async def test_a_node_in_depth_follows_its_node(browser: Browser) -> None:
         await expect(page.locator("#about")).to_contain_text("In sync")
         core.hub.drop_node("edge-1", core.now)
         await expect(page.get_by_role("main")).to_contain_text("There is no edge Node edge-1.")
+
+
+async def test_a_page_follows_a_hub_that_was_started_again(browser: Browser) -> None:
+    """It says of which life of the hub its numbers are."""
+    core = Core("edge-1")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with (
+        serving(core, clock=lambda: loop.time() - began) as served,
+        watched(browser, f"{served.url}/console/nodes") as page,
+    ):
+        await expect(page.locator("#live")).to_have_text("Live")
+        await expect(page.locator("#content")).not_to_contain_text("fence 41")
+        core.hub.raise_fence(41)
+        served.console.source.ring = FrameRing("another run")
+        for listener in served.console.pages.streams.listeners():
+            listener.end()
+        await expect(page.locator("#content")).to_contain_text("fence 41")
+        await expect(page.locator("#count")).to_have_text("1 of 1 nodes")

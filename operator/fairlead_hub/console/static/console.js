@@ -24,11 +24,16 @@ function replace(newer) {
   again?.focus({ preventScroll: true });
 }
 
+const WHOSE = "main > .top > .hint";
+
 /** The page as it is now: after a pause too long to be told what changed. */
 async function loadAgain() {
   const answer = await fetch(location.href, { cache: "no-store" });
   if (!answer.ok) return;
   const newer = reads(await answer.text());
+  const [ours, theirs] = [document, newer].map((each) => each.querySelector("script").getAttribute("src"));
+  if (ours !== theirs) return location.reload(); // the hub is of another version now
+  document.querySelector(WHOSE).replaceWith(document.adoptNode(newer.querySelector(WHOSE)));
   for (const name of page.wants.split(",")) {
     const section = newer.getElementById(name);
     if (section && name !== "nodes") replace(section);
