@@ -1,7 +1,7 @@
 """Looks into a store without disturbing the agent that may be using it: read only, bounded, and leaves no file behind.
 
 A running agent: another reader, as SQLite provides for.  None: the file alone, without the two files beside it, which
-would belong to whoever runs the doctor, and lock out an agent of another user.
+would belong to the user who runs the doctor, and lock out an agent of another user.
 """
 
 from __future__ import annotations
