@@ -72,13 +72,18 @@ def _lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
+def priority_shown(priority: int) -> int | str:
+    """The one of routes that name none is a number behind all that can be named."""
     from fairlead_wire.route_manifest import DEFAULT_PRIORITY
 
+    return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority
+
+
+def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
     stalled = queue["stalled"]
     return (
         queue["endpoint"],
-        DEFAULT_PRIORITY_SHOWN if queue["priority"] == DEFAULT_PRIORITY else queue["priority"],
+        priority_shown(queue["priority"]),
         queue["length"],
         queue["bytes"],
         durations.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,7 @@ async def _read(kube: Kube, asked: tuple[Collection, ...], states: frozenset[str
     found = [row for each in asked for row in await collections.items(kube, each.path, **(each.query or {}))]
     if not found and node is not None:
         try:
-            await kube.get(f"api/v1/nodes/{node}")
+            await kube.get(f"api/v1/nodes/{urllib.parse.quote(node, safe='')}")
         except Refused as error:
             if error.status != 404:
                 raise

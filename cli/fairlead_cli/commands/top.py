@@ -13,6 +13,7 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Item
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands import nodes as node_list
+from fairlead_cli.commands.edge_status import priority_shown
 from fairlead_cli.commands.topics_list import behind, facts_of
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
@@ -154,7 +155,7 @@ QUEUES = View(
     name=lambda row: f"{row['node']}/{row['priority']}",
     columns=(
         Column("NODE", lambda row: row["node"]),
-        Column("PRIORITY", lambda row: row["priority"]),
+        Column("PRIORITY", lambda row: priority_shown(row["priority"])),
         Column("LENGTH", lambda row: row["length"]),
         Column("BYTES", lambda row: row["bytes"]),
         Column("OLDEST", lambda row: _span(row["oldestAgeSeconds"])),

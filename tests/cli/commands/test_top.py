@@ -10,6 +10,7 @@ from tests.support.messaging import Topics
 
 from fairlead_cli.commands import top
 from fairlead_cli.main import build
+from fairlead_cli.output import tables
 from fairlead_messaging.client.io.sync_client import Client
 
 
@@ -38,6 +39,16 @@ def test_queues_that_stand_still_come_first() -> None:
         {"priority": 2, "length": 0},
     ]
     assert [row["priority"] for row in top.busiest_queues([item("a", queues=queues)])] == [1, 0]
+
+
+def test_the_usual_priority_is_named() -> None:
+    """Routes that name none have a number that says nothing; for programs it stays a number."""
+    rows = top.busiest_queues(
+        [item("a", queues=[{"priority": 2_000_000_000, "length": 1}, {"priority": 3, "length": 2}])]
+    )
+    printed, _ = tables.lines(top.QUEUES.columns, rows)
+    assert [line.split()[:3] for line in printed[1:]] == [["a", "3", "2"], ["a", "default", "1"]]
+    assert {row["priority"] for row in rows} == {3, 2_000_000_000}
 
 
 def test_topics_with_their_rates(messaging: Topics) -> None:
