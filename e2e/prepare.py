@@ -16,6 +16,7 @@ first.  Exit 0 when all is there, else 1.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,10 +106,11 @@ def progress(packages: tuple[int, int], builds: Sequence[Chain]) -> Progress:
     )
 
 
-def line(seen: Progress, seconds: float) -> str:
-    """One line for people."""
+def line(seen: Progress, seconds: float, columns: int | None = None) -> str:
+    """One line for people; of a terminal with so many `columns`, which could not renew a line that it had to break."""
     full = round(BAR_CELLS * seen.share)
-    return f"{'█' * full}{'░' * (BAR_CELLS - full)} {seen.share:4.0%}  {seconds:3.0f} s  {seen.doing}"
+    text = f"{'█' * full}{'░' * (BAR_CELLS - full)} {seen.share:4.0%}  {seconds:3.0f} s  {seen.doing}"
+    return text if columns is None or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
 
 
 def installed_packages() -> int:
@@ -172,7 +174,8 @@ def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
         over = all(code is not None for code in codes) or any(codes)
         if over or now - said >= (LOOK_SECONDS if renews else LINE_SECONDS):
             said = now
-            text = line(progress((installed_packages(), wanted), builds), now - started)
+            columns = shutil.get_terminal_size().columns if renews else None
+            text = line(progress((installed_packages(), wanted), builds), now - started, columns)
             sys.stderr.write(f"\r\x1b[K{text}" if renews else f"prepare: {text}\n")
             sys.stderr.flush()
         if over:

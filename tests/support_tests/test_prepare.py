@@ -36,6 +36,15 @@ def test_the_bar_is_empty_at_the_start_and_full_at_the_end() -> None:
     assert line(ended, 300.0).startswith("█" * prepare.BAR_CELLS + " 100%  300 s")
 
 
+def test_the_line_fits_the_terminal() -> None:
+    """One that is broken cannot be renewed: each look would add two lines."""
+    assert len(line(after(0), 5.0)) > 80
+    for columns in (20, 80):
+        shown = line(after(0), 5.0, columns)
+        assert len(shown) == columns - 1 and shown.endswith("…")
+    assert line(after(0), 5.0, 400) == line(after(0), 5.0)
+
+
 def test_the_bar_never_goes_back() -> None:
     """Whether a step is quicker or slower than it was measured."""
     seen = [
