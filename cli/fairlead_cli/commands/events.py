@@ -87,13 +87,13 @@ def _sorted(rows: list[Item], node: str | None) -> list[Item]:
 
 
 def _concerns(row: Item, node: str | None) -> bool:
-    """An EdgeNode is called as its node; the record of an object begins with its node's name."""
+    """An EdgeNode is called as its node; the record of an object is called NODE.UID."""
     about = row.get("involvedObject") or {}
     name = str(about.get("name", ""))
     return (
         node is None
         or name == node
-        or (str(about.get("kind", "")).endswith("ObjectSync") and name.startswith(f"{node}."))
+        or (str(about.get("kind", "")).endswith("ObjectSync") and name.rpartition(".")[0] == node)
     )
 
 

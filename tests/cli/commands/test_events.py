@@ -15,6 +15,7 @@ from fairlead_cli.commands import events
         ({"kind": "ObjectSync", "name": "edge-1.7c"}, True),
         ({"kind": "ClusterObjectSync", "name": "edge-1.7c"}, True),
         ({"kind": "ObjectSync", "name": "edge-10.7c"}, False),
+        ({"kind": "ObjectSync", "name": "edge-1.eu.7c"}, False),
         ({"kind": "EdgeRoutes", "name": "edge-1.x"}, False),
         ({}, False),
     ],
