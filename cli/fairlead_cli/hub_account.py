@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,17 @@ def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, A
         raise click.ClickException(message)
     what = f": {message}" if isinstance(message, str) else f" with {kind}" if kind else ""
     raise click.ClickException(f"{url} is not a hub: it answered {status}{what}; {WHERE}")
+
+
+@contextlib.contextmanager
+def readable(url: str | None) -> Iterator[None]:
+    """An answer that is none of this version's becomes one sentence; None: no hub was asked."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if url is None:
+            raise
+        raise click.ClickException(f"{url} is no hub of this version: {error!r} in its answer") from None
 
 
 def _is_hub(url: str) -> bool:

@@ -83,3 +83,20 @@ def test_the_hubs_own_reason_is_passed_on(hub_http: str) -> None:
     """A 400 carries what is missing."""
     with pytest.raises(click.ClickException, match="node: needed"):
         hub_account.ask(hub_http, "/v1/explain", kind="x", name="y")
+
+
+@pytest.mark.parametrize(
+    ("answer", "command"),
+    [
+        ({"nodes": [{}]}, ["status"]),
+        ({"nodes": [1]}, ["status"]),
+        ({"nodes": {"a": 1}}, ["status"]),
+        ({"node": "edge-1"}, ["status", "edge-1"]),
+        ({"answer": "so"}, ["explain", "cm/a", "--node", "edge-1"]),
+    ],
+)
+def test_a_hub_of_another_version(answer: object, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it leaves out is one sentence."""
+    monkeypatch.setattr(hub_account, "ask", lambda *_, **__: answer)
+    done = CliRunner().invoke(build(), [*command, "--hub", "http://127.0.0.1:1"])
+    assert done.exit_code == 1 and "http://127.0.0.1:1 is no hub of this version: " in done.output, done.output

@@ -64,15 +64,17 @@ def explain(object_name: str, node: str, hub: str | None, config: Path | None, t
         found = hub_account.ask(url, "/v1/explain", expected="answer", **asked)
     else:
         found = _surveyed(target, node, kind, name)
-    if shown.is_for_people:
-        _print(found, object_name, node, shown)
-    else:
-        shown.document(found)
-    sys.exit(1 if found["code"] in NO else 0)
+    with hub_account.readable(url):
+        says_no = str(found["code"]) in NO
+        if shown.is_for_people:
+            _print(found, object_name, node, shown)
+        else:
+            shown.document(found)
+    sys.exit(1 if says_no else 0)
 
 
 def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -> None:
-    answer = shown.paint(found["answer"], "bad" if found["code"] in NO else "")
+    answer = shown.paint(str(found["answer"]), "bad" if found["code"] in NO else "")
     click.echo(f"{shown.paint(str(found.get('key', object_name)), '')} at {node}: {answer}", color=shown.is_colored)
     for side in ("wanted", "held"):
         if side in found:

@@ -49,13 +49,14 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
             return _surveyed(target)
         return hub_account.ask(url, "/v1/nodes", expected="nodes")
 
-    if watch:
-        shown.follow(VIEW, polling.changed(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
-    elif node is None:
-        _show_all(found(), shown)
-    else:
-        path = f"/v1/nodes/{urllib.parse.quote(node, safe='')}"
-        _show_one(hub_account.ask(url, path, expected="node") if url else _one(found(), node), shown)
+    with hub_account.readable(url):
+        if watch:
+            shown.follow(VIEW, polling.changed(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
+        elif node is None:
+            _show_all(found(), shown)
+        else:
+            path = f"/v1/nodes/{urllib.parse.quote(node, safe='')}"
+            _show_one(hub_account.ask(url, path, expected="node") if url else _one(found(), node), shown)
 
 
 def _surveyed(target: Target) -> dict[str, Any]:
