@@ -85,14 +85,14 @@ def bundle(
     """
     now = datetime.datetime.now(datetime.UTC)
     path = out or Path(f"fairlead-bundle-{now:%Y%m%dT%H%M%SZ}.tar.gz")
-    if path.exists():
-        raise click.UsageError(f"{path} is there already: name another file with --out")
     parts = [*_cluster_parts(target), *_http_parts(hub, messaging, edge), *_log_parts(logs)]
     errors: list[str] = []
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
+    except FileExistsError:
+        raise click.UsageError(f"{path} is there already: name another file with --out") from None
+    except (OSError, ValueError) as error:  # ValueError: a name no system takes
+        raise click.ClickException(f"{path} cannot be written: {getattr(error, 'strerror', '') or error}") from None
     try:
         with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
             _write(archive, parts, errors, now)

@@ -87,7 +87,7 @@ def test_a_name_that_leads_nowhere_stays(tmp_path: Path) -> None:
     out = tmp_path / "case.tar.gz"
     out.symlink_to(tmp_path / "none")
     done = CliRunner().invoke(build(), ["bundle", "--out", str(out)])
-    assert done.exit_code == 1 and "cannot be written: File exists" in done.output
+    assert done.exit_code == 2 and "is there already: name another file" in done.output
     assert out.is_symlink()
 
 
