@@ -117,6 +117,11 @@ def test_control_says_what_it_needs(packages: tuple[Path, Path]) -> None:
 
 
 def test_without_its_tools_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
+    """Also where git is there, which says what belongs into a release."""
+    git = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    if git is not None:
+        (tmp_path / "bin" / "git").symlink_to(git)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(ReleaseError, match="install dpkg and try again"):
         build.build(source.read(), tmp_path)
