@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import shutil
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-from tests.support.charts import CHARTS, COMBINATIONS, helm, helm_with, objects, pods
+from tests.support.charts import CHARTS, COMBINATIONS, LONG_NAME, LONGEST_NAME, helm, helm_with, objects, pods
 from tests.support.cluster import Cluster
+
+from fairlead_wire.io import tls
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 RELEASE = "fairlead"
@@ -81,6 +86,53 @@ def test_names_are_in_the_certificates(secrets: dict[str, dict[str, Any]]) -> No
     assert "192.0.2.7" in [str(address) for address in names.get_values_for_type(x509.IPAddress)]
     (edge,) = certificates(secrets["edge-edge-2.site.example"], "tls.crt")
     assert edge.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value == "edge-2.site.example"
+
+
+@pytest.mark.parametrize("node", ["edge-1", LONG_NAME, LONGEST_NAME], ids=["short", "long", "longest"])
+def test_a_node_is_known_by_its_name_however_long(secrets: dict[str, dict[str, Any]], node: str, tmp_path: Path) -> None:
+    """A common name ends at 64 characters, a node's name at 253: the hub reads it off a real handshake all the same."""
+    [name] = [
+        volume["secret"]["secretName"]
+        for spec in pods_of_nodes(node).values()
+        for volume in spec["volumes"]
+        if "secret" in volume
+    ]
+    assert len(name) <= 253
+    edge, hub = secrets[name.removeprefix("fl-fairlead-")], secrets["hub-tls"]
+    server = context(ssl.PROTOCOL_TLS_SERVER, hub, "link.crt", tmp_path)
+    server.verify_mode = ssl.CERT_REQUIRED
+    client = context(ssl.PROTOCOL_TLS_CLIENT, edge, "ca.crt", tmp_path)
+    assert tls.peer_name(shaken_hands(server, client, "fl-fairlead-hub")) == node
+
+
+def pods_of_nodes(*nodes: str) -> dict[str, dict[str, Any]]:
+    """Pods of chart fairlead-edge for these nodes, with the Secrets of the release."""
+    values = {"certificates": {"nodes": list(nodes), "secretPrefix": "fl-fairlead-edge-"}}
+    text = helm_with(values, "template", "fl-edge", str(CHARTS / "fairlead-edge"))
+    made = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "DaemonSet"]
+    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in made}
+
+
+def context(protocol: int, secret: dict[str, Any], trusted: str, folder: Path) -> ssl.SSLContext:
+    """One side of a handshake, with the files of a Secret as its program has them."""
+    made = ssl.SSLContext(protocol)
+    for key in ("tls.crt", "tls.key"):
+        (folder / key).write_bytes(base64.b64decode(secret["data"][key]))
+    made.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    made.load_verify_locations(cadata=base64.b64decode(secret["data"][trusted]).decode())
+    return made
+
+
+def shaken_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> Any:
+    """What the server knows of the client after a handshake in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    at_server = server.wrap_bio(to_server, to_client, server_side=True)
+    at_client = client.wrap_bio(to_client, to_server, server_hostname=host)
+    for _ in range(4):
+        for side in (at_client, at_server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    return at_server.getpeercert()
 
 
 @pytest.fixture

@@ -27,6 +27,9 @@ RELEASE = "fl"
 NAMESPACE = "fairlead"
 
 ROOMS = ("hub", "messaging", "ingest")
+LONG_NAME = "shop-17.a-name-that-no-common-name-takes.rack-4.hall-2.datacenter-of-someone.example.com"
+LONGEST_NAME = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])
+"""Of a node: 253 characters."""
 BUDGET = {"podDisruptionBudget": {"enabled": True}}
 MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
 
@@ -36,7 +39,7 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "fairlead",
         {
             "hub": {"service": {"type": "NodePort", "nodePort": 30900}, "hosts": ["192.0.2.7", "hub.example.com"]},
-            "certificates": {"edges": ["edge-1", "edge-2.site.example"]},
+            "certificates": {"edges": ["edge-1", "edge-2.site.example", LONG_NAME, LONGEST_NAME]},
         },
     ),
     "load-balancer": (
@@ -119,7 +122,7 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "fairlead-edge",
         {
             "certificates": {
-                "nodes": ["edge-1", "a-very-long-node-name-in-a.datacenter-of-someone.example.com"],
+                "nodes": ["edge-1", "a-very-long-node-name-in-a.datacenter-of-someone.example.com", LONGEST_NAME],
                 "source": "secrets",
             },
             "api": {"hostPort": 10550},

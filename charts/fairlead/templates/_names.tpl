@@ -51,3 +51,15 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{/* The name of a node's Secret. A node's name may have 253 characters, and so may the Secret's: one that would be longer
+is cut and ends with a digest. Call with (list "fairlead-edge-" "node"). */}}
+{{- define "fairlead.nodeSecret" -}}
+{{- $prefix := index . 0 -}}
+{{- $node := index . 1 -}}
+{{- if le (add (len $prefix) (len $node)) 253 -}}
+{{- printf "%s%s" $prefix $node -}}
+{{- else -}}
+{{- printf "%s%s-%s" $prefix (trunc (sub 244 (len $prefix) | int) $node | trimSuffix ".") (sha256sum $node | trunc 8) -}}
+{{- end -}}
+{{- end -}}
