@@ -89,7 +89,7 @@ def test_names_are_in_the_certificates(secrets: dict[str, dict[str, Any]]) -> No
 
 
 @pytest.mark.parametrize("node", ["edge-1", LONG_NAME, LONGEST_NAME], ids=["short", "long", "longest"])
-def test_a_node_is_known_by_its_name_however_long(secrets: dict[str, dict[str, Any]], node: str, tmp_path: Path) -> None:
+def test_a_node_is_known_by_any_long_name(secrets: dict[str, dict[str, Any]], node: str, tmp_path: Path) -> None:
     """A common name ends at 64 characters, a node's name at 253: the hub reads it off a real handshake all the same."""
     [name] = [
         volume["secret"]["secretName"]
@@ -113,7 +113,7 @@ def pods_of_nodes(*nodes: str) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in made}
 
 
-def context(protocol: int, secret: dict[str, Any], trusted: str, folder: Path) -> ssl.SSLContext:
+def context(protocol: ssl._SSLMethod, secret: dict[str, Any], trusted: str, folder: Path) -> ssl.SSLContext:
     """One side of a handshake, with the files of a Secret as its program has them."""
     made = ssl.SSLContext(protocol)
     for key in ("tls.crt", "tls.key"):
