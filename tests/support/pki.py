@@ -1,18 +1,21 @@
-"""Certificates for tests and the demo: one authority, any number of servers and clients.
+"""Certificates for tests and the demo: one authority, any number of servers and clients, and signing requests.
 
-Elliptic curve keys (milliseconds to make); an RSA key only where Kubernetes wants one for service account tokens.
+Elliptic curve keys (milliseconds to make); an RSA key only where Kubernetes wants one for service account tokens, and
+where a test asks for it.  What a test asks for may be wrong on purpose: another name, a weak key, an authority's bit.
 """
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = datetime.timedelta(days=30)
@@ -28,7 +31,7 @@ class Pair:
     key: Path
 
 
-def write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> Path:
+def write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey) -> Path:
     """Write a private key as unencrypted PKCS 8 PEM, readable by its owner only."""
     path.touch(mode=PRIVATE_MODE)
     path.write_bytes(
@@ -47,15 +50,52 @@ def service_account_keys(folder: Path) -> Pair:
     return Pair(certificate=public, key=write_key(folder / "service-account.key", key))
 
 
+def signing_request(
+    key: Any,
+    *,
+    name: str = "",
+    alternatives: Sequence[x509.GeneralName] = (),
+    extensions: Sequence[tuple[x509.ExtensionType, bool]] = (),
+    algorithm: hashes.SHA224 | hashes.SHA256 | None = None,
+    attributes: Sequence[x509.NameAttribute[str]] = (),
+) -> bytes:
+    """A certificate signing request in DER, right or wrong as the test says; ``key`` is any private key."""
+    subject = [*([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else ()), *attributes]
+    builder = x509.CertificateSigningRequestBuilder(x509.Name(subject))
+    if alternatives:
+        builder = builder.add_extension(x509.SubjectAlternativeName(list(alternatives)), critical=False)
+    for extension, critical in extensions:
+        builder = builder.add_extension(extension, critical=critical)
+    has_hash = not isinstance(key, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)
+    made = builder.sign(key, (algorithm or hashes.SHA256()) if has_hash else None)
+    return made.public_bytes(serialization.Encoding.DER)
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
 class Authority:
     """A certificate authority in a folder: `ca.crt`, and what it issues beside it."""
 
-    def __init__(self, folder: Path, name: str = "fairlead test authority") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str = "fairlead test authority",
+        *,
+        signer: Authority | None = None,
+        valid: datetime.timedelta = VALID,
+        private_key: Any = None,
+        is_authority: bool = True,
+    ) -> None:
+        """Signs itself, or is below ``signer``.  ``is_authority``: False makes one that may not sign."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.certificate = folder / "ca.crt"
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self._key = private_key or ec.generate_private_key(ec.SECP256R1())
+        self._name = _subject(name)
+        self.key = write_key(folder / "ca.key", self._key)
+        above, above_key = (signer._name, signer._key) if signer is not None else (self._name, self._key)
         now = datetime.datetime.now(datetime.UTC)
         usage = x509.KeyUsage(
             digital_signature=True, key_cert_sign=True, crl_sign=True, content_commitment=False,
@@ -63,14 +103,14 @@ class Authority:
             decipher_only=False,
         )  # fmt: skip
         certificate = (
-            x509.CertificateBuilder(self._name, self._name, self._key.public_key())
+            x509.CertificateBuilder(above, self._name, self._key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - SKEW)
-            .not_valid_after(now + VALID)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .not_valid_before(min(now, now + valid) - SKEW)
+            .not_valid_after(now + valid)
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
-            .sign(self._key, hashes.SHA256())
+            .sign(above_key, None if isinstance(above_key, ed25519.Ed25519PrivateKey) else hashes.SHA256())
         )
         self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 

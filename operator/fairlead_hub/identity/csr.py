@@ -1,0 +1,180 @@
+"""Is this certificate signing request one that may be signed for this node?  The peer is hostile: nothing is believed.
+
+    DER ─ size ▸ form ▸ key ▸ signature ▸ names ▸ no authority ─▶ CheckedRequest, or CsrRefused by code
+
+Only the key is taken from a request.  What it says besides is either what the hub would set anyway, or it is refused:
+a device that asks for another name learns so at once, and not by a certificate that does not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import ExtensionOID, NameOID
+
+from fairlead_wire.errors import Permanent
+from fairlead_wire.identity.node_names import NodeNames
+
+DER_BYTES_MAX: Final = 8 * 1024
+"""A request with an RSA key of 8192 bits and every name of a node is below 4 KiB."""
+RSA_BITS_MIN: Final = 3072
+RSA_BITS_MAX: Final = 8192
+"""Longer keys cost every handshake, and here every check, many milliseconds."""
+RSA_EXPONENT_MAX: Final = 2**32
+KEYS: Final = f"P-256, P-384, Ed25519, or RSA of {RSA_BITS_MIN} to {RSA_BITS_MAX} bits"
+HASHES: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
+
+_READ: Final = frozenset(
+    {
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.SUBJECT_KEY_IDENTIFIER,
+    }
+)
+"""Extensions a request may carry; each is looked at or without effect."""
+
+PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
+
+
+class CsrRefused(Permanent):
+    """``code`` is one of ``csr_malformed``, ``csr_key``, ``csr_signature``, ``csr_name``, ``csr_ca``."""
+
+
+class CheckedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a request: its key, whose possession it has proved."""
+
+    der: bytes
+    public_key: bytes
+    """SubjectPublicKeyInfo, DER."""
+    key_sha256: str
+    """Of ``public_key``, lower-case hexadecimal: one key, one value."""
+
+
+def key_sha256(public_key: bytes) -> str:
+    """Of a SubjectPublicKeyInfo in DER."""
+    return hashlib.sha256(public_key).hexdigest()
+
+
+def check(der: bytes, names: NodeNames, *, has_names: bool = False) -> CheckedRequest:
+    """``has_names``: the signer takes names from the request, so it must ask for the node's.  Raises ``CsrRefused``."""
+    if len(der) > DER_BYTES_MAX:
+        raise CsrRefused(f"the request is {len(der)} bytes long, at most {DER_BYTES_MAX}", code="csr_malformed")
+    request = _read(der)
+    public = _key(request)
+    _check_signature(request)
+    _check_names(request, names, has_names=has_names)
+    _check_extensions(request.extensions)
+    spki = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return CheckedRequest(der=der, public_key=spki, key_sha256=key_sha256(spki))
+
+
+def _read(der: bytes) -> x509.CertificateSigningRequest:
+    try:
+        request = x509.load_der_x509_csr(der)
+        # Parsed when they are asked for: everything that can fail does so here.
+        _ = request.subject, request.extensions, list(request.attributes)
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise CsrRefused("not a certificate signing request in DER (PKCS #10)", code="csr_malformed") from None
+    return request
+
+
+def _key(request: x509.CertificateSigningRequest) -> PublicKey:
+    try:
+        key = request.public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise CsrRefused(f"its key cannot be read; take {KEYS}", code="csr_key") from None
+    match key:
+        case ec.EllipticCurvePublicKey(curve=ec.SECP256R1() | ec.SECP384R1()):
+            return key
+        case ed25519.Ed25519PublicKey():
+            return key
+        case rsa.RSAPublicKey(key_size=size) if RSA_BITS_MIN <= size <= RSA_BITS_MAX:
+            if key.public_numbers().e <= RSA_EXPONENT_MAX:
+                return key
+            raise CsrRefused(f"its RSA exponent is above {RSA_EXPONENT_MAX}; take 65537", code="csr_key")
+    raise CsrRefused(f"its key is {_shown(key)}; take {KEYS}", code="csr_key")
+
+
+def _shown(key: object) -> str:
+    match key:
+        case ec.EllipticCurvePublicKey():
+            return f"of the curve {key.curve.name}"
+        case rsa.RSAPublicKey():
+            return f"RSA of {key.key_size} bits"
+    return type(key).__name__.removesuffix("PublicKey")
+
+
+def _check_signature(request: x509.CertificateSigningRequest) -> None:
+    try:
+        algorithm = request.signature_hash_algorithm
+        is_known = algorithm is None or isinstance(algorithm, HASHES)
+        is_valid = is_known and request.is_signature_valid
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        is_valid = False
+    if not is_valid:
+        reason = "it is not signed by its own key (with SHA-256, SHA-384 or SHA-512): make the request anew"
+        raise CsrRefused(reason, code="csr_signature")
+
+
+def _check_names(request: x509.CertificateSigningRequest, names: NodeNames, *, has_names: bool) -> None:
+    found = set(_subject(request.subject))
+    try:
+        alternatives = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        alternatives = None
+    if alternatives is not None:
+        found.update(_alternatives(alternatives))
+    allowed = {("common name", names.node), *(("DNS", each) for each in names.dns), ("URI", names.uri)}
+    allowed.update(("address", each) for each in names.addresses)
+    if strange := sorted(found - allowed):
+        kind, name = strange[0]
+        # What it may ask for is not named here: a request is not how to find out about names.
+        raise CsrRefused(f"it asks for the {kind} {name[:64]!r}, which is not this node's", code="csr_name")
+    identity = {("common name", names.node), ("DNS", names.dns[0])}
+    if has_names and not found & identity:
+        reason = "the signer takes names from the request: give the node's name as common name or as DNS name"
+        raise CsrRefused(reason, code="csr_name")
+
+
+def _subject(subject: x509.Name) -> Iterator[tuple[str, str]]:
+    for attribute in subject:
+        kind = "common name" if attribute.oid == NameOID.COMMON_NAME else f"attribute {attribute.oid.dotted_string}"
+        value = attribute.value
+        yield kind, value if isinstance(value, str) else value.hex()
+
+
+def _alternatives(names: Iterable[x509.GeneralName]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        match name:
+            case x509.DNSName():
+                yield "DNS", name.value
+            case x509.IPAddress():
+                yield "address", str(name.value)
+            case x509.UniformResourceIdentifier():
+                yield "URI", name.value
+            case _:
+                yield "name of another kind", type(name).__name__
+
+
+def _check_extensions(extensions: x509.Extensions) -> None:
+    for extension in extensions:
+        value = extension.value
+        if extension.oid not in _READ:
+            reason = (
+                f"it asks for the extension {extension.oid.dotted_string}, which a node's certificate does not have"
+            )
+            raise CsrRefused(reason, code="csr_malformed")
+        is_authority = (isinstance(value, x509.BasicConstraints) and value.ca) or (
+            isinstance(value, x509.KeyUsage) and (value.key_cert_sign or value.crl_sign)
+        )
+        if is_authority:
+            raise CsrRefused("it asks for the certificate of an authority", code="csr_ca")
