@@ -169,11 +169,11 @@ class Agent:
         guard = server.Guard(token, required=settings.security == "mtls", modules=modules)
         access = guard if modules else None
         self._objects = ObjectsApi(store, agent=agent, age_of=self._age_of, secrets_allowed=guard.knows)
-        self._client_tls = self._server_tls = None
+        self._client_tls: tls.ClientTls | None = None
+        self._server_tls: ssl.SSLContext | None = None
         if settings.security == "mtls":
-            self._client_tls = tls.client_context(_files(settings))
-            self._server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            _files(settings).load_into(self._server_tls)
+            self._client_tls = tls.ClientTls(_files(settings))
+            self._server_tls = tls.server_context(_files(settings), asks_clients=False)
         self._link = Link(
             hub_url=settings.hub_url,
             node=settings.node,
@@ -183,7 +183,7 @@ class Agent:
             clock=outbox.now,
             random=Random(),
             attempt_seconds_max=settings.link.attempt_seconds_max,
-            context=self._client_tls,
+            client_tls=self._client_tls,
             unfit=self._unfit,
             spans=spans,
         )
@@ -269,10 +269,11 @@ class Agent:
         ]
         if self._module_tokens is not None:
             loops.append(("module tokens", self._module_tokens.keep_loaded()))
-        contexts = filter(None, (self._client_tls, self._server_tls))
-        loops.extend(
-            ("tls", tls.keep_loaded(context, _files(self._settings), self._settings.node)) for context in contexts
-        )
+        node = self._settings.node
+        if self._client_tls is not None:
+            loops.append(("tls", self._client_tls.keep_loaded(node, on_reload=self._link.certificate_replaced)))
+        if self._server_tls is not None:
+            loops.append(("local tls", tls.keep_loaded(self._server_tls, _files(self._settings), node)))
         return loops
 
     async def _watch_stores(self) -> None:

@@ -37,6 +37,7 @@ from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.watches import INPUTS, Watches
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.connections import Tls
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
 from fairlead_wire.io.spans import CannotTrace, Spans, open_spans
@@ -253,10 +254,11 @@ class _App:
     def _messaging(self) -> AsyncClient | None:
         if self._settings.messaging_url is None:
             return None
-        context = None
+        files = None
         if self._authorities is not None and self._settings.messaging_url.startswith("https://"):
-            context = tls.client_context(self._authorities.internal_files)
-        return AsyncClient(self._settings.messaging_url, ssl_context=context)
+            internal = self._authorities.internal_files
+            files = Tls(ca=str(internal.ca), cert=str(internal.cert), key=str(internal.key))
+        return AsyncClient(self._settings.messaging_url, tls=files)
 
     def _publisher(self, hub: Hub, messaging: AsyncClient | None) -> CloudEventPublisher | None:
         topic = self._settings.events.topic

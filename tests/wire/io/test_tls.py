@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import io
+import os
 import ssl
 
 import pytest
@@ -74,16 +75,13 @@ async def test_no_certificate_is_refused(authority):
 async def test_replaced_files_serve_new_handshakes(authority):
     """A renewed certificate needs no restart."""
     files = issue(authority, "edge-1")
-    client = tls.client_context(files)
+    client = tls.ClientTls(files)
     server = tls.server_context(issue(authority, "hub"))
-    assert await greet(server, client) == "edge-1"
-    assert not files.changed()
+    assert await greet(server, client.context()) == "edge-1"
     renewed = issue(authority, "edge-1-renewed")
     renewed.cert.replace(files.cert)
     renewed.key.replace(files.key)
-    assert files.changed()
-    files.load_into(client)
-    assert await greet(server, client) == "edge-1-renewed"
+    assert await greet(server, client.context()) == "edge-1-renewed"
 
 
 async def test_an_authority_that_was_taken_out_opens_nothing(authority, tmp_path):
@@ -124,21 +122,81 @@ async def test_an_expired_certificate_is_refused(authority):
         await greet(tls.server_context(issue(authority, "hub")), tls.client_context(files))
 
 
-def test_a_client_says_what_it_still_trusts(authority, tmp_path):
-    """Its context takes authorities in and never lets them go."""
+def both(authority, tmp_path, name):
+    """Files whose authorities are this one and another; the other's certificate."""
     (tmp_path / "old").mkdir()
-    files = issue(authority, "edge-1")
+    old = Authority(tmp_path / "old", "the old authority")
+    files = issue(authority, name)
     files.ca = tmp_path / "trusted.crt"
-    old = Authority(tmp_path / "old", "the old authority").certificate.read_bytes()
-    files.ca.write_bytes(authority.certificate.read_bytes() + old)
-    client = tls.client_context(files)
+    files.ca.write_bytes(authority.certificate.read_bytes() + old.certificate.read_bytes())
+    return files, old
+
+
+async def test_a_client_forgets_an_authority_with_the_next_connection(authority, tmp_path):
+    """What it signed is refused from then on; no program has to be started again."""
+    files, old = both(authority, tmp_path, "edge-1")
+    client = tls.ClientTls(files)
+    here, there = tls.server_context(issue(authority, "hub")), tls.server_context(issue(old, "old-hub"))
+    there.verify_mode = ssl.CERT_NONE
+    await greet(here, client.context())
+    await greet_any(there, client.context())
+    assert client.context() is client.context(), "as long as no file changes"
+    files.ca.write_bytes(authority.certificate.read_bytes())
+    await greet(here, client.context())
+    with pytest.raises(ssl.SSLError, match="refused here"):
+        await greet_any(there, client.context())
+
+
+async def greet_any(server_context, client_context):
+    """One handshake with a server that asks for no certificate."""
+
+    async def connected(reader, writer):
+        writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=server_context)
+    try:
+        port = server.sockets[0].getsockname()[1]
+        _, writer = await asyncio.open_connection("localhost", port, ssl=client_context)
+        writer.close()
+    finally:
+        server.close()
+
+
+async def test_a_bad_replacement_leaves_a_client_as_it_was(authority, tmp_path):
+    """It is logged once, and what follows it is used."""
+    files, old = both(authority, tmp_path, "edge-1")
+    client = tls.ClientTls(files)
+    before = client.context()
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
-    tls.renew(client, files)
-    assert stream.getvalue() == ""
-    files.ca.write_bytes(authority.certificate.read_bytes())
-    tls.renew(client, files)
-    assert "tls_ca_still_trusted" in stream.getvalue()
+    files.ca.write_bytes(b"half of it")
+    assert client.context() is before and client.context() is before
+    assert stream.getvalue().count("tls_reload_failed") == 1
+    files.ca.write_bytes(old.certificate.read_bytes())
+    assert client.context() is not before
+
+
+def test_a_file_of_the_same_size_and_time_behind_a_link_is_another(authority, tmp_path):
+    """Certificates are swapped by a link: what it leads to may look alike."""
+    files = issue(authority, "edge-1")
+    first, second, link = files.cert, tmp_path / "second.crt", tmp_path / "node.crt"
+    second.write_bytes(first.read_bytes())
+    os.utime(second, ns=(first.stat().st_atime_ns, first.stat().st_mtime_ns))
+    link.symlink_to(first)
+    linked = tls.Files(ca=files.ca, cert=link, key=files.key)
+    assert not linked.changed()
+    link.unlink()
+    link.symlink_to(second)
+    assert linked.changed() and not linked.changed()
+
+
+async def test_a_listener_may_ask_for_no_certificate(authority):
+    """As the node's own API, which asks for a token; it goes over to new files all the same."""
+    files = issue(authority, "edge-1")
+    server = tls.server_context(files, asks_clients=False)
+    tls.renew(server, files)
+    await greet_any(server, ssl.create_default_context(cafile=str(authority.certificate)))
+    assert server.get_ca_certs() == []
 
 
 def test_a_key_that_others_may_read_is_logged(authority):
@@ -182,7 +240,7 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
         stream = io.StringIO()
         logs.configure("edge", stream=stream)
         for _ in range(2):
-            task = asyncio.create_task(tls.keep_loaded(tls.client_context(files), files, "edge-1"))
+            task = asyncio.create_task(tls.ClientTls(files).keep_loaded("edge-1"))
             await asyncio.sleep(0)
             task.cancel()
         assert len(stream.getvalue().splitlines()) == 1 and words in stream.getvalue()

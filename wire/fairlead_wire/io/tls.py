@@ -3,9 +3,8 @@
 Identity is the certificate's name and nothing else: the common name of its subject, or, when it carries
 none, the first DNS name of its subject alternative names.
 
-A context can be given more authorities, but never fewer.  A server therefore goes over to a new context when its files
-change, and an authority that was taken out opens nothing from the next handshake on.  A client keeps its context:
-the authorities it began with are trusted until the program is started again; the log says so.
+A context can be given more authorities, but never fewer.  Therefore a new one is made when files change, on both sides
+(``ClientTls``, ``renew``): an authority that was taken out is trusted no more from the next handshake on.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import asyncio
 import datetime
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +59,10 @@ class Files:
             context.load_verify_locations(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
             raise TlsFilesError(f"{self._ca_setting} {self.ca}: {error}") from None
+        self.load_own_into(context)
+
+    def load_own_into(self, context: ssl.SSLContext) -> None:
+        """Certificate and key alone, for a side that asks the other for no certificate.  Raises as ``load_into``."""
         try:
             context.load_cert_chain(str(self.cert), str(self.key))
             if self.key.stat().st_mode & READABLE_BY_ALL:
@@ -87,15 +90,15 @@ class Files:
         wrong = certificate.unfit(own, now or datetime.datetime.now(datetime.UTC), name) if own else ""
         return f"tls_cert {self.cert} {wrong}" if wrong else ""
 
-    def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
-        stamps: list[tuple[int, int] | None] = []
+    def _stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+        stamps: list[tuple[int, int, int] | None] = []
         for path in (self.ca, self.cert, self.key):
             try:
                 status = path.stat()
             except OSError:
                 stamps.append(None)
             else:
-                stamps.append((status.st_mtime_ns, status.st_size))
+                stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
         return tuple(stamps)
 
 
@@ -105,16 +108,22 @@ class _ServerContext(ServerContext):
     newest: ssl.SSLContext
 
 
-def server_context(files: Files, *, logs_refusals: bool = True) -> ssl.SSLContext:
-    """For listeners: every client must show a certificate of our authority.  ``logs_refusals``: log those refused."""
+def server_context(files: Files, *, logs_refusals: bool = True, asks_clients: bool = True) -> ssl.SSLContext:
+    """For listeners: every client must show a certificate of our authority, unless ``asks_clients`` is False.
+
+    ``logs_refusals``: log the clients that are refused.
+    """
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.logs_refusals = logs_refusals
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_mode = ssl.CERT_REQUIRED
     # A resumed session is not checked against the authorities again: every connection shows its certificate.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
-    files.load_into(context)
+    if asks_clients:
+        context.verify_mode = ssl.CERT_REQUIRED
+        files.load_into(context)
+    else:
+        files.load_own_into(context)
     context.newest = context
     context.sni_callback = _hand_over
     return context
@@ -134,8 +143,41 @@ def client_context(files: Files) -> ssl.SSLContext:
     return context
 
 
+class ClientTls:
+    """A client's side over its whole life: ask for ``context()`` before each connection.
+
+    It is the same until one of the files was replaced, and then a new one: what an authority signed that was taken out
+    is refused from the next connection on.  A bad replacement is logged, and the context before it stays.
+    """
+
+    def __init__(self, files: Files) -> None:
+        """Raises ``TlsFilesError``."""
+        self.files = files
+        self._context = client_context(files)
+
+    def context(self) -> ssl.SSLContext:
+        """For the next connection, and for no later one.  Reads the times of three files."""
+        if self.files.changed():
+            try:
+                self._context = client_context(self.files)
+            except TlsFilesError as error:
+                _log.error("tls_reload_failed", reason=str(error))
+            else:
+                _log.info("tls_reloaded", cert=str(self.files.cert))
+        return self._context
+
+    async def keep_loaded(self, name: str | None = None, on_reload: Callable[[], None] = lambda: None) -> None:
+        """As the function of this name.  ``on_reload``: called when files were replaced by good ones."""
+        while True:
+            _remind(self.files, name)
+            await asyncio.sleep(RELOAD_SECONDS)
+            before = self._context
+            if self.context() is not before:
+                on_reload()
+
+
 async def keep_loaded(context: ssl.SSLContext, files: Files, name: str | None = None) -> None:
-    """Run beside a server or client: new handshakes use replaced files.  A bad replacement is logged, the old stays.
+    """Run beside a server: new handshakes use replaced files.  A bad replacement is logged, the old stays.
 
     What is wrong with our own certificate (its dates, or a name that is not ``name``), and that it ends soon, is said
     at once and then once a day.
@@ -167,15 +209,11 @@ def _remind(files: Files, name: str | None) -> None:
 
 
 def renew(context: ssl.SSLContext, files: Files) -> None:
-    """New handshakes use the files as they are now.  Raises ``TlsFilesError``, and nothing has changed."""
-    if isinstance(context, _ServerContext):
-        context.newest = server_context(files, logs_refusals=context.logs_refusals)
-        return
-    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    files.load_into(trusted)
-    files.load_into(context)
-    if set(context.get_ca_certs(binary_form=True)) - set(trusted.get_ca_certs(binary_form=True)):
-        _log.error("tls_ca_still_trusted", reason=f"{files.ca} names fewer authorities: start again to trust no others")
+    """New handshakes of a ``server_context`` use the files as they are now.  Raises ``TlsFilesError``, and then nothing
+    has changed."""
+    assert isinstance(context, _ServerContext), "a client asks ClientTls for a context"
+    asks_clients = context.verify_mode is not ssl.CERT_NONE
+    context.newest = server_context(files, logs_refusals=context.logs_refusals, asks_clients=asks_clients)
 
 
 def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:

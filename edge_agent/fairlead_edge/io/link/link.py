@@ -30,7 +30,7 @@ from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import codec, message
 from fairlead_wire.errors import Temporary
-from fairlead_wire.io import handshake, logs
+from fairlead_wire.io import handshake, logs, tls
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.validation.listen_address import is_loopback
 
@@ -57,9 +57,9 @@ _log = logs.get("edge.link")
 class Link:
     """Keeps one session with the hub.
 
-    ``clock`` is the store's clock (seconds; survives restarts), ``random`` draws the jitter, ``context`` is the
-    TLS context (None: plain), ``unfit`` says what is wrong with our own certificate.  ``attempt_seconds_max`` is the
-    longest pause between two attempts unless the hub asked for a longer one.
+    ``clock`` is the store's clock (seconds; survives restarts), ``random`` draws the jitter, ``client_tls`` gives each
+    dial its TLS context (None: plain), ``unfit`` says what is wrong with our own certificate.  ``attempt_seconds_max``
+    is the longest pause between two attempts unless the hub asked for a longer one.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Link:
         clock: Callable[[], float],
         random: Random,
         attempt_seconds_max: float,
-        context: ssl.SSLContext | None = None,
+        client_tls: tls.ClientTls | None = None,
         unfit: Callable[[], str] = lambda: "",
         spans: Spans | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class Link:
         self._clock = clock
         self._random = random
         self._attempt_seconds_max = attempt_seconds_max
-        self._context = context
+        self._tls = client_tls
         self._conversation: Conversation | None = None
         self._status: message.EdgeStatus | None = None
         self._opened: list[Callable[[], None]] = []
@@ -162,6 +162,8 @@ class Link:
                     return
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._waking.wait(), self._pause(end.retry_after))
+                if not self._stopping:
+                    self._waking.clear()
         finally:
             self.ended.set()
 
@@ -169,6 +171,11 @@ class Link:
         """Less is held than the hub knows: end the session, for the next one opens with what is held."""
         if self._conversation:
             self._conversation.end(effects.Close(code="compare_again", reason=reason))
+
+    def certificate_replaced(self) -> None:
+        """Dial at once if a pause is under way: with the new certificate the hub may answer differently."""
+        if self._conversation is None:
+            self._waking.set()
 
     def stop(self) -> None:
         """Say goodbye to the hub and let ``run`` end; an attempt that is under way may still take its time."""
@@ -199,15 +206,16 @@ class Link:
             return dialled[-1]
 
         alert_socket: socket.socket | None = None
+        context = self._tls.context() if self._tls is not None else None
         try:
             proxy = None if is_loopback(self._host) else get_proxy(parse_uri(self._hub_url))
             dialled_socket = None if proxy else await self._dial()
-            if dialled_socket is not None and self._context is not None:
+            if dialled_socket is not None and context is not None:
                 alert_socket = handshake.spare(dialled_socket)
             connection = await connect(
                 self._hub_url,
                 sock=dialled_socket,
-                ssl=self._context,
+                ssl=context,
                 compression=None,  # contents are packed once for all nodes by the codec
                 proxy=proxy,
                 open_timeout=OPEN_SECONDS_MAX,
@@ -221,7 +229,7 @@ class Link:
             return _turned_away(error)
         except (OSError, WebSocketException, TimeoutError) as error:
             handshake.send_alert(alert_socket, handshake.refusal(error))
-            return self._unreachable(error, *(each.lost for each in dialled))
+            return self._unreachable(error, context, *(each.lost for each in dialled))
         finally:
             if alert_socket is not None:
                 alert_socket.close()
@@ -232,18 +240,20 @@ class Link:
         finally:
             connection.transport.abort()
 
-    def _unreachable(self, error: BaseException, *lost: BaseException | None) -> effects.Close:
+    def _unreachable(
+        self, error: BaseException, context: ssl.SSLContext | None, *lost: BaseException | None
+    ) -> effects.Close:
         """Why, in words a person at the node can act on; a certificate's fault before all others."""
         refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
-        unfit = self._unfit() if self._context is not None else ""
+        unfit = self._unfit() if context is not None else ""
         if refused is not None and not refused.ours:
             return effects.Close(code="certificate", reason=f"{self._host}:{self._port}: {refused}")
         if refused is not None or (unfit and isinstance(error, InvalidMessage)):
             said = str(refused) if refused is not None else "the hub hung up without a word"
             return effects.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
-        if self._context is not None and isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
+        if context is not None and isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
             # Older hubs, and proxies in between, close without saying that they refuse a certificate.
-            own = getattr(self._context, "own", None)
+            own = getattr(context, "own", None)
             said = f"the hub hung up after TLS; most likely it refuses our certificate, which is {own or 'unreadable'}"
             return effects.Close(code="unreachable", reason=said)
         return effects.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")

@@ -36,16 +36,13 @@ from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
-from fairlead_wire.io import logs
-from fairlead_wire.io.tls import RELOAD_SECONDS, TlsFilesError, renew
+from fairlead_wire.io.tls import RELOAD_SECONDS
 
 T = TypeVar("T")
 
-_log = logs.get("messaging.client")
-
 
 class AsyncClient(Methods, AwaitingClient):
-    """``tls``: files, read again when they change; or a ``ssl_context`` of your own, which you keep up to date.
+    """``tls``: files, read again when they change; or a ``ssl_context`` of your own, which stays as it is.
 
     ``timeout_seconds`` is for one attempt, from the connection to the last byte of the answer (a long poll's wait comes
     on top), ``connect_seconds`` for its connection.  ``retries``: None, or a policy such as ``retry.PATIENT``.
@@ -63,8 +60,8 @@ class AsyncClient(Methods, AwaitingClient):
         answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> None:
         self._base_url = check_url(base_url, has_tls=tls is not None or ssl_context is not None)
-        self._files = tls.files() if tls is not None else None
-        self._ssl = tls.context() if tls is not None else ssl_context
+        self._tls = tls.client() if tls is not None else None
+        self._ssl = self._tls.context() if self._tls is not None else ssl_context
         self._files_looked_at = 0.0
         self._timeout_seconds = timeout_seconds
         self._connect_seconds = connect_seconds
@@ -157,15 +154,8 @@ class AsyncClient(Methods, AwaitingClient):
         raise RemoteError(f"{asked.path}: the answer is over {limit} bytes")
 
     def _reload(self) -> None:
-        """Certificates are replaced under running programs; a bad replacement is logged, the old ones stay."""
-        if self._files is None or self._ssl is None:
-            return
+        """Files are replaced under running programs.  Connections are kept by context: a new one begins new ones."""
         now = asyncio.get_running_loop().time()
-        if now - self._files_looked_at < RELOAD_SECONDS:
-            return
-        self._files_looked_at = now
-        if self._files.changed():
-            try:
-                renew(self._ssl, self._files)
-            except TlsFilesError as error:
-                _log.error("tls_reload_failed", reason=str(error))
+        if self._tls is not None and now - self._files_looked_at >= RELOAD_SECONDS:
+            self._files_looked_at = now
+            self._ssl = self._tls.context()

@@ -28,15 +28,13 @@ from urllib.parse import urlsplit
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
-from fairlead_wire.io import logs, tls
+from fairlead_wire.io import tls
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 IDLE_MAX = 16
 """Connections kept for later; how many are in use at once is up to the callers."""
-
-_log = logs.get("messaging.connections")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +48,10 @@ class Tls:
     def files(self) -> tls.Files:
         return tls.Files(ca=Path(self.ca), cert=Path(self.cert), key=Path(self.key))
 
-    def context(self) -> ssl.SSLContext:
-        """A client context. Raises ``LocalError`` naming what could not be read."""
+    def client(self) -> tls.ClientTls:
+        """Contexts for connections. Raises ``LocalError`` naming what could not be read."""
         try:
-            return tls.client_context(self.files())
+            return tls.ClientTls(self.files())
         except tls.TlsFilesError as error:
             raise LocalError(f"cannot use {error}") from error
 
@@ -94,8 +92,7 @@ class Connections:
         self._host, self._port, self._prefix = parts.hostname or "", parts.port, parts.path
         self._connect_seconds = connect_seconds
         self._answer_bytes_max = answer_bytes_max
-        self._files = tls.files() if tls is not None and parts.scheme == "https" else None
-        self._context = tls.context() if tls is not None and self._files is not None else None
+        self._tls = tls.client() if tls is not None and parts.scheme == "https" else None
         self._idle: deque[http.client.HTTPConnection] = deque()
         self._process = os.getpid()
 
@@ -167,24 +164,13 @@ class Connections:
         return connection
 
     def _made(self) -> http.client.HTTPConnection:
-        if self._context is None:
+        if self._tls is None:
             made = http.client.HTTPConnection(self._host, self._port, timeout=self._connect_seconds)
         else:
-            self._reload()
-            made = http.client.HTTPSConnection(
-                self._host, self._port, timeout=self._connect_seconds, context=self._context
-            )
+            context = self._tls.context()
+            made = http.client.HTTPSConnection(self._host, self._port, timeout=self._connect_seconds, context=context)
         made.response_class = _Response
         return made
-
-    def _reload(self) -> None:
-        """Certificates are replaced under running programs; a bad replacement is logged, the old ones stay."""
-        assert self._files is not None and self._context is not None
-        if self._files.changed():
-            try:
-                tls.renew(self._context, self._files)
-            except tls.TlsFilesError as error:
-                _log.error("tls_reload_failed", reason=str(error))
 
     def _mind_the_fork(self) -> None:
         if self._process != os.getpid():

@@ -150,7 +150,7 @@ def test_a_bad_address_is_refused(url: str) -> None:
 def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     """Which one is wrong is in the message."""
     with pytest.raises(LocalError, match=str(tmp_path)):
-        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).context()
+        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).client()
 
 
 def test_replaced_certificates_are_used_for_new_connections(tmp_path: Path) -> None:

@@ -66,4 +66,4 @@ def test_a_pickled_client_is_one_with_the_same_settings(service: MessagingServic
 def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     """Which one is wrong is in the message."""
     with pytest.raises(LocalError, match=str(tmp_path)):
-        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).context()
+        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).client()
