@@ -36,6 +36,7 @@ def test_a_real_one_is_read(authority: Authority) -> None:
         f"the certificate of hub (issued by our authority, for hub.example, 10.0.0.1, ::1, "
         f"valid until {day(truth.not_valid_after_utc)})"
     )
+    assert found.serial == f"{truth.serial_number:x}"
     assert read(truth.public_bytes(serialization.Encoding.DER)) == found
 
 

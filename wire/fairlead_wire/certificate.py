@@ -21,6 +21,8 @@ import msgspec
 DER_BYTES_MAX: Final = 256 * 1024
 NAMES_MAX: Final = 20
 NAME_CHARS_MAX: Final = 253
+SERIAL_BYTES_MAX: Final = 21
+"""20 and a zero in front (RFC 5280, section 4.1.2.2)."""
 SOON: Final = datetime.timedelta(days=14)
 """A certificate with less left than this, and less than a tenth of its whole time, is reported."""
 TENTH: Final = 10
@@ -33,13 +35,14 @@ _COMMON_NAME, _ALTERNATIVES = bytes.fromhex("550403"), bytes.fromhex("551d11")
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """``names``: what it may serve as (DNS names, addresses).  Times are UTC."""
+    """``names``: what it may serve as (DNS names, addresses).  Times are UTC, ``serial`` is in hexadecimal digits."""
 
     common_name: str
     names: tuple[str, ...]
     issuer: str
     not_before: datetime.datetime
     not_after: datetime.datetime
+    serial: str = ""
 
     @property
     def name(self) -> str:
@@ -96,8 +99,7 @@ def _certificate(content: bytes) -> Certificate:
     whole = _fields(_one(content, _SEQUENCE))
     parts = _fields(_of(next(whole), _SEQUENCE))
     first = next(parts)
-    if first[0] == _VERSION:
-        next(parts)  # the serial number
+    serial = next(parts) if first[0] == _VERSION else first
     next(parts)  # how it is signed
     issuer = next(parts)[1]
     before, after = (_moment(*each) for each in _fields(next(parts)[1]))
@@ -107,7 +109,12 @@ def _certificate(content: bytes) -> Certificate:
         if tag == _EXTENSIONS:
             names = _alternatives(value)
     return Certificate(
-        common_name=_common_name(subject), names=names, issuer=_common_name(issuer), not_before=before, not_after=after
+        common_name=_common_name(subject),
+        names=names,
+        issuer=_common_name(issuer),
+        not_before=before,
+        not_after=after,
+        serial=f"{int.from_bytes(serial[1][:SERIAL_BYTES_MAX], 'big'):x}",
     )
 
 

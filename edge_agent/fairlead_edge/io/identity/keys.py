@@ -1,0 +1,98 @@
+"""Keys, certificate requests and signatures, made by the child process ``key_maker``."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import sys
+from typing import Any, Final, Literal
+
+import msgspec
+
+from fairlead_wire.errors import FairleadError
+
+SECONDS_MAX: Final = 60.0
+"""For one answer: a small device makes an RSA key in many seconds, and a P-256 key at once."""
+ANSWER_BYTES_MAX: Final = 64 * 1024
+PROGRAM: Final = "fairlead_edge.io.identity.key_maker"
+
+KeyKind = Literal["p256", "p384", "ed25519", "rsa3072"]
+
+
+class KeyMakerFailed(FairleadError):
+    """No key, request or signature could be made; nothing was changed."""
+
+
+class KeyAndRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A private key (PEM) and a certificate request for it (DER)."""
+
+    key: bytes
+    request: bytes
+
+    def __repr__(self) -> str:
+        return "KeyAndRequest(…)"  # a key must not get into a log by accident
+
+
+async def make(kind: KeyKind = "p256", *, node: str = "") -> KeyAndRequest:
+    """A new key, and a request for it that carries ``node`` if given.  Raises ``KeyMakerFailed``."""
+    answer = await _ask({"operation": "make", "kind": kind, "node": node})
+    return KeyAndRequest(key=answer["key"].encode(), request=base64.b64decode(answer["request"]))
+
+
+async def request(key: bytes, *, node: str = "") -> bytes:
+    """A certificate request (DER) for a key (PEM) that is there already.  Raises ``KeyMakerFailed``."""
+    answer = await _ask({"operation": "request", "key": key.decode(), "node": node})
+    return base64.b64decode(answer["request"])
+
+
+async def sign(key: bytes, content: bytes) -> bytes:
+    """A signature of ``content`` by a key (PEM); ECDSA-SHA256, Ed25519 or RSA-PSS-SHA256 by the key's kind.
+
+    Raises ``KeyMakerFailed``.
+    """
+    answer = await _ask({"operation": "sign", "key": key.decode(), "content": base64.b64encode(content).decode()})
+    return base64.b64decode(answer["signature"])
+
+
+async def _ask(question: dict[str, str]) -> dict[str, str]:
+    try:
+        child = await asyncio.create_subprocess_exec(
+            # -P: nothing is imported from the working directory; -S: our own path is given whole.
+            *(sys.executable, "-P", "-S", "-m", PROGRAM),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=_environment(),
+        )
+    except OSError as error:
+        raise KeyMakerFailed(f"the program that makes keys cannot be started: {error.strerror or error}") from None
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            said, complaint = await child.communicate(msgspec.json.encode(question))
+    except TimeoutError:
+        raise KeyMakerFailed(f"no key was made within {SECONDS_MAX:g} s") from None
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    return _answer(said, complaint, child.returncode or 0)
+
+
+def _environment() -> dict[str, str]:
+    """Only what Python needs: none of the settings, which may name secrets."""
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _answer(said: bytes, complaint: bytes, code: int) -> dict[str, str]:
+    try:
+        answer = msgspec.json.decode(said[:ANSWER_BYTES_MAX], type=dict[str, Any])
+    except ValueError:
+        last = complaint.decode(errors="replace").strip().rpartition("\n")[2][:200]
+        raise KeyMakerFailed(f"the program that makes keys ended with {code}: {last or 'it said nothing'}") from None
+    if "error" in answer:
+        raise KeyMakerFailed(str(answer["error"])[:500])
+    return answer

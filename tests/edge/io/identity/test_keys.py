@@ -1,0 +1,53 @@
+"""The child process answers, or says in a sentence why it did not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from fairlead_edge.io.identity import keys
+
+pytestmark = pytest.mark.process
+
+
+async def test_key_request_and_signature_come_from_the_child() -> None:
+    """They belong together, and the key is in nothing that a log would print."""
+    made = await keys.make(node="shop-17")
+    request = x509.load_der_x509_csr(made.request)
+    again = x509.load_der_x509_csr(await keys.request(made.key))
+    assert request.public_key() == again.public_key()
+    public = request.public_key()
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    public.verify(await keys.sign(made.key, b"content"), b"content", ec.ECDSA(hashes.SHA256()))
+    assert "PRIVATE" not in repr(made)
+    assert serialization.load_pem_private_key(made.key, None)
+
+
+async def test_what_the_child_refuses_is_its_sentence() -> None:
+    with pytest.raises(keys.KeyMakerFailed, match="no private key that can be read"):
+        await keys.sign(b"no key", b"content")
+
+
+async def test_a_child_that_cannot_start_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No such program, and one that says something else."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(keys.KeyMakerFailed, match="cannot be started: No such file"):
+        await keys.make()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(keys.KeyMakerFailed, match="ended with 1: it said nothing"):
+        await keys.make()
+
+
+def test_neither_module_imports_cryptography() -> None:
+    """It costs the agent 13 MiB."""
+    code = (
+        "import sys, fairlead_edge.io.identity.keys, fairlead_edge.io.identity.identity_files;"
+        "sys.exit('cryptography' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
