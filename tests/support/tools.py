@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = {"chromium": "chromium", "prometheus": "prometheus", "promtool": "prometheus"}
+PACKAGE = {"gcc": "build-essential", "chromium": "chromium", "prometheus": "prometheus", "promtool": "prometheus"}
 """Which Debian package brings which program."""
 
 

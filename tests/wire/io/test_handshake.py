@@ -156,3 +156,59 @@ def test_sending_the_alert_never_fails() -> None:
     handshake.send_alert(None, refused)
     handshake.send_alert(ours, refused)
     assert handshake.spare(ours) is None
+
+
+async def pass_through(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """One connection that works."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"x")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=server) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        assert await reader.readexactly(1) == b"x"
+        writer.close()
+
+
+async def test_a_clock_that_is_not_believed_accepts_what_ended_later_than_a_bound(authority: Authority) -> None:
+    """Names and authorities are checked as ever, and what ended before the bound is refused."""
+    now = datetime.datetime.now(datetime.UTC).timestamp()
+    server = tls.server_context(files(authority, "hub", "127.0.0.1", valid=LATE))
+    client = tls.client_context(files(authority, "edge-1"))
+    assert isinstance(client, handshake.Context)
+    assert "expired" in str(await meet(server, client))
+    client.distrust_clock(now - 3600)
+    await pass_through(server, client)
+    client.distrust_clock(now)
+    found = handshake.refusal(await meet(server, client))
+    assert found is not None and (found.ours, found.check) == (False, "certificate has expired")
+    assert found.whose is not None and found.whose.common_name == "hub"
+    client.distrust_clock(None)
+    assert "expired" in str(await meet(server, client))
+
+
+async def test_a_clock_that_is_not_believed_still_wants_the_right_name_and_authority(
+    authority: Authority, tmp_path: Path
+) -> None:
+    client = tls.client_context(files(authority, "edge-1"))
+    assert isinstance(client, handshake.Context)
+    client.distrust_clock(0.0)
+    other = tls.server_context(files(authority, "hub", "hub.example"))
+    assert "IP address mismatch" in str(await meet(other, client))
+    stranger = tls.server_context(files(Authority(tmp_path / "theirs", "theirs"), "hub", "127.0.0.1"))
+    found = handshake.refusal(await meet(stranger, client))
+    assert found is not None and not found.ours
+
+
+async def test_a_server_whose_clock_is_not_believed_takes_clients_by_the_same_bound(authority: Authority) -> None:
+    now = datetime.datetime.now(datetime.UTC).timestamp()
+    server = tls.server_context(files(authority, "hub", "127.0.0.1"), logs_refusals=False)
+    client = tls.client_context(files(authority, "edge-1", valid=LATE))
+    assert isinstance(server, handshake.Context)
+    server.distrust_clock(now - 3600)
+    await pass_through(server, client)
+    server.distrust_clock(now)
+    await meet(server, client)

@@ -37,6 +37,8 @@ ALERTS: Final = {
 """What the other side says of our certificate (RFC 8446, section 6.2)."""
 _ASN1: Final = 2
 """OpenSSL's X509_FILETYPE_ASN1."""
+NO_CHECK_TIME: Final = 0x200000
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME; Python has no name for it.  Names and authorities are checked all the same."""
 
 _log = logs.get("wire.tls")
 _limiter = LogLimiter(TOLD_SECONDS)
@@ -112,6 +114,7 @@ class _Side(ssl.SSLObject):
             if found is not None and isinstance(self.context, ServerContext) and self.context.logs_refusals:
                 found.log()
             raise
+        _require_not_ended(self)
 
 
 class _ClientSide(_Side):
@@ -137,6 +140,7 @@ class _ClientSocket(ssl.SSLSocket):
         except ssl.SSLError as error:
             _explain(self, error)
             raise
+        _require_not_ended(self)
 
     def read(self, *wanted: Any) -> Any:
         try:
@@ -146,6 +150,34 @@ class _ClientSocket(ssl.SSLSocket):
         except ssl.SSLError as error:
             _explain(self, error)
             raise
+
+
+def _require_not_ended(side: ssl.SSLObject | ssl.SSLSocket) -> None:
+    """Where the clock is not believed: what ended before the earliest time that it can be is refused all the same.
+
+    Raises ``ssl.SSLCertVerificationError`` with its ``Refusal``; nothing that we say has left then.
+    """
+    earliest = side.context.earliest if isinstance(side.context, Context) else None
+    if earliest is None:
+        return
+    for each in _chain(side):
+        if each.not_after.timestamp() < earliest:
+            outgoing = getattr(side, "outgoing", None)
+            if outgoing is not None:
+                outgoing.read()
+            found = Refusal(ours=False, whose=each, check="certificate has expired")
+            error = ssl.SSLCertVerificationError(1, str(found))
+            error.refusal = found  # type: ignore[attr-defined]
+            raise error
+
+
+def _chain(side: ssl.SSLObject | ssl.SSLSocket) -> list[Certificate]:
+    """What the other side showed, as far as its authority; before 3.13 Python has no public name for it."""
+    try:
+        return [certificate.read(each.public_bytes(_ASN1)) for each in side._sslobj.get_verified_chain()]  # type: ignore[union-attr]
+    except (AttributeError, TypeError, ValueError):
+        shown = side.getpeercert(binary_form=True)
+        return [certificate.read(shown)] if shown else []
 
 
 def spare(connection: socket.socket) -> socket.socket | None:
@@ -165,10 +197,22 @@ def send_alert(connection: socket.socket | None, refused: Refusal | None) -> Non
 
 
 class Context(ssl.SSLContext):
-    """``own`` is the certificate it shows."""
+    """``own`` is the certificate it shows; ``earliest``: see ``distrust_clock``."""
 
     own: Certificate | None = None
+    earliest: float | None = None
     sslobject_class = _Side
+
+    def distrust_clock(self, earliest: float | None) -> None:
+        """From the next handshake on: times in certificates are held against ``earliest`` (a Unix time) alone.
+
+        None: against the clock of this machine, as at first.
+        """
+        self.earliest = earliest
+        if earliest is None:
+            self.verify_flags &= ~NO_CHECK_TIME
+        else:
+            self.verify_flags |= NO_CHECK_TIME
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
         made = super().wrap_bio(incoming, outgoing, *args, **options)

@@ -1,0 +1,81 @@
+"""May this device's clock be believed, and if not: what is the earliest the present can be?
+
+                     earliest                              latest that is believed
+    ── 1970 ──────────┬──────────────── now ──────────────────┬───────── 2099 ──
+     behind: not      │  believed: certificates are           │  ahead: not believed
+     believed         │  checked as usual                     │
+                      └ max(build date, own certificate's not-before, time of the last session [+ boot time since])
+
+Where the clock is not believed, certificates are held against ``earliest`` alone: those that ended before it are
+refused, names and authorities are checked as always.  What ended later than that is accepted until the clock is set:
+an older certificate of the hub then passes.  Within one boot the time since the last session is measured, not
+believed; across boots only the lower bound remains.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox.age import Reading
+
+BUILD_DATE: Final = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+"""This program did not exist before."""
+BEHIND_SECONDS: Final = 3600.0
+"""A clock may be so much slow: clocks of a boot drift apart in a session of months."""
+STEP_SECONDS: Final = 86_400.0
+"""A clock that went so much further than the boot time since the last session was set, and perhaps wrongly."""
+AHEAD_SECONDS: Final = 10 * 365.25 * 86_400.0
+"""No device comes back after longer, with a certificate and a program that old."""
+
+
+class Anchor(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the time was, at least, when a session opened; kept on disk.  ``wall_seconds``: a Unix time."""
+
+    wall_seconds: float
+    boot_id: str
+    boot_seconds: float
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """``distrust``: why the clock is not believed; empty: it is.  ``earliest``: a Unix time."""
+
+    earliest: float
+    distrust: str = ""
+
+
+def judge(reading: Reading, anchor: Anchor | None, *, own_not_before: float | None) -> Judgement:
+    """``own_not_before``: of our own certificate, whose hub knew the time."""
+    floor = max(BUILD_DATE.timestamp(), own_not_before or 0.0)
+    measured = None
+    if anchor is not None:
+        floor = max(floor, anchor.wall_seconds)
+        if anchor.boot_id == reading.boot_id:
+            measured = anchor.wall_seconds + max(0.0, reading.boot_seconds - anchor.boot_seconds)
+    earliest = floor if measured is None else max(floor, measured)
+    now = reading.wall_seconds
+    latest = measured + STEP_SECONDS if measured is not None else earliest + AHEAD_SECONDS
+    is_behind, is_ahead = now < earliest - BEHIND_SECONDS, now > max(latest, earliest)
+    if not is_behind and not is_ahead:
+        return Judgement(earliest=earliest)
+    truth = f"it is {_day(earliest)} or later" if measured is None else f"it is about {_day(earliest)}"
+    return Judgement(earliest=earliest, distrust=f"the clock shows {_day(now)}, and {truth}")
+
+
+def anchored(reading: Reading, judgement: Judgement, *, peer_not_before: float | None) -> Anchor:
+    """A session opened: a clock that was believed saw the hub's certificate valid; else its not-before is a bound."""
+    known = judgement.earliest if judgement.distrust else max(reading.wall_seconds, judgement.earliest - BEHIND_SECONDS)
+    return Anchor(
+        wall_seconds=max(known, peer_not_before or 0.0),
+        boot_id=reading.boot_id,
+        boot_seconds=reading.boot_seconds,
+    )
+
+
+def _day(moment: float) -> str:
+    try:
+        return datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{moment:.0f} s after 1970"

@@ -1,0 +1,62 @@
+"""When the edge asks for a new certificate: the hub said after how long; what fails is tried again, ever less often.
+
+    welcomed(after) ─▶ due ─asked─▶ waiting ─┬─ issued(after) ─▶ due, much later
+         ▲                                   ├─ refused ───────▶ due, after a pause that doubles
+         └── session ended ──────────────────┘
+
+Times are seconds of a monotonic clock: the device's wall clock may show what it likes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+RETRY_SECONDS_MIN: Final = 5.0
+RETRY_SECONDS_MAX: Final = 3600.0
+"""With 90 days a third of a certificate's life holds some hundred attempts."""
+JITTER: Final = 0.5
+"""A pause is drawn from this share of it up to all of it."""
+
+
+class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+    """One moment; each event gives the next one."""
+
+    due: float | None = None
+    """When to ask; None: the hub renews nothing, or no session is open."""
+    asked: bool = False
+    """The answer is waited for."""
+    failures: int = 0
+    """In a row, over sessions."""
+    code: str = ""
+    reason: str = ""
+    """Why the last attempt failed; empty after one that succeeded."""
+
+    def welcomed(self, after: float | None, now: float) -> Renewal:
+        """A session is open; ``after``: what the hub said, None: it renews nothing.  A pause goes on."""
+        pause = self.due if self.failures and self.due is not None else 0.0
+        due = None if after is None else max(now + after, min(pause, now + RETRY_SECONDS_MAX))
+        return msgspec.structs.replace(self, due=due, asked=False)
+
+    def asking(self) -> Renewal:
+        """A request is made and leaves."""
+        return msgspec.structs.replace(self, asked=True)
+
+    def issued(self, after: float | None, now: float) -> Renewal:
+        """The new pair is on disk."""
+        return Renewal(due=None if after is None else now + after)
+
+    def failed(self, code: str, reason: str, now: float, draw: float, *, retry_after: float | None = None) -> Renewal:
+        """Not renewed: ``draw`` is from [0, 1); ``retry_after``: what the hub asks for, in seconds."""
+        longest = min(RETRY_SECONDS_MAX, RETRY_SECONDS_MIN * 2.0 ** min(self.failures, 32))
+        pause = max(longest * (JITTER + (1.0 - JITTER) * draw), min(retry_after or 0.0, RETRY_SECONDS_MAX))
+        return Renewal(due=now + pause, failures=self.failures + 1, code=code, reason=reason)
+
+    def ended(self) -> Renewal:
+        """The session ended; what was under way is asked for again in the next one."""
+        return msgspec.structs.replace(self, asked=False, due=self.due if self.failures else None)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Until it should ask; None: there is nothing to ask for."""
+        return None if self.due is None or self.asked else max(0.0, self.due - now)

@@ -1,0 +1,99 @@
+"""May a node whose certificate ended while it was away have a new one?  What is asked beyond the proof of its key.
+
+    Claim (proven: chain, signature) ─┐
+    Known (EdgeNode, JoinTokens' revocations) ─┴─▶ judge ─▶ None: issue, or a Refusal: too_late, revoked, …, held
+
+A key can be copied with its disk.  What a copy cannot have is the newest certificate that was used and the number of
+the store's opening that the hub saw last: where one of these differs, a person decides.  What they approve is one
+claim against one state: the value changes with either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, Literal
+
+import msgspec
+
+DAY_SECONDS: Final = 86_400.0
+HELD_RETRY_SECONDS: Final = 60.0
+"""A person may approve it meanwhile."""
+REFUSED_RETRY_SECONDS: Final = 600.0
+"""Only another certificate or another setting helps."""
+Code = Literal["late_off", "node_unknown", "revoked", "too_late", "not_newest", "held"]
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What a device has proven: this certificate was valid at its end, and its key is there.  Unix times."""
+
+    node: str
+    serial: str
+    not_before: float
+    not_after: float
+    store_epoch: int
+    """As the device says: of its last session."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hub remembers of the node, from its EdgeNode."""
+
+    exists: bool
+    """There is an edge Node of this name."""
+    newest_issued: float | None = None
+    """When the newest certificate that it used was issued; None: none is remembered."""
+    store_epoch: int = 0
+    """Of its last session; 0: none is remembered."""
+    revoked_before: float | None = None
+    approved: str = ""
+    """The value that a person approved."""
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """``held``: the value to approve; empty: approval does not help.  ``retry_after`` in seconds."""
+
+    code: Code
+    reason: str
+    retry_after: float
+    held: str = ""
+
+
+def judge(claim: Claim, known: Known, *, now: float, late_days: int) -> Refusal | None:
+    """None: issue a new certificate."""
+    if not late_days:
+        reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
+        return Refusal(code="late_off", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
+    if not known.exists:
+        reason = f"there is no Node {claim.node} with label node-role.kubernetes.io/edge"
+        return Refusal(code="node_unknown", reason=reason, retry_after=HELD_RETRY_SECONDS)
+    if known.revoked_before is not None and claim.not_before < known.revoked_before:
+        reason = f"this certificate of {claim.node} was revoked: join again with a token"
+        return Refusal(code="revoked", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
+    if now > claim.not_after + late_days * DAY_SECONDS:
+        days = (now - claim.not_after) / DAY_SECONDS
+        reason = f"the certificate ended {days:.0f} days ago, at most {late_days} are allowed: join again with a token"
+        return Refusal(code="too_late", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
+    return _doubt(claim, known)
+
+
+def _doubt(claim: Claim, known: Known) -> Refusal | None:
+    """What looks like a copy waits for a person."""
+    code: Code = "held"
+    if known.newest_issued is None:
+        doubt = "no certificate of this node is remembered"
+    elif int(claim.not_before) != int(known.newest_issued):
+        code, doubt = "not_newest", "another certificate of this node was used after this one was issued"
+    elif not known.store_epoch or claim.store_epoch != known.store_epoch:
+        doubt = "its store is not as the last session left it (a copied disk, or an old backup)"
+    else:
+        return None
+    held = value(claim, known)
+    if known.approved == held:
+        return None
+    reason = f"{doubt}: look at the device, then: fairlead node approve {claim.node} (or join again with a token)"
+    return Refusal(code=code, reason=reason, retry_after=HELD_RETRY_SECONDS, held=held)
+
+
+def value(claim: Claim, known: Known) -> str:
+    """What a person approves: this claim, as long as nothing newer was used."""
+    facts = (claim.node, claim.serial, claim.store_epoch, known.newest_issued, known.store_epoch)
+    return "late-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:20]

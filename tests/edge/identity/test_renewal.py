@@ -1,0 +1,49 @@
+"""When the edge asks for a new certificate."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_edge.identity.renewal import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN, Renewal
+
+
+def test_it_asks_when_the_hub_said() -> None:
+    renewal = Renewal().welcomed(100.0, 50.0)
+    assert (renewal.due, renewal.seconds_left(120.0), renewal.seconds_left(151.0)) == (150.0, 30.0, 0.0)
+    asked = renewal.asking()
+    assert asked.seconds_left(999.0) is None
+    assert asked.issued(1000.0, 160.0).due == 1160.0
+
+
+def test_a_hub_that_renews_nothing_is_not_asked() -> None:
+    """An older one, or one without a signer."""
+    assert Renewal().welcomed(None, 50.0).seconds_left(1e9) is None
+    assert Renewal().welcomed(1.0, 50.0).asking().issued(None, 60.0).due is None
+
+
+def test_without_a_session_nothing_is_asked() -> None:
+    ended = Renewal().welcomed(100.0, 50.0).ended()
+    assert ended.seconds_left(1e9) is None
+    assert ended.welcomed(10.0, 60.0).due == 70.0
+
+
+@given(draw=st.floats(0, 1, exclude_max=True), asked=st.one_of(st.none(), st.floats(0, 1e9)))
+def test_pauses_double_up_to_an_hour(draw: float, asked: float | None) -> None:
+    renewal, before = Renewal().welcomed(0.0, 0.0), 0.0
+    for _ in range(40):
+        renewal = renewal.asking().failed("signer_unavailable", "away", 1000.0, draw, retry_after=asked)
+        assert renewal.due is not None
+        pause = renewal.due - 1000.0
+        assert RETRY_SECONDS_MIN / 2 <= pause <= RETRY_SECONDS_MAX and pause >= before
+        before = pause
+    assert renewal.failures == 40 and renewal.code == "signer_unavailable"
+    assert before >= RETRY_SECONDS_MAX / 2
+
+
+def test_a_pause_outlives_the_session_and_ends_with_success() -> None:
+    """A link that goes up and down does not make it ask more often."""
+    failed = Renewal().welcomed(0.0, 0.0).asking().failed("csr_key", "no", 10.0, 0.0, retry_after=600.0)
+    again = failed.ended().welcomed(0.0, 20.0)
+    assert (again.due, again.failures) == (610.0, 1)
+    assert again.asking().issued(50.0, 700.0) == Renewal(due=750.0)
