@@ -47,8 +47,9 @@ def of(model: Any) -> dict[str, Any]:
     found = _inlined(whole, definitions)
     assert isinstance(found, dict)
     found.pop("required", None)
-    for name, own in other_names.former(model).items():
-        _add(found, name.split("."), _at(found, own.split(".")))
+    former = {name: _at(found, own.split(".")) for name, own in other_names.former(model).items()}
+    for name, schema in former.items():
+        _add(found, name.split("."), schema)
     return found
 
 
@@ -63,7 +64,8 @@ def _add(schema: dict[str, Any], path: list[str], found: dict[str, Any]) -> None
     for key in path[:-1]:
         table = {"additionalProperties": False, "properties": {}, "type": "object"}
         schema = schema["properties"].setdefault(key, table)
-    schema["properties"][path[-1]] = found
+    properties = schema["properties"]
+    properties[path[-1]] = {"anyOf": [properties[path[-1]], found]} if path[-1] in properties else found
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:

@@ -92,7 +92,7 @@ class _App:
     ) -> None:
         self._spans, self._ring = spans, ring
         self._settings, self._access, self._authorities = settings, access, authorities
-        self._identity = settings.identity or f"{socket.gethostname()}/{settings.listen}"
+        self._identity = settings.lease_identity or f"{socket.gethostname()}/{settings.listen}"
         self._exit = 0
         self._stop = asyncio.Event()
         self._counts = IoCounts()

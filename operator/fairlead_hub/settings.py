@@ -178,6 +178,39 @@ def _is_link(link: str) -> bool:
     return is_address and link.isprintable() and " " not in link and "{trace_id}" in link and "{" not in url.netloc
 
 
+class IdentitySettings(Model):
+    """How nodes get and renew their certificates."""
+
+    link_ca: FilePath | None = None
+    """Authority of edge nodes, and of nothing else
+    ([why](../decisions/0437-separate-certificate-authority-for-nodes.md)); a node's identity is its
+    certificate's name. Absent: `tls_ca`."""
+    signer: Literal["files", "cert-manager", "off"] | None = None
+    """`files`: the hub signs with `ca_key`; `cert-manager`: it asks `issuer`; `off`: certificates of nodes are made
+    elsewhere. Absent: `files` where `ca_key` is given, else `off`. Needs `mtls`."""
+    ca_cert: FilePath | None = None
+    """Authority of nodes alone, PEM, for `files`; several in one file: the first one signs. Read again when it changes,
+    as `ca_key`."""
+    ca_key: FilePath | None = None
+    """The key of the first certificate in `ca_cert`."""
+    issuer: Annotated[str, Field(max_length=317)] | None = None
+    """For `cert-manager`: name of an Issuer in the hub's namespace, or `ClusterIssuer/name`."""
+    installation: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "fairlead"
+    """Names this installation in certificates: `spiffe://<installation>/node/<node>`."""
+    certificate_days: Annotated[int, Field(ge=1, le=3650)] = 90
+    """How long a certificate is valid; a node renews it at two thirds of that."""
+    late_days: Annotated[int, Field(ge=0, le=3650)] = 90
+    """How long after its end a certificate is good for one thing: getting a new one, for a node that was away; 0: it is
+    not."""
+    url: Annotated[str, Field(max_length=2048)] | None = None
+    """Where devices dial this hub, `wss://host:port`: join tokens say it. Absent: whoever makes a token says it."""
+
+    @property
+    def signs_with(self) -> Literal["files", "cert-manager", "off"]:
+        """What ``signer`` means where it is absent."""
+        return self.signer or ("files" if self.ca_key else "off")
+
+
 class Console(Model):
     """The [page for people](../howto/console.md) on `http_listen`."""
 
@@ -189,14 +222,16 @@ class Settings(Model):
     """The whole file."""
 
     FORMER_NAMES: ClassVar[Mapping[str, str]] = {
-        f"brake.{key}": f"deletion_guard.{key}" for key in DeletionGuard.model_fields
+        **{f"brake.{key}": f"deletion_guard.{key}" for key in DeletionGuard.model_fields},
+        "identity": "lease_identity",
+        "link_ca": "identity.link_ca",
     }
 
     kubeconfig: FilePath | None = None
     """Path; absent: in-cluster."""
     namespace: str | None = None
     """Where the Lease is; absent: the in-cluster namespace, else `default`."""
-    identity: str | None = None
+    lease_identity: str | None = None
     """The Lease's holder; absent: host name and `listen`. The same identity takes over at once."""
     listen: ListenAddress = "127.0.0.1:10000"
     """WebSocket for edges."""
@@ -216,10 +251,6 @@ class Settings(Model):
     """The hub's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
-    link_ca: FilePath | None = None
-    """Authority of edge nodes, and of nothing else
-    ([why](../decisions/0437-separate-certificate-authority-for-nodes.md)); a node's identity is its
-    certificate's name. Absent: `tls_ca`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     delivery: DeliverySettings = DeliverySettings()
@@ -232,6 +263,7 @@ class Settings(Model):
     events: Events = Events()
     traces: Traces = Traces()
     console: Console = Console()
+    identity: IdentitySettings = IdentitySettings()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -246,5 +278,19 @@ class Settings(Model):
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
                     yield Mistake(key, 'required with security = "mtls"')
+        yield from self._identity_wrong()
         if self.messaging_url is not None and not self.messaging_url.startswith(("http://", "https://")):
             yield Mistake("messaging_url", "must begin with http:// or https://")
+
+    def _identity_wrong(self) -> Iterator[Mistake]:
+        identity = self.identity
+        if identity.url is not None and not identity.url.startswith("wss://"):
+            yield Mistake("identity.url", f"must be wss://host:port, is {mistakes.shown(identity.url)}")
+        if identity.signs_with in ("files", "cert-manager") and self.security != "mtls":
+            yield Mistake("identity.signer", 'needs security = "mtls": without it nodes have no certificates')
+        if identity.signs_with == "files":
+            for key in ("ca_cert", "ca_key"):
+                if not getattr(identity, key):
+                    yield Mistake(f"identity.{key}", 'required with signer = "files"')
+        if identity.signs_with == "cert-manager" and not identity.issuer:
+            yield Mistake("identity.issuer", 'required with signer = "cert-manager"')

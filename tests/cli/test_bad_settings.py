@@ -100,10 +100,10 @@ BAD: list[tuple[str, str, list[str]]] = [
     ),
     (
         "hub",
-        'security = "mtls"\nlink_ca = 5\nlog_level = "verbose"\n',
+        'security = "mtls"\nlog_level = "verbose"\n[identity]\nlink_ca = 5\n',
         [
-            "link_ca: must be text, is 5",
             "log_level: must be one of debug, info, warning, error, is 'verbose'",
+            "identity.link_ca: must be text, is 5",
             'tls_ca: required with security = "mtls"',
             'tls_cert: required with security = "mtls"',
             'tls_key: required with security = "mtls"',

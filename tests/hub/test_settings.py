@@ -88,3 +88,36 @@ def test_the_deletion_guards_former_name_is_understood(tmp_path):
     environ = {"FAIRLEAD_HUB_BRAKE_WINDOW_SECONDS": "9"}
     found = load("hub", settings.Settings, file, environ).deletion_guard
     assert (found.removals_max, found.window_seconds) == (7, 9)
+
+
+def test_former_names_of_identity_settings_are_understood(tmp_path):
+    """``identity`` was the Lease's holder, a text; ``link_ca`` stood at the top."""
+    file = tmp_path / "hub.toml"
+    file.write_text('identity = "hub-a"\nlink_ca = "edge.crt"\nsecurity = "insecure"\n')
+    found = load("hub", settings.Settings, file, {})
+    assert (found.lease_identity, found.identity.link_ca) == ("hub-a", "edge.crt")
+    file.write_text('lease_identity = "hub-a"\nsecurity = "insecure"\n[identity]\nlink_ca = "edge.crt"\n')
+    assert load("hub", settings.Settings, file, {}) == found
+
+
+@pytest.mark.parametrize(
+    ("identity", "signs_with"),
+    [("", "off"), ('signer = "off"\nca_key = "k"', "off"), ('issuer = "fleet"\nsigner = "cert-manager"', "cert-manager"),
+     ('ca_cert = "c"\nca_key = "k"', "files"), ('signer = "files"\nca_cert = "c"\nca_key = "k"', "files")],
+)  # fmt: skip
+def test_who_signs_follows_from_what_is_given(tmp_path, identity, signs_with):
+    file = tmp_path / "hub.toml"
+    file.write_text(f'tls_ca = "a"\ntls_cert = "b"\ntls_key = "c"\n[identity]\n{identity}\n')
+    assert load("hub", settings.Settings, file, {}).identity.signs_with == signs_with
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [('[identity]\nsigner = "files"', "identity.ca_cert"), ('[identity]\nsigner = "cert-manager"', "identity.issuer"),
+     ('[identity]\nurl = "https://hub"', "identity.url"), ("[identity]\ncertificate_days = 0", "certificate_days")],
+)  # fmt: skip
+def test_refusals_of_identity_settings_name_the_key(tmp_path, text, key):
+    file = tmp_path / "hub.toml"
+    file.write_text(f'tls_ca = "a"\ntls_cert = "b"\ntls_key = "c"\n{text}\n')
+    with pytest.raises(SettingsError, match=key):
+        load("hub", settings.Settings, file, {})

@@ -36,6 +36,8 @@ _ZSTD_LEVEL: Final = 1
 _encoder = msgspec.json.Encoder()
 _from_edge = msgspec.json.Decoder(message.FromEdge)
 _from_hub = msgspec.json.Decoder(message.FromHub)
+_from_device = msgspec.json.Decoder(message.FromDevice)
+_to_device = msgspec.json.Decoder(message.ToDevice)
 
 
 class _Contexts(threading.local):
@@ -68,6 +70,18 @@ def decode_from_hub(frame: bytes) -> tuple[message.FromHub, bytes]:
     """What the edge reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
     head, content = _split(frame)
     return peer_json.decode(_from_hub, head), content
+
+
+def decode_from_device(frame: bytes) -> tuple[message.FromDevice, bytes]:
+    """What the hub reads of who shows no certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
+    head, content = _split(frame)
+    return peer_json.decode(_from_device, head), content
+
+
+def decode_to_device(frame: bytes) -> tuple[message.ToDevice, bytes]:
+    """What a device reads that has no certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
+    head, content = _split(frame)
+    return peer_json.decode(_to_device, head), content
 
 
 def _split(frame: bytes) -> tuple[bytes, bytes]:

@@ -7,8 +7,14 @@ sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``ope
 
 Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
 
-    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · status · keepalive
-    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · keepalive
+    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · status · renew · keepalive
+    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · issued
+                 authorities · keepalive
+
+A device without a certificate speaks another conversation, and nothing of the above:
+
+    device → hub   authorities · join · late · prove
+    hub → device   authorities · challenge · issued · refuse
 """
 
 from __future__ import annotations
@@ -78,14 +84,96 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
     frame_bytes_max: Count
     upstream_window: Place
     """How many upstream batches may be unacknowledged at once."""
+    renew_after_seconds: Seconds | None = None
+    """From now, by the edge's monotonic clock: then ask for a new certificate.  None: whoever made it renews it."""
 
 
 class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
     """The hub ends the session (now or later) and says why; ``retry_after`` None = do not come back by yourself."""
 
-    code: Literal["identity", "protocol", "busy", "replaced", "node_unknown", "node_deleted", "stale_hub", "draining"]
+    code: Name
+    """One word for programs; an edge that does not know it obeys ``retry_after`` all the same."""
     reason: str
     retry_after: Seconds | None = None
+
+
+# ---- certificates --------------------------------------------------------------------------------
+
+
+class AskAuthorities(Header, frozen=True, kw_only=True, tag="authorities"):
+    """Device: which authorities does the hub's certificate belong to?  It compares them with the pin of its token."""
+
+
+class Authorities(Header, frozen=True, kw_only=True, tag="authorities"):
+    """Hub: the authorities to trust from now on (content: PEM); in a session whenever they changed."""
+
+
+class Join(Header, frozen=True, kw_only=True, tag="join"):
+    """Device: admit me with this token (content: certificate request, DER)."""
+
+    token_id: Name
+    secret: Name
+    node: Name = ""
+    """Empty: the node of the token."""
+    agent: Name
+
+
+class Late(Header, frozen=True, kw_only=True, tag="late"):
+    """Device: my certificate ended while I was away; I can prove that its key is mine."""
+
+    node: Name
+    agent: Name
+    store_epoch: Epoch
+    """Of its last session."""
+    fence: Epoch
+
+
+class Challenge(Header, frozen=True, kw_only=True, tag="challenge"):
+    """Hub: sign this."""
+
+    nonce: Name
+    """Hex of 32 random bytes."""
+
+
+class Prove(Header, frozen=True, kw_only=True, tag="prove"):
+    """Device: the answer to a challenge (content: JSON ``Proof``)."""
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """``signature`` by the old key over ``fairlead-late/1``, 0, nonce, SHA-256 of the hub's certificate (DER), SHA-256
+    of the request (DER)."""
+
+    certificates: str
+    """PEM: the old certificate, and its chain where it has one."""
+    request: str
+    """The certificate request, base64 of DER."""
+    signature: str
+    """Base64."""
+
+
+class Renew(Header, frozen=True, kw_only=True, tag="renew"):
+    """Edge, in a session: a new certificate for a new key (content: certificate request, DER)."""
+
+    id: Id
+
+
+class Issued(Header, frozen=True, kw_only=True, tag="issued"):
+    """Hub: the answer to ``join``, ``prove`` (0) or ``renew`` (content: JSON ``IssuedCertificates``)."""
+
+    parent_id: Id = msgspec.field(name="parentID", default=0)
+    node: Name
+    expires: Name
+    """RFC 3339."""
+    renew_after_seconds: Seconds | None = None
+
+
+class IssuedCertificates(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """PEM each."""
+
+    certificates: str
+    """The node's, then what leads to the authority that the hub trusts."""
+    authorities: str
+    """Those of the hub's certificate."""
 
 
 # ---- comparing what the edge holds with what it should hold --------------------------------------
@@ -301,6 +389,11 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """In words, when messages go again: to the hub (``upstream``), to modules (``brokered``)."""
 
 
-FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Keepalive
-FromHub = Welcome | Refuse | Compare | ListBuckets | Update | Delete | Chunk | Ack | Nack | Keepalive
-AnyHeader = FromEdge | FromHub
+FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Renew | Keepalive
+FromHub = (
+    Welcome | Refuse | Compare | ListBuckets | Update | Delete | Chunk | Ack | Nack | Issued | Authorities | Keepalive
+)
+FromDevice = AskAuthorities | Join | Late | Prove
+"""Without a client certificate."""
+ToDevice = Authorities | Challenge | Issued | Refuse
+AnyHeader = FromEdge | FromHub | FromDevice | ToDevice

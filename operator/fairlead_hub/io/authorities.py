@@ -25,11 +25,12 @@ class Authorities:
         assert settings.tls_ca and settings.tls_cert and settings.tls_key
         cert, key = Path(settings.tls_cert), Path(settings.tls_key)
         self.internal_files = tls.Files(ca=Path(settings.tls_ca), cert=cert, key=key)
-        self.internal = tls.server_context(self.internal_files, logs_refusals=settings.link_ca is not None)
-        if settings.link_ca is None:
+        self.internal = tls.server_context(self.internal_files, logs_refusals=settings.identity.link_ca is not None)
+        if settings.identity.link_ca is None:
             self.link_files, self.link = self.internal_files, self.internal
         else:
-            self.link_files = tls.Files(ca=Path(settings.link_ca), cert=cert, key=key, ca_setting="link_ca")
+            link_ca = Path(settings.identity.link_ca)
+            self.link_files = tls.Files(ca=link_ca, cert=cert, key=key, ca_setting="identity.link_ca")
             self.link = tls.server_context(self.link_files, logs_refusals=False)  # the acceptor tells
         for context in {self.internal, self.link}:
             context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
@@ -46,7 +47,7 @@ class Authorities:
     def _say_what_is_unsafe(self, settings: Settings) -> None:
         host, _ = listen_address.parse(settings.http_listen)
         is_internal = (settings.messaging_url or "").startswith("https://") or not listen_address.is_loopback(host)
-        if settings.link_ca is None:
+        if settings.identity.link_ca is None:
             if is_internal:
                 reason = "an internal certificate named like a Node is that node, and a node's opens what is internal"
                 _log.warning("link_ca_missing", reason=reason, remedy="set link_ca to the authority of nodes alone")

@@ -103,7 +103,7 @@ async def _answer(_: web.Request) -> web.Response:
 
 async def test_an_internal_certificate_is_no_node_and_a_nodes_opens_nothing_internal(pki: Pki) -> None:
     """Although it is named like one."""
-    authorities = Authorities(pki.settings(link_ca=str(pki.edge.certificate)))
+    authorities = Authorities(pki.settings(identity={"link_ca": str(pki.edge.certificate)}))
     assert await nodes_taken(pki, authorities) == {"edge"}
     assert await http_opened(pki, authorities) == {"internal"}
 
@@ -141,10 +141,10 @@ async def test_an_authority_in_both_files_is_said(pki: Pki, tmp_path: Path, capl
     both = tmp_path / "both.crt"
     both.write_bytes(pki.internal.certificate.read_bytes() + pki.edge.certificate.read_bytes())
     with caplog.at_level(logging.WARNING):
-        Authorities(pki.settings(link_ca=str(both)))
+        Authorities(pki.settings(identity={"link_ca": str(both)}))
     assert warnings(caplog) == ["authorities_shared"]
 
 
 async def test_a_file_that_does_not_work_is_named_by_its_setting(pki: Pki, tmp_path: Path) -> None:
     with pytest.raises(tls.TlsFilesError, match=r"link_ca .*missing"):
-        Authorities(pki.settings(link_ca=str(tmp_path / "missing.crt")))
+        Authorities(pki.settings(identity={"link_ca": str(tmp_path / "missing.crt")}))

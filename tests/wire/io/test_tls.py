@@ -257,7 +257,7 @@ def test_a_certificate_says_from_when_until_when():
 def test_an_authority_is_named_by_its_setting(authority, tmp_path):
     """The hub has two."""
     pair = authority.issue("hub")
-    files = tls.Files(ca=tmp_path / "none.crt", cert=pair.certificate, key=pair.key, ca_setting="link_ca")
+    files = tls.Files(ca=tmp_path / "none.crt", cert=pair.certificate, key=pair.key, ca_setting="identity.link_ca")
     with pytest.raises(tls.TlsFilesError, match="link_ca"):
         tls.server_context(files)
 

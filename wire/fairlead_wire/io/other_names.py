@@ -47,7 +47,7 @@ def in_use(values: Mapping[str, Any], environ: Mapping[str, str], prefix: str, m
     """Former names that a file or the environment still has, each with the present one."""
     for name, own in former(model).items():
         *above, last = name.split(".")
-        if last in (_table(values, above) or {}):
+        if _is_value(_table(values, above) or {}, last):
             yield name, own
         if (variable := _variable(prefix, name)) in environ:
             yield variable, _variable(prefix, own)
@@ -66,7 +66,7 @@ def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistak
             table = _table(values, above)
             if above and table == {}:
                 del (_table(values, above[:-1]) or {})[above[-1]]  # it says nothing, under either name
-            if not table or last not in table:
+            if not table or not _is_value(table, last):
                 continue
             value = table.pop(last)
             if above and not table:  # what else stands in another program's table is refused as unknown
@@ -100,6 +100,11 @@ def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
                 moved.environ[ours] = value
                 moved.called[ours] = name
     return moved
+
+
+def _is_value(table: Mapping[str, Any], key: str) -> bool:
+    """A table there is none of the names, which are of values: ``identity`` was text once."""
+    return key in table and not isinstance(table[key], dict)
 
 
 def _table(values: Any, path: list[str]) -> dict[str, Any] | None:

@@ -170,6 +170,8 @@ class EdgeSession:
                 return self._enqueue(Query(header))
             case message.Ack() | message.Nack():
                 return [UpstreamAnswered(header)]
+            case message.Issued() | message.Authorities():
+                return []  # not asked for
             case message.Keepalive():
                 return []
             case _:

@@ -12,7 +12,13 @@ from typing import Any, Literal
 import msgspec
 import pydantic
 
-from fairlead_hub.cluster.custom_resources import route_specs, specs, statuses, structural_schema
+from fairlead_hub.cluster.custom_resources import (
+    identity_specs,
+    route_specs,
+    specs,
+    statuses,
+    structural_schema,
+)
 
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
 
@@ -39,6 +45,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     spec: type[pydantic.BaseModel] | None = None
     spec_description: str = ""
+    spec_required: bool = True
     status: type[pydantic.BaseModel]
     status_description: str = "Written by the hub alone."
     selectable: tuple[str, ...] = ()
@@ -80,7 +87,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         if self.spec is not None:
             properties["spec"] = {"description": self.spec_description, **structural_schema.of(self.spec)}
         properties["status"] = {"description": self.status_description, **structural_schema.of(self.status)}
-        required = {} if self.spec is None else {"required": ["spec"]}
+        required = {"required": ["spec"]} if self.spec is not None and self.spec_required else {}
         return {"description": self.description, "type": "object", **required, "properties": properties}
 
 
@@ -209,8 +216,38 @@ ALL = (
             Column("Agent", ".status.agentVersion", wide=True),
             Column("Hub", ".status.hub", wide=True),
             Column("Dead letters", ".status.deadLetters", "integer", wide=True),
+            Column("Identity", ".status.identity.state", wide=True),
+            Column("Expires", ".status.identity.expires", wide=True),
         ),
+        spec=identity_specs.EdgeNodeSpec,
+        spec_description="What people say of the node for good; absent in most.",
+        spec_required=False,
         status=statuses.EdgeNodeStatus,
         status_description="Written by the hub alone, on transitions and every few minutes.",
+    ),
+    Definition(
+        kind="JoinToken",
+        scope="Cluster",
+        plural="jointokens",
+        singular="jointoken",
+        short="jtoken",
+        comment="Admits a node, or a few.  Who may create one may admit nodes.  The secret itself is kept nowhere.",
+        description=(
+            "A token by which devices get their first certificate. Made by fairlead token create, which shows the"
+            " secret once; named by the id in its text."
+        ),
+        columns=(
+            Column("Node", ".spec.node"),
+            Column("Pattern", ".spec.pattern"),
+            Column("Uses", ".spec.uses", "integer"),
+            Column("Used by", ".status.uses[*].node"),
+            Column("Expires", ".spec.expires", "date"),
+            _AGE,
+            Column("Replace", ".spec.replace", "boolean", wide=True),
+            Column("Hub", ".status.url", wide=True),
+        ),
+        spec=identity_specs.JoinTokenSpec,
+        spec_description="Whom it admits; never changes.",
+        status=identity_specs.JoinTokenStatus,
     ),
 )

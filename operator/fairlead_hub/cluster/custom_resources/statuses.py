@@ -221,10 +221,15 @@ class Identity(Reported):
     held: str | None = Field(
         default=None,
         description=(
-            "UID of a Node made anew, for which an older certificate waits: annotation fairlead.dev/approve-identity"
-            " with this UID takes it. Empty when none does."
+            "UID of a Node made anew, for which an older certificate waits, or what else of its certificate waits for a"
+            " person: annotation fairlead.dev/approve-identity with this value takes it. Empty when nothing waits."
         ),
     )
+    state: Literal["Valid", "Held", "Revoked", "Expired"] | None = Field(
+        default=None, description="What the newest certificate is worth, as of this writing."
+    )
+    serial: str | None = Field(default=None, max_length=64, description="Of the newest certificate, in hexadecimal.")
+    issuer: str | None = Field(default=None, max_length=253, description="Common name of the authority that signed it.")
 
 
 class DeletionGuardStatus(Reported):

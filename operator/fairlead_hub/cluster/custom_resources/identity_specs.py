@@ -1,0 +1,87 @@
+"""What people and the command line write to admit nodes and to refuse them, field by field, with its limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+import pydantic
+from pydantic import Field
+
+from fairlead_hub.cluster.custom_resources.specs import Written, closed, like
+from fairlead_hub.cluster.custom_resources.statuses import Reported, Status
+from fairlead_wire.validation import mistakes
+
+NODE = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+USES_MAX = 10_000
+_HEX_64 = r"^[0-9a-f]{64}$"
+_TIME: dict[str, Any] = {"format": "date-time"}
+_IMMUTABLE = ("self == oldSelf", "a join token never changes; delete it and make another")
+
+
+class Revoked(Written):
+    model_config = closed()
+
+    before: str = Field(
+        max_length=64,
+        description="Certificates of this name issued earlier are refused, for good.",
+        json_schema_extra=_TIME,
+    )
+    reason: str | None = Field(default=None, max_length=1024, description="For people.")
+
+
+class EdgeNodeSpec(Written):
+    model_config = closed()
+
+    revoked: Revoked | None = Field(default=None, description="Which certificates of this node are refused.")
+
+
+class JoinTokenSpec(Written):
+    model_config = closed(_IMMUTABLE, ("has(self.node) != has(self.pattern)", "one of node and pattern"))
+
+    secret_sha256: Annotated[str, like(_HEX_64, "is no SHA-256 in hexadecimal")] = Field(
+        alias="secretSHA256",
+        max_length=64,
+        description="SHA-256 of the token's secret.",
+        json_schema_extra={"pattern": _HEX_64},
+    )
+    node: Annotated[str, like(f"^{NODE}$", "is no name of a Node")] | None = Field(
+        default=None,
+        max_length=253,
+        description="The node it admits.",
+        json_schema_extra={"pattern": f"^{NODE}$"},
+    )
+    pattern: Annotated[str, like(r"^[-a-z0-9.]*\*$", "is no pattern; one is like shop-*")] | None = Field(
+        default=None,
+        max_length=253,
+        description="Names of nodes it admits: their beginning, then *.",
+        json_schema_extra={"pattern": r"^[-a-z0-9.]*\*$"},
+    )
+    expires: str = Field(max_length=64, description="From then on it admits none.", json_schema_extra=_TIME)
+    uses: Annotated[int, Field(ge=1, le=USES_MAX)] = Field(default=1, description="How many nodes it admits.")
+    replace: bool = Field(
+        default=False,
+        description="The node may have a certificate already, which is revoked in the same step. Needs node.",
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.node is None) == (self.pattern is None):
+            raise mistakes.wrong("node", "one of node and pattern")
+        return self
+
+
+class JoinTokenUse(Reported):
+    node: str = Field(description="Who was admitted.", max_length=253)
+    key_sha256: str = Field(alias="keySHA256", description="Of its public key.", max_length=64)
+    serial: str = Field(description="Of its certificate, in hexadecimal.", max_length=64)
+    time: str = Field(description="When.", json_schema_extra=_TIME)
+
+
+class JoinTokenStatus(Status):
+    pins: list[Annotated[str, Field(max_length=64)]] | None = Field(
+        default=None,
+        max_length=4,
+        description="SHA-256 of the public keys of the authorities by which a device knows the hub.",
+    )
+    url: str | None = Field(default=None, max_length=2048, description="Where devices dial the hub.")
+    uses: list[JoinTokenUse] | None = Field(default=None, max_length=USES_MAX, description="Nodes it admitted.")

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_wire.identity import join_token
+
+PIN, OTHER = "ab" * 32, "cd" * 32
+
+
+def test_a_token_is_read_as_it_was_made() -> None:
+    made = join_token.make(os.urandom, [PIN, OTHER])
+    assert join_token.parse(made.text) == made
+    assert join_token.parse(f"  {made.text}\n") == made
+    assert made.text.startswith("fl1-") and made.text.endswith(f"-{PIN}.{OTHER}")
+    assert join_token.is_id(made.id) and len(made.text) <= join_token.TEXT_CHARS_MAX
+
+
+def test_the_secret_is_not_shown_by_accident() -> None:
+    made = join_token.make(os.urandom, [PIN])
+    assert made.secret not in f"{made} {made!r} {[made]}" and made.id in str(made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "fl1", "fl1---", f"fl2-{'a' * 10}-{'b' * 26}-{PIN}", f"fl1-{'a' * 9}-{'b' * 26}-{PIN}",
+        f"fl1-{'a' * 10}-{'b' * 25}-{PIN}", f"fl1-{'a' * 10}-{'b' * 26}-", f"fl1-{'a' * 10}-{'b' * 26}-{PIN.upper()}",
+        f"fl1-{'1' * 10}-{'b' * 26}-{PIN}", f"fl1-{'a' * 10}-{'b' * 26}-{'.'.join([PIN] * 5)}", "x" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_token_is_refused_without_repeating_it(text: str) -> None:
+    with pytest.raises(ValueError, match="is no join token") as refused:
+        join_token.parse(text)
+    assert len(str(refused.value)) < 200
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_token_or_refused(text: str) -> None:
+    try:
+        found = join_token.parse(text)
+    except ValueError:
+        return
+    assert found.text == text.strip()
+
+
+def test_the_hash_is_of_the_secret_alone() -> None:
+    made = join_token.make(os.urandom, [PIN])
+    assert join_token.hash_of(made.secret) == join_token.hash_of(made.secret) != join_token.hash_of(made.id)
+    assert len(join_token.hash_of("")) == len(join_token.pin_of(b"")) == 64
+
+
+def test_every_letter_is_as_likely() -> None:
+    made = join_token.make(lambda count: bytes(range(count)), [PIN])
+    assert made.id == join_token.ALPHABET[:10] and 256 % len(join_token.ALPHABET) == 0

@@ -1,0 +1,79 @@
+"""What a person pastes on a device: which token, its secret, and whom the device may believe.
+
+    fl1-<id>-<secret>-<pin>[.<pin>…]
+
+``id`` names the JoinToken, ``secret`` (130 random bits) is known to the device alone, the cluster keeps its hash; a
+``pin`` is the SHA-256 of the public key (SubjectPublicKeyInfo, DER) of an authority of the hub's certificate, so that
+the device tells nothing to anybody else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+PREFIX: Final = "fl1"
+ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+"""Five bits a letter, none of which looks like another."""
+ID_CHARS: Final = 10
+SECRET_CHARS: Final = 26
+PINS_MAX: Final = 4
+TEXT_CHARS_MAX: Final = len(PREFIX) + ID_CHARS + SECRET_CHARS + 3 + 65 * PINS_MAX
+
+_ID = rf"[a-z2-7]{{{ID_CHARS}}}"
+_PIN = r"[0-9a-f]{64}"
+_TEXT = re.compile(rf"{PREFIX}-({_ID})-([a-z2-7]{{{SECRET_CHARS}}})-({_PIN}(?:\.{_PIN}){{0,{PINS_MAX - 1}}})")
+
+
+class JoinToken(msgspec.Struct, frozen=True, kw_only=True):
+    """``str()`` is for logs and hides the secret; ``text`` is for the device."""
+
+    id: str
+    secret: str
+    pins: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{PREFIX}-{self.id}-…"
+
+    __repr__ = __str__
+
+    @property
+    def text(self) -> str:
+        return f"{PREFIX}-{self.id}-{self.secret}-{'.'.join(self.pins)}"
+
+
+def make(random_bytes: Callable[[int], bytes], pins: Sequence[str]) -> JoinToken:
+    """A new one.  ``random_bytes(n)`` must be fit for secrets (``secrets.token_bytes``)."""
+    return JoinToken(id=_letters(random_bytes, ID_CHARS), secret=_letters(random_bytes, SECRET_CHARS), pins=tuple(pins))
+
+
+def parse(text: str) -> JoinToken:
+    """Raises ``ValueError`` with a sentence that does not repeat the text."""
+    text = text.strip() if len(text) <= 2 * TEXT_CHARS_MAX else ""
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        raise ValueError("is no join token; one is like fl1-<10 letters>-<26 letters>-<64 hexadecimal digits>")
+    return JoinToken(id=found[1], secret=found[2], pins=tuple(found[3].split(".")))
+
+
+def is_id(text: str) -> bool:
+    """May a JoinToken have this name?"""
+    return re.fullmatch(_ID, text) is not None
+
+
+def hash_of(secret: str) -> str:
+    """What the cluster keeps.  So many random bits need no slow hash."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def pin_of(public_key: bytes) -> str:
+    """``public_key``: SubjectPublicKeyInfo, DER."""
+    return hashlib.sha256(public_key).hexdigest()
+
+
+def _letters(random_bytes: Callable[[int], bytes], count: int) -> str:
+    return "".join(ALPHABET[each % len(ALPHABET)] for each in random_bytes(count))
