@@ -6,6 +6,7 @@ Times are seconds, sizes bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import ListenAddress, Model
+
+_TRUST_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 class Delivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,6 +181,12 @@ def _is_link(link: str) -> bool:
     return is_address and link.isprintable() and " " not in link and "{trace_id}" in link and "{" not in url.netloc
 
 
+def _trust_domain(name: str) -> str:
+    if _TRUST_DOMAIN.fullmatch(name) is None:
+        raise mistakes.wrong("", f"must be small letters, digits, - and ., is {mistakes.shown(name)}")
+    return name
+
+
 class IdentitySettings(Model):
     """How nodes get and renew their certificates."""
 
@@ -195,7 +204,7 @@ class IdentitySettings(Model):
     """The key of the first certificate in `ca_cert`."""
     issuer: Annotated[str, Field(max_length=317)] | None = None
     """For `cert-manager`: name of an Issuer in the hub's namespace, or `ClusterIssuer/name`."""
-    installation: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "fairlead"
+    installation: Annotated[str, Field(max_length=253), AfterValidator(_trust_domain)] = "fairlead"
     """Names this installation in certificates: `spiffe://<installation>/node/<node>`."""
     certificate_days: Annotated[int, Field(ge=1, le=3650)] = 90
     """How long a certificate is valid; a node renews it at two thirds of that."""
