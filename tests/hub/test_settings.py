@@ -102,7 +102,8 @@ def test_former_names_of_identity_settings_are_understood(tmp_path):
 
 @pytest.mark.parametrize(
     ("identity", "signs_with"),
-    [("", "off"), ('signer = "off"\nca_key = "k"', "off"), ('issuer = "fleet"\nsigner = "cert-manager"', "cert-manager"),
+    [("", "off"), ('signer = "off"\nca_key = "k"', "off"),
+     ('issuer = "fleet"\nsigner = "cert-manager"', "cert-manager"),
      ('ca_cert = "c"\nca_key = "k"', "files"), ('signer = "files"\nca_cert = "c"\nca_key = "k"', "files")],
 )  # fmt: skip
 def test_who_signs_follows_from_what_is_given(tmp_path, identity, signs_with):
