@@ -48,6 +48,9 @@ EXIT_LOST_LEASE = 1
 EXIT_CANNOT_SERVE = 1
 HEARTBEAT_SECONDS = 1.0
 FLUSH_AT_END_SECONDS = 5.0
+LISTED_SECONDS = 5.0
+"""How long nodes are kept waiting at a start until Nodes and EdgeNodes are listed: 5,000 of each take about one."""
+LISTED_POLL_SECONDS = 0.02
 EPOCH_BITS = 53
 """Of the number that tells this run's events from another's: exact in JSON."""
 _log = logs.get("hub.app")
@@ -133,6 +136,15 @@ class _App:
         finally:
             for runner in runners:
                 await runner.cleanup()
+
+    async def _until_listed(self, hub: Hub) -> None:
+        """Until certificates can be judged; not for long, and then nodes are answered ``starting``.
+
+        Before that every node would come, be sent away and come again: thousands of handshakes for nothing.
+        """
+        end = time.monotonic() + LISTED_SECONDS
+        while not hub.judges_certificates and not self._stop.is_set() and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(LISTED_POLL_SECONDS)
 
     async def _unless_stopped(self, waiting: Coroutine[Any, Any, int]) -> bool:
         """Wait for the Lease, but not longer than we are wanted."""
@@ -228,6 +240,8 @@ class _App:
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
                 owners = edge_node_owners.drop(client, seconds_left=lambda: keeper.seconds_left)
                 tasks.append(group.create_task(owners, name="edge node owners"))
+            if self._authorities is not None:
+                await self._until_listed(hub)
             port = await server.start(*listen_address.parse(settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)
             self._health.serves()

@@ -221,6 +221,7 @@ class Hub:
     ) -> list[str]:
         """An EdgeNode document as it stands, with its annotations.  Returns what to say of their old names, once."""
         renamed = self._edge_nodes.observed(node, observed, annotations, now)
+        self._lifecycle.revoked(node, now)
         self._lifecycle.resync(node, annotations, now)
         return renamed
 
@@ -282,6 +283,11 @@ class Hub:
         return self.node_status.of(node, self.sessions.get(node), self._terms.of(node))
 
     # ---- sessions --------------------------------------------------------------------------------
+
+    @property
+    def judges_certificates(self) -> bool:
+        """It is known which are held and revoked: before, sessions of them are refused as ``starting``."""
+        return self._terms.JUDGED_BY <= self.placement.listed.inputs
 
     def open(
         self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None

@@ -70,6 +70,12 @@ EVENT_TYPES: Final = (
         "`message`",
     ),
     EventType(
+        "identity.revoked",
+        "hub",
+        "a person revoked certificates of a node; a session that used one of them is cut",
+        "`message`",
+    ),
+    EventType(
         "object.parked",
         "hub",
         "given up for now",

@@ -17,6 +17,8 @@ from fairlead_hub.status.edge_node import EdgeNodeDocument
 from fairlead_hub.status.notice import of_node
 from fairlead_wire import message
 
+LIFT = "to lift that, take spec.revoked away"
+
 
 class EdgeNodeChanges:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
@@ -44,6 +46,7 @@ class EdgeNodeChanges:
         is_news = self._cache.observe((EDGE_NODES, "", node), node, readable)
         connected = node in self._sessions.by_node
         self._terms.observed(node, readable, now, is_news=is_news, connected=connected)
+        self._revoked(node, observed, now)
         self._terms.identities.observed(node, observed.status, annotations)
         if is_news:
             self._topics_written(node, edge_node.granted_topics(readable), now)
@@ -53,6 +56,22 @@ class EdgeNodeChanges:
         self._sessions.changed()
         return renamed
 
+    def _revoked(self, node: str, observed: status_cache.Observed, now: float) -> None:
+        """What its spec says.  An Event where it is news, also to a hub that starts and finds it."""
+        identities = self._terms.identities
+        before = identities.revoked.get(node)
+        is_more = identities.spec_observed(node, observed.head.get("spec") or {})
+        found = identities.revoked.get(node)
+        if found == before:
+            return
+        self._terms.node_status.refused(node)
+        said = observed.status.get("identity")
+        was_said = before is None and isinstance(said, dict) and said.get("state") == "Revoked"
+        if found is None:
+            self._reports.notices([of_node(node, "Normal", "RevocationLifted", "its certificates are taken again")], now)
+        elif is_more and not was_said:
+            self._reports.notices([of_node(node, "Warning", "IdentityRevoked", found.why(node))], now)
+
     def said(self, node: str, status: message.EdgeStatus, now: float) -> None:
         """The edge's own report."""
         before = self._terms.node_status.said(node, status)
@@ -61,10 +80,17 @@ class EdgeNodeChanges:
         self._sessions.changed()
 
     def vanished(self, node: str, now: float, version: str = "") -> None:
-        """It was deleted: its annotations are gone; it is written again, unless its Node is gone, too."""
+        """It was deleted: its annotations are gone; it is written again, unless its Node is gone, too.
+
+        With what was revoked it is always written again: only its spec lifts that.
+        """
         terms = self._terms
         if self._cache.vanished((EDGE_NODES, "", node), node, version):
-            if terms.node_status.is_gone(node):
+            if node in terms.identities.revoked:
+                text = f"its EdgeNode was deleted and is written again, for it says what is revoked; {LIFT} first"
+                self._reports.notices([of_node(node, "Warning", "RevocationKept", text)], now)
+                terms.node_status.refused(node)
+            elif terms.node_status.is_gone(node):
                 terms.identities.forget(node)
             elif node in terms.node_status.node_uids:
                 terms.node_status.changed(node)

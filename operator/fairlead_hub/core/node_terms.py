@@ -9,16 +9,25 @@ All of it is remembered in EdgeNodes, and read from them again by the next hub.
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.identities import Identities, Shown
 from fairlead_hub.delivery.pause import NodeControls
+from fairlead_hub.identity import revocation
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.upstream.grants import Grants
+from fairlead_wire import message
+
+STARTING_RETRY_SECONDS = 1.0
 
 
 class NodeTerms:
     """See the module."""
+
+    JUDGED_BY: Final = frozenset({"nodes", EDGE_NODES})
+    """What must be listed before a certificate can be judged."""
 
     def __init__(self, identities: Identities, controls: NodeControls, grants: Grants, node_status: NodeStatus) -> None:
         self.identities = identities
@@ -32,6 +41,7 @@ class NodeTerms:
             paused=self.controls.paused(node),
             guard=self.controls.guard(node),
             identity=self.identities.status(node),
+            revoked=self.identities.revoked.get(node),
         )
 
     def grant(self, node: str) -> None:
@@ -39,9 +49,25 @@ class NodeTerms:
         if self.grants.widen(node):
             self.node_status.changed(node)
 
+    def barred(self, node: str, shown: Shown | None, listed: set[str]) -> message.Refuse | None:
+        """Why no session of this certificate may be open, whatever else is so; None: one may.
+
+        ``shown`` None: without certificates (``insecure``) nothing is revoked.  Before EdgeNodes are listed it is not
+        known what was.
+        """
+        if shown is None:
+            return None
+        if missing := sorted(self.JUDGED_BY - listed):
+            reason = f"the hub has just started: {' and '.join(missing)} are not listed yet"
+            return message.Refuse(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
+        if why := self.identities.revoked_why(node, shown.issued):
+            self.node_status.refused(node)
+            return message.Refuse(code="revoked", reason=why, retry_after=revocation.RETRY_SECONDS)
+        return None
+
     def refused_identity(self, node: str, shown: Shown | None, listed: set[str]) -> str:
         """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
-        if not {"nodes", EDGE_NODES} <= listed:
+        if not self.JUDGED_BY <= listed:
             return ""
         why = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
         if why:

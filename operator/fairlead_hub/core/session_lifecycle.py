@@ -57,6 +57,9 @@ class SessionLifecycle:
     ) -> NodeSession | message.Refuse:
         """``node`` is what its certificate ``shown`` says, or its word where security is off."""
         listed, nodes = self._desired_state.placement.listed, self._desired_state.placement.rules.nodes
+        if (refusal := self._terms.barred(node, shown, listed.inputs)) is not None:
+            self._reports.refused(refusal.code)
+            return refusal
         refusal = admission.refusal(
             node,
             hello,
@@ -115,6 +118,13 @@ class SessionLifecycle:
         if old is not None:
             self.refuse(old, "replaced", REPLACED, REPLACED_RETRY_SECONDS, now)
             self._reports.replaced(old, hello, now)
+
+    def revoked(self, node: str, now: float) -> None:
+        """Something was revoked, or may be open no more for another reason: cut the node's session if it is."""
+        listed = self._desired_state.placement.listed.inputs
+        refusal = self._terms.barred(node, self._terms.identities.of_session(node), listed)
+        if refusal is not None:
+            self.refuse_node(node, refusal.code, refusal.reason, refusal.retry_after or 0.0, now)
 
     def _refused_identity(self, node: str, shown: identities.Shown | None, now: float) -> str:
         why = self._terms.refused_identity(node, shown, self._desired_state.placement.listed.inputs)

@@ -4,6 +4,8 @@
     Node made again (another UID) ─┬─ a certificate issued later ─▶ bound anew
                                    └─ the same, or an older one ─▶ held until a person approves it
 
+What a person revoked (``EdgeNode.spec.revoked``) is refused whatever else is so.
+
 Who deletes a Node means to cut it off; a kubelet that registers again, or a thief of the disk, must not undo that
 unseen.  No clocks are compared: of two certificates of one authority the newer one was issued on purpose.
 Times are RFC 3339 text in UTC, so that they compare as text.
@@ -16,6 +18,9 @@ from typing import Any
 
 import msgspec
 
+from fairlead_hub.identity import revocation
+from fairlead_hub.identity.revocation import Revoked
+
 APPROVE = "fairlead.dev/approve-identity"
 """Annotation on an EdgeNode: the UID of the Node for which what is held is taken all the same."""
 HELD_RETRY_SECONDS = 60.0
@@ -26,6 +31,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     issued: str
     expires: str
+    serial: str = ""
+    """In hexadecimal."""
+    issuer: str = ""
+    """Common name of the authority that signed it."""
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +43,8 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     node_uid: str
     issued: str
     expires: str
+    serial: str = ""
+    issuer: str = ""
 
 
 class Identities:
@@ -44,6 +55,8 @@ class Identities:
         self._bound: dict[str, Bound] = {}
         self._approved: dict[str, str] = {}
         self._shown: dict[str, Shown] = {}
+        self.revoked: dict[str, Revoked] = {}
+        """What people revoked, by node."""
         self.held: dict[str, str] = {}
         """Nodes whose certificate waits for approval → the UID of the Node made anew."""
 
@@ -53,10 +66,24 @@ class Identities:
         if node not in self._bound and isinstance(found, dict):
             texts = [found.get(key) for key in ("nodeUID", "issued", "expires")]
             if all(isinstance(text, str) and text for text in texts):
-                self._bound[node] = Bound(node_uid=str(texts[0]), issued=str(texts[1]), expires=str(texts[2]))
+                uid, issued, expires = map(str, texts)
+                serial, issuer = (str(found.get(key) or "") for key in ("serial", "issuer"))
+                self._bound[node] = Bound(node_uid=uid, issued=issued, expires=expires, serial=serial, issuer=issuer)
         self._approved.pop(node, None)
         if APPROVE in annotations:
             self._approved[node] = annotations[APPROVE]
+
+    def spec_observed(self, node: str, spec: Mapping[str, Any]) -> bool:
+        """Of its EdgeNode, as a person wrote it.  True: something was revoked that was not."""
+        before, found = self.revoked.pop(node, None), revocation.read(spec)
+        if found is not None:
+            self.revoked[node] = found
+        return found is not None and (before is None or before.before < found.before)
+
+    def revoked_why(self, node: str, issued: str) -> str:
+        """Why a certificate of this name with this not-before opens nothing, renews nothing; empty when it may."""
+        found = self.revoked.get(node)
+        return found.why(node) if found is not None and found.covers(issued) else ""
 
     def opened(self, node: str, shown: Shown | None) -> None:
         """A session is open with this certificate; None: with none (``insecure``), and nothing is bound."""
@@ -82,30 +109,43 @@ class Identities:
             )
         self.held.pop(node, None)
         if bound is None or bound.node_uid != node_uid or bound.issued < shown.issued:
-            self._bound[node] = Bound(node_uid=node_uid, issued=shown.issued, expires=shown.expires)
+            self._bound[node] = Bound(node_uid=node_uid, **msgspec.structs.asdict(shown))
         return ""
 
     def _is_new(self, node: str, node_uid: str, shown: Shown, bound: Bound) -> bool:
         return self._accept or shown.issued > bound.issued or self._approved.get(node) == node_uid
 
     def is_bound(self, node: str) -> bool:
-        """Its EdgeNode outlives its Node."""
+        """A certificate of it was used in a session."""
         return node in self._bound
 
+    def is_remembered(self, node: str) -> bool:
+        """Its EdgeNode outlives its Node."""
+        return node in self._bound or node in self.revoked
+
     def expired(self, now: str) -> list[str]:
-        """Nodes none of whose certificates can come again."""
-        return [node for node, bound in self._bound.items() if bound.expires < now]
+        """Nodes none of whose certificates can come again.  What was revoked is a person's to take away."""
+        return [n for n, bound in self._bound.items() if bound.expires < now and n not in self.revoked]
 
     def forget(self, node: str) -> None:
-        for table in (self._bound, self._approved, self._shown, self.held):
+        for table in (self._bound, self._approved, self._shown, self.held, self.revoked):
             table.pop(node, None)
 
     def status(self, node: str) -> dict[str, Any] | None:
-        """For EdgeNode; None: nothing is bound."""
-        bound = self._bound.get(node)
-        if bound is None:
+        """For EdgeNode; None: there is nothing to remember."""
+        bound, held = self._bound.get(node), self.held.get(node, "")
+        issued = bound.issued if bound is not None else ""
+        revoked = self.revoked.get(node)
+        if bound is None and revoked is None:
             return None
-        return {
-            "nodeUID": bound.node_uid, "issued": bound.issued, "expires": bound.expires,
-            "held": self.held.get(node, ""),
-        }  # fmt: skip
+        is_revoked = revoked is not None and revoked.covers(issued)
+        found = {
+            "nodeUID": bound.node_uid if bound is not None else "",
+            "issued": issued,
+            "expires": bound.expires if bound is not None else "",
+            "held": held,
+            "state": "Revoked" if is_revoked else "Held" if held else "Valid",
+        }
+        if bound is not None and bound.serial:
+            found |= {"serial": bound.serial, "issuer": bound.issuer}
+        return found

@@ -28,7 +28,12 @@ ERRORS_MAX = 8
 """Errors of one EdgeRoutes object named in one event; its status has them all."""
 
 
-_CONTROLS = {"Paused": "node.paused", "Resumed": "node.resumed", "DeletionGuard": "node.deletion_guard"}
+_CONTROLS = {
+    "Paused": "node.paused",
+    "Resumed": "node.resumed",
+    "DeletionGuard": "node.deletion_guard",
+    "IdentityRevoked": "identity.revoked",
+}
 
 
 class _Calm:

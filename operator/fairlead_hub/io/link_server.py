@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -180,9 +181,12 @@ class LinkServer:
         # Parsed by the transport already; a kilobyte for each node, and names and times are all that is wanted of it.
         certificate = socket.transport.get_extra_info("peercert")
         name, times = tls.peer_name(certificate), tls.peer_times(certificate)
+        serial, issuer = tls.peer_origin(certificate)
         if certificate:
             certificate.clear()
-        return name, None if times is None else Shown(issued=times[0], expires=times[1])
+        if times is None:
+            return None, None  # without them it could not be judged
+        return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer))
 
     def _receive(self, link: _Link, frame: str | bytes) -> None:
         now = self._clock()

@@ -12,6 +12,8 @@ import msgspec
 
 from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
+from fairlead_hub.identity import revocation
+from fairlead_hub.identity.revocation import Revoked
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.object_sync import API_VERSION, condition
 from fairlead_wire import message
@@ -29,6 +31,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     guard: DeletionGuard | None = None
     identity: dict[str, Any] | None = None
     """Which life of the Node its certificates belong to; None: no certificate is remembered."""
+    revoked: Revoked | None = None
+    """Which certificates a person refused."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +60,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the node makes of each EdgeRoutes object (``node_routes``)."""
     identity: dict[str, Any] | None = None
     """Which life of the Node its certificates belong to (``identities``); None without certificates."""
+    revoked: Revoked | None = None
 
 
 class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
@@ -67,7 +72,7 @@ class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
     fence: int
 
     def head(self) -> dict[str, Any]:
-        return head(self.node, self.uid)
+        return head(self.node, self.uid, self.facts.revoked)
 
     def status(self, observed: status_cache.Observed | None) -> dict[str, Any]:
         before = observed.status.get("conditions", []) if observed is not None else []
@@ -125,13 +130,17 @@ def _is_possible(key: str, value: Any) -> bool:
     return True
 
 
-def head(node: str, node_uid: str) -> dict[str, Any]:
-    """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays."""
+def head(node: str, node_uid: str, revoked: Revoked | None = None) -> dict[str, Any]:
+    """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays.
+
+    ``revoked``: its spec, when a document is made again that was deleted.
+    """
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}
     metadata: dict[str, Any] = {"name": node}
     if node_uid:
         metadata["ownerReferences"] = [owner]
-    return {"apiVersion": API_VERSION, "kind": "EdgeNode", "metadata": metadata}
+    made: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "EdgeNode", "metadata": metadata}
+    return made if revoked is None else {**made, "spec": revocation.spec(revoked)}
 
 
 def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
@@ -235,9 +244,9 @@ def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
-    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold", "identity")
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
     same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
-    return same and _of_rules(status) == _of_rules(observed)
+    return same and _same_identity(status.get("identity"), observed.get("identity")) and _of_rules(status) == _of_rules(observed)
 
 
 def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
@@ -245,9 +254,16 @@ def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
     return (guard.get("id"), guard.get("released")) if isinstance(guard, dict) else (None, None)
 
 
+def _same_identity(identity: Any, observed: Any) -> bool:
+    """Definitions older than a field do not keep it: without it is as good as the same."""
+    if not isinstance(identity, dict) or not isinstance(observed, dict):
+        return bool(identity == observed)
+    return all(observed.get(key, value) == value for key, value in identity.items())
+
+
 def _held_of(status: dict[str, Any]) -> Any:
     identity = status.get("identity")
-    return identity.get("held", "") if isinstance(identity, dict) else ""
+    return (identity.get("held", ""), identity.get("state") == "Revoked") if isinstance(identity, dict) else ("", False)
 
 
 def _mistakes_of(status: dict[str, Any]) -> dict[Any, Any]:

@@ -101,7 +101,7 @@ class NodeStatus:
         self._unreported.add(node)
 
     def refused(self, node: str) -> None:
-        """It came with a certificate of an earlier life of its Node, and was refused."""
+        """Its certificate is not taken, or others are than before: its EdgeNode says so at once."""
         self._met.add(node)
         self._unreported.add(node)
 
@@ -222,7 +222,7 @@ class NodeStatus:
         self, node: str, facts: edge_node.NodeFacts, session: NodeSession | None, now: float, *, due: bool, last: bool
     ) -> list[Notice]:
         observed = self._cache.observed.get((EDGE_NODES, "", node))
-        if observed is None and not facts.connected and not facts.granted_topics:
+        if observed is None and not facts.connected and not facts.granted_topics and facts.revoked is None:
             self._debounce.done(node)
             return []  # never seen: there is nothing to write
         document = self._document(node, facts, now)
@@ -287,6 +287,7 @@ class NodeStatus:
                 unreadable=unreadable,
                 routes=tuple(self._edge_routes.rows_of(node)),
                 identity=terms.identity,
+                revoked=terms.revoked,
             )
         return edge_node.NodeFacts(
             connected=True,
@@ -306,6 +307,7 @@ class NodeStatus:
             unreadable=unreadable,
             routes=tuple(self._edge_routes.rows_of(node)),
             identity=terms.identity,
+            revoked=terms.revoked,
         )
 
 

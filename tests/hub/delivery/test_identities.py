@@ -6,7 +6,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from fairlead_hub import node_report
 from fairlead_hub.delivery.identities import APPROVE, Identities, Shown
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.status import edge_node
+from fairlead_hub.status import edge_node, status_cache
 from fairlead_wire import message
 
 OLD = Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z")
@@ -22,7 +22,9 @@ def met(shown=OLD, uid="first", **options):
 
 def test_the_first_certificate_is_bound_to_its_node():
     """Also one that is older than the Node: charts make them first."""
-    assert met().status("n") == {"nodeUID": "first", "issued": OLD.issued, "expires": OLD.expires, "held": ""}
+    assert met().status("n") == {
+        "nodeUID": "first", "issued": OLD.issued, "expires": OLD.expires, "held": "", "state": "Valid",
+    }  # fmt: skip
 
 
 def test_a_node_made_again_does_not_revive_the_old_certificate():
@@ -150,7 +152,8 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     refusal = session(core)
     assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE in refusal.reason
     await written(core)
-    assert document(core).status["identity"]["held"] == "second"
+    identity = document(core).status["identity"]
+    assert (identity["held"], identity["state"]) == ("second", "Held")
     assert "IdentityHeld" in [each.reason for each in core.take_kube_events()]
     core.rule(CONFIG_MAPS)
     core.put("a")
@@ -160,7 +163,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert isinstance(session(core), NodeSession)
     await written(core)
     assert document(core).status["identity"] == {
-        "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "",
+        "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "", "state": "Valid",
     }  # fmt: skip
 
 
@@ -179,18 +182,21 @@ async def test_who_is_held_throws_no_other_out():
     assert isinstance(served, NodeSession)
 
 
-async def test_a_session_from_before_the_lists_is_judged_behind_them():
-    """A hub that has just started welcomes at once; nothing is said to hold before both lists are in."""
+async def test_no_certificate_is_judged_before_the_lists_are_in():
+    """A hub that has just started does not know which are held or revoked: it says so, and when to come again."""
     core = Core("edge-1")
     session(core)
     await written(core)
     again = Core(listed=False)
-    opened = session(again)
-    assert isinstance(opened, NodeSession)
+    for name, missing in (("syncrules", "edgenodes and nodes"), ("nodes", ": edgenodes")):
+        again.hub.input_synced(name)
+        refusal = session(again)
+        assert isinstance(refusal, message.Refuse) and refusal.code == "starting" and missing in refusal.reason
+        assert refusal.retry_after is not None and refusal.retry_after <= 1
     again.node("edge-1", uid="second")
     again.hub.edge_node_observed("edge-1", document(core), {}, again.now)
     again.list_all()
-    assert opened.closing is not None and opened.closing.code == "identity"
+    assert session(again).code == "identity"
     assert not again.hub.sessions
 
 
@@ -210,3 +216,115 @@ async def test_what_is_over_is_forgotten():
             core.hub.edge_node_vanished("edge-1", core.now, "")
         await core.flush()
         assert document(core) is None and not core.hub.identities.is_bound("edge-1")
+
+
+# ---- revoked -------------------------------------------------------------------------------------
+
+
+def revoke(core, before, node="edge-1", reason="stolen"):
+    """A person writes it into the node's EdgeNode, and the watch brings that."""
+    there = document(core, node)
+    status, version = ({}, "") if there is None else (there.status, there.version)
+    spec = {"revoked": {"before": before, "reason": reason}} if before else {}
+    seen = status_cache.Observed(version=version, generation=2, status=status, head={"spec": spec})
+    core.hub.edge_node_observed(node, seen, {}, core.now)
+    core.settle()
+
+
+async def test_a_revoked_certificate_is_cut_off_at_once_and_stays_out():
+    """Its session ends by reason, and the next one; what was issued later is served."""
+    core = Core("edge-1")
+    opened = session(core)
+    await written(core)
+    core.take_kube_events()
+    core.take_cloud_events()
+    revoke(core, "2026-03-01T00:00:00Z")
+    assert (opened.closing.code, opened.closing.retry_after) == ("revoked", 600)
+    assert "stolen" in opened.closing.reason and "2026-03-01" in opened.closing.reason
+    assert session(core).code == "revoked" and not core.hub.sessions
+    assert core.hub.counts.refused["revoked"] == 2
+    assert [each.reason for each in core.take_kube_events()].count("IdentityRevoked") == 1
+    assert [each.type for each in core.take_cloud_events()].count("identity.revoked") == 1
+    await written(core)
+    assert document(core).status["identity"]["state"] == "Revoked"
+    assert isinstance(session(core, NEW), NodeSession)
+    await written(core)
+    assert document(core).status["identity"]["state"] == "Valid"
+
+
+async def test_what_was_revoked_holds_in_the_next_hub():
+    """From the EdgeNode; it is no news to it."""
+    core = Core("edge-1")
+    session(core)
+    revoke(core, "2026-03-01T00:00:00Z")
+    await written(core)
+    again = Core("edge-1", listed=False)
+    seen = status_cache.Observed(
+        version="9", generation=2, status=document(core).status, head={"spec": {"revoked": {"before": "2026-03-01T00:00:00Z"}}}
+    )
+    again.hub.edge_node_observed("edge-1", seen, {}, again.now)
+    again.list_all()
+    assert session(again).code == "revoked"
+    assert "IdentityRevoked" not in [each.reason for each in again.take_kube_events()]
+
+
+async def test_what_was_revoked_while_no_hub_ran_is_news_to_the_next():
+    core = Core("edge-1", listed=False)
+    revoke(core, "2026-03-01T00:00:00Z")
+    core.list_all()
+    assert "IdentityRevoked" in [each.reason for each in core.take_kube_events()]
+    await written(core)
+
+
+async def test_an_edge_node_that_was_deleted_comes_back_with_what_was_revoked():
+    """Also when its Node is gone; a person lifts it by its spec, and then it may be deleted."""
+    core = Core("edge-1")
+    session(core)
+    revoke(core, "2026-03-01T00:00:00Z")
+    await written(core)
+    core.hub.drop_node("edge-1", core.now)
+    await core.flush()
+    core.take_kube_events()
+    del core.api.documents["edgenodes", "", "edge-1"]
+    core.hub.edge_node_vanished("edge-1", core.now, "")
+    await written(core)
+    made = core.api.documents["edgenodes", "", "edge-1"]
+    assert made.status["identity"]["state"] == "Revoked"
+    assert made.head["spec"]["revoked"] == {"before": "2026-03-01T00:00:00Z", "reason": "stolen"}
+    assert "RevocationKept" in [each.reason for each in core.take_kube_events()]
+    core.now += 10 * 365 * 86_400
+    core.hub.reconcile(core.now)
+    await core.flush()
+    assert document(core) is not None, "time alone forgets nothing that a person revoked"
+    revoke(core, "")
+    del core.api.documents["edgenodes", "", "edge-1"]
+    core.hub.edge_node_vanished("edge-1", core.now, "")
+    await written(core)
+    assert document(core) is None
+
+
+async def test_a_node_that_was_never_seen_can_be_revoked():
+    """Its EdgeNode is the person's own; the hub says in it what it made of that, and owns nothing of it."""
+    core = Core("edge-1")
+    revoke(core, "2026-03-01T00:00:00Z")
+    await written(core)
+    assert document(core).status["identity"] == {
+        "nodeUID": "", "issued": "", "expires": "", "held": "", "state": "Revoked",
+    }  # fmt: skip
+    assert session(core).code == "revoked"
+
+
+def test_without_certificates_nothing_is_revoked():
+    """``insecure`` takes nodes at their word, on loopback alone."""
+    core = Core("edge-1")
+    revoke(core, "2026-03-01T00:00:00Z")
+    assert isinstance(session(core, None), NodeSession)
+
+
+async def test_lifting_it_is_an_event_too():
+    core = Core("edge-1")
+    revoke(core, "2026-03-01T00:00:00Z")
+    core.take_kube_events()
+    revoke(core, "")
+    assert [each.reason for each in core.take_kube_events()] == ["RevocationLifted"]
+    assert isinstance(session(core), NodeSession)

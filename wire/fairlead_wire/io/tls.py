@@ -27,6 +27,7 @@ from fairlead_wire.log_limiter import LogLimiter
 RELOAD_SECONDS = 5.0
 REMINDED_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
+ISSUER_CHARS_MAX = 253
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 _log = logs.get("wire.tls")
 _reminded = LogLimiter(REMINDED_SECONDS)
@@ -224,6 +225,14 @@ def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:
     except (KeyError, ValueError, OverflowError):
         return None
     return first.strftime(RFC_3339), last.strftime(RFC_3339)
+
+
+def peer_origin(certificate: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Serial number in lower-case hexadecimal, and the common name of the authority that signed; "" what is not said."""
+    found = certificate or {}
+    serial = str(found.get("serialNumber", "")).lower().lstrip("0")
+    names = (str(value) for relative in found.get("issuer", ()) for key, value in relative if key == "commonName")
+    return serial, next(names, "")[:ISSUER_CHARS_MAX]
 
 
 def peer_name(certificate: Mapping[str, Any] | None) -> str | None:
