@@ -287,7 +287,7 @@ class Hub:
     @property
     def judges_certificates(self) -> bool:
         """It is known which are held and revoked: before, sessions of them are refused as ``starting``."""
-        return self._terms.JUDGED_BY <= self.placement.listed.inputs
+        return not self._terms.JUDGED_BY - self.placement.listed.inputs
 
     def open(
         self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None

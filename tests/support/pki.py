@@ -21,6 +21,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID = datetime.timedelta(days=30)
 SKEW = datetime.timedelta(minutes=5)
 PRIVATE_MODE = 0o600
+COMMON_NAME_CHARS_MAX = 64
+"""RFC 5280, upper bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,16 +116,28 @@ class Authority:
         )
         self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *, hosts: tuple[str, ...] = (), valid: datetime.timedelta = VALID) -> Pair:
-        """A pair named `name` for client and server use; `hosts` are DNS names or addresses it may serve as."""
+    def issue(
+        self,
+        name: str,
+        *,
+        hosts: tuple[str, ...] = (),
+        valid: datetime.timedelta = VALID,
+        begins: datetime.datetime | None = None,
+        uri: str = "",
+    ) -> Pair:
+        """A pair named `name` for client and server use; `hosts` are DNS names or addresses it may serve as.
+
+        A name too long to be a common name is the first DNS name instead.  `begins`: not before; default a few minutes
+        ago.  `uri`: a SPIFFE name.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.datetime.now(datetime.UTC)
+        is_short = len(name) <= COMMON_NAME_CHARS_MAX
+        subject = _subject(name) if is_short else x509.Name([])
         builder = (
-            x509.CertificateBuilder(
-                self._name, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key.public_key()
-            )
+            x509.CertificateBuilder(self._name, subject, key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - SKEW)
+            .not_valid_before(begins or now - SKEW)
             .not_valid_after(now + valid)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(
@@ -132,13 +146,15 @@ class Authority:
             )
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
-        if hosts:
-            builder = builder.add_extension(
-                x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False
-            )
-        certificate = self.folder / f"{name}.crt"
+        names = [_general_name(host) for host in (*([] if is_short else [name]), *hosts)]
+        if uri:
+            names.append(x509.UniformResourceIdentifier(uri))
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=not is_short)
+        file = self.folder / name[:COMMON_NAME_CHARS_MAX]
+        certificate = file.with_name(f"{file.name}.crt")
         certificate.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        return Pair(certificate=certificate, key=write_key(self.folder / f"{name}.key", key))
+        return Pair(certificate=certificate, key=write_key(file.with_name(f"{file.name}.key"), key))
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -68,7 +68,9 @@ class EdgeNodeChanges:
         said = observed.status.get("identity")
         was_said = before is None and isinstance(said, dict) and said.get("state") == "Revoked"
         if found is None:
-            self._reports.notices([of_node(node, "Normal", "RevocationLifted", "its certificates are taken again")], now)
+            self._reports.notices(
+                [of_node(node, "Normal", "RevocationLifted", "its certificates are taken again")], now
+            )
         elif is_more and not was_said:
             self._reports.notices([of_node(node, "Warning", "IdentityRevoked", found.why(node))], now)
 

@@ -67,7 +67,7 @@ class NodeTerms:
 
     def refused_identity(self, node: str, shown: Shown | None, listed: set[str]) -> str:
         """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
-        if not self.JUDGED_BY <= listed:
+        if self.JUDGED_BY - listed:
             return ""
         why = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
         if why:

@@ -197,8 +197,12 @@ class _OwnSink:
         observed = _observed(found)
         if self._collection == EDGE_NODES:
             annotations = found.header.annotations or {}
+            before = self._hub.identities.revoked.get(header.name)
             for text in self._hub.edge_node_observed(header.name, observed, annotations, self._clock()):
                 _log.warning("annotation_renamed", edge_node=header.name, reason=text)
+            after = self._hub.identities.revoked.get(header.name)
+            if after is not None and after != before:
+                _log.warning("identity_revoked", node=header.name, before=after.before, reason=after.reason)
         else:
             self._hub.document_observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
         return f"{name[1]}/{name[2]}"

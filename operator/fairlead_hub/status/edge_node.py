@@ -246,7 +246,8 @@ def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
     keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
     same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
-    return same and _same_identity(status.get("identity"), observed.get("identity")) and _of_rules(status) == _of_rules(observed)
+    same = same and _same_identity(status.get("identity"), observed.get("identity"))
+    return same and _of_rules(status) == _of_rules(observed)
 
 
 def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:

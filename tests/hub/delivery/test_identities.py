@@ -259,9 +259,8 @@ async def test_what_was_revoked_holds_in_the_next_hub():
     revoke(core, "2026-03-01T00:00:00Z")
     await written(core)
     again = Core("edge-1", listed=False)
-    seen = status_cache.Observed(
-        version="9", generation=2, status=document(core).status, head={"spec": {"revoked": {"before": "2026-03-01T00:00:00Z"}}}
-    )
+    head = {"spec": {"revoked": {"before": "2026-03-01T00:00:00Z"}}}
+    seen = status_cache.Observed(version="9", generation=2, status=document(core).status, head=head)
     again.hub.edge_node_observed("edge-1", seen, {}, again.now)
     again.list_all()
     assert session(again).code == "revoked"

@@ -36,7 +36,7 @@ def test_what_is_no_time_revokes_everything(before):
 
 
 def test_what_is_no_object_revokes_everything_too():
-    assert read({"revoked": "yes"}).before == FOR_EVER
+    assert read({"revoked": "yes"}) == Revoked(before=FOR_EVER, reason="spec.revoked cannot be read")
     assert read({}) is None and read({"revoked": None}) is None
 
 

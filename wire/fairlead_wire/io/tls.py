@@ -228,7 +228,7 @@ def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:
 
 
 def peer_origin(certificate: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Serial number in lower-case hexadecimal, and the common name of the authority that signed; "" what is not said."""
+    """Serial number in lower-case hexadecimal, and the common name of the authority that signed; "" where none is."""
     found = certificate or {}
     serial = str(found.get("serialNumber", "")).lower().lstrip("0")
     names = (str(value) for relative in found.get("issuer", ()) for key, value in relative if key == "commonName")

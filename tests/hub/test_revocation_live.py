@@ -1,0 +1,123 @@
+"""A node's certificate is revoked, on a real API server, with a real hub and a real agent."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.edge_agent import EdgeAgent
+from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.pki import Authority
+
+from fairlead_wire.io import tls
+
+PATH = "/apis/fairlead.dev/v1alpha1/edgenodes/edge-1"
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    cluster.apply(edge_node("edge-1"))
+    yield cluster
+    cluster.kubectl("delete", "nodes,edgenodes", "--all", "--wait=true")
+
+
+class Lab:
+    """A hub with an authority for nodes and one for itself, and node edge-1."""
+
+    def __init__(self, kube: Cluster, folder: Path, *, top: str = "") -> None:
+        self.kube, self.folder = kube, folder
+        self.internal, self.edges = Authority(folder / "internal", "internal"), Authority(folder / "edge", "edge")
+        server = self.internal.issue("hub", hosts=("127.0.0.1",))
+        top = f'tls_ca = "{self.internal.certificate}"\nlink_ca = "{self.edges.certificate}"\n{top}'
+        top += f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
+        self.hub = HubProcess(kube, folder, top=top, toml="[record]\nflush_seconds = 0.1\n")
+        self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
+        self.hub.url = self.hub.url.replace("ws://", "wss://")
+        self.pair = self.edges.issue("edge-1")
+
+    def agent(self) -> EdgeAgent:
+        files = {"TLS_CA": self.internal.certificate, "TLS_CERT": self.pair.certificate, "TLS_KEY": self.pair.key}
+        return EdgeAgent(self.folder, self.hub.url, SECURITY="mtls", **{key: str(file) for key, file in files.items()})
+
+    def client(self) -> Any:
+        files = tls.Files(ca=self.internal.certificate, cert=self.pair.certificate, key=self.pair.key)
+        return tls.client_context(files)
+
+    def edge_node(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = self.kube.get(PATH)
+        except OSError:
+            return {}
+        return found
+
+    def identity(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.edge_node().get("status", {}).get("identity") or {}
+        return found
+
+    def revoke(self, before: datetime.datetime) -> None:
+        patch = f'{{"spec":{{"revoked":{{"before":"{before:%Y-%m-%dT%H:%M:%SZ}","reason":"stolen"}}}}}}'
+        self.kube.kubectl("patch", "edgenode", "edge-1", "--type=merge", "-p", patch)
+
+
+def link_of(agent: EdgeAgent) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1]["link"]
+    except OSError:
+        return {}
+    return found
+
+
+@pytest.mark.verify
+async def test_revoked_is_cut_off_and_stays_out_until_it_has_a_new_certificate(kube: Cluster, tmp_path: Path) -> None:
+    """The session ends; neither a new hub, nor a new agent, nor a deleted Node and EdgeNode let it in again."""
+    lab = await asyncio.to_thread(Lab, kube, tmp_path)
+    await asyncio.to_thread(lab.hub.start)
+    agent = lab.agent()
+    try:
+        await asyncio.to_thread(agent.start)
+        await until("it is served", lambda: lab.identity().get("state") == "Valid")
+        assert lab.identity()["issuer"] == "edge" and len(lab.identity()["serial"]) > 10
+        now = datetime.datetime.now(datetime.UTC)
+        await asyncio.to_thread(lab.revoke, now)
+        await until("the agent says why", lambda: "stolen" in link_of(agent).get("reason", ""))
+        await until("EdgeNode says so", lambda: lab.identity()["state"] == "Revoked")
+        events = await asyncio.to_thread(kube.kubectl, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}")
+        assert "IdentityRevoked" in events
+
+        lab.hub.kill()
+        await asyncio.to_thread(agent.kill)
+        await asyncio.to_thread(kube.kubectl, "delete", "node", "edge-1")
+        await asyncio.to_thread(kube.apply, edge_node("edge-1"))
+        await asyncio.to_thread(lab.hub.start)
+        await asyncio.to_thread(agent.start)
+        await until("still", lambda: "stolen" in link_of(agent).get("reason", ""))
+
+        await asyncio.to_thread(kube.kubectl, "delete", "edgenode", "edge-1")
+        await until("its EdgeNode is back", lambda: lab.edge_node().get("spec", {}).get("revoked"))
+        async with fleet(lab.hub, "edge-1", context=lab.client()) as nodes:
+            figures = nodes["edge-1"].figures
+            await until("a copy of its disk is refused, too", lambda: figures.refused.get("revoked"))
+            assert not nodes["edge-1"].connected.is_set()
+
+        # A new certificate in the same files: the agent, told to come again in ten minutes, comes at once.
+        lab.edges.issue("edge-1", begins=now)
+        await until("it is served again", lambda: link_of(agent).get("state") == "connected")
+        await until("and EdgeNode says so", lambda: lab.identity()["state"] == "Valid")
+        assert lab.edge_node()["spec"]["revoked"]["reason"] == "stolen"
+        assert await asyncio.to_thread(agent.stop) == 0
+    finally:
+        if agent.running is not None:
+            agent.kill()
+        assert lab.hub.stop() == 0
+        await asyncio.to_thread(
+            kube.kubectl, "patch", "edgenode", "edge-1", "--type=merge", "-p", '{"spec":{"revoked":null}}'
+        )
+    assert '"traceback"' not in (tmp_path / "hub.log").read_text()
+    assert [line["event"] for line in lab.hub.events("session_refused")]
