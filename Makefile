@@ -107,6 +107,7 @@ tools: ## programs of the system that some tests need (Chromium, Prometheus), wh
 .PHONY: verify
 verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out: kills, outages, the demo, a real node, at a desk also make fresh
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
+	$(call timed,cert-manager,$(PYTHON) e2e/controlplane/build.py cert-manager >/dev/null)
 	@$(PY) -m pytest --durations=15 $(WORKERS) -m verify $(PYTEST) </dev/null
 	$(call timed,e2e,$(MAKE) --no-print-directory e2e)
 	$(if $(CI),,@$(MAKE) --no-print-directory fresh)

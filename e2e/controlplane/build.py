@@ -4,6 +4,7 @@
     build.py                     kube-apiserver, kube-controller-manager, etcd, kubectl
     build.py --with node         and what a real node needs: scheduler, kubelet, kube-proxy, CoreDNS, helm
     build.py kube-apiserver helm exactly these
+    build.py cert-manager        its controllers that issue, and beside them its definitions (crds/)
 
     KUBEBUILDER_ASSETS ──has it──────────────┐
                                              ├─► one folder, printed alone on the last line of stdout
@@ -11,9 +12,10 @@
 
 Plain Python, standard library only: it runs before any virtual environment exists. Each `<module>/go.mod` beside this
 file pins versions and its go.sum pins content; the cache folder is named by the hash of all of them, so a changed pin
-builds afresh and never mixes. Progress goes to standard error. Exit 0 with the folder; exit 1 with one sentence that
-says what to do. Several builds may run at once: each program has its own lock and appears by an atomic rename, so what
-is finished can be used while the rest still builds.
+builds afresh and never mixes. What few tests need is APART, in a folder of its own: its pin builds nothing else.
+Progress goes to standard error. Exit 0 with the folder; exit 1 with one sentence that says what to do. Several builds
+may run at once: each program has its own lock and appears by an atomic rename, so what is finished can be used while
+the rest still builds.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ class Program:
     module: str
     package: str
     seconds: int
+    beside: str = ""
+    """A folder of cert-manager's Go module whose YAML files are copied to `crds/`."""
 
 
 PROGRAMS: Mapping[str, Program] = {
@@ -64,7 +68,11 @@ PROGRAMS: Mapping[str, Program] = {
     "kubelet": Program(module="kubernetes", package="k8s.io/kubernetes/cmd/kubelet", seconds=25),
     "coredns": Program(module="coredns", package="github.com/coredns/coredns", seconds=90),
     "helm": Program(module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=115),
+    "cert-manager": Program(module="certmanager", package=".", seconds=110, beside="deploy/crds"),
 }
+APART = ("certmanager",)
+"""Modules with a cache folder of their own."""
+CERT_MANAGER = "github.com/cert-manager/cert-manager"
 DEFAULT = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 NODE = ("kube-scheduler", "kube-proxy", "kubelet", "coredns", "helm")
 
@@ -114,13 +122,25 @@ def stamps(module: str) -> dict[str, str]:
     return {}
 
 
-def fingerprint(modules: Path = HERE) -> str:
-    """16 hex digits that name the content of every go.mod and go.sum: the cache key."""
+def fingerprint(modules: Path = HERE, only: str = "") -> str:
+    """16 hex digits that name the content of every go.mod and go.sum, but of those APART: the cache key.
+
+    `only` names one module that is APART: its own program text counts as well.
+    """
     digest = hashlib.sha256()
-    for path in sorted([*modules.glob("*/go.mod"), *modules.glob("*/go.sum")]):
+    folders = [modules / only] if only else [path for path in modules.iterdir() if path.name not in APART]
+    for path in sorted(
+        path for folder in folders for name in ("go.mod", "go.sum", "*.go") for path in folder.glob(name)
+    ):
         digest.update(f"{path.parent.name}/{path.name}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def place(name: str, cache: Path) -> Path:
+    """The folder below `cache` in which a program is built."""
+    module = PROGRAMS[name].module
+    return cache / (f"apart-{module}-{fingerprint(only=module)}" if module in APART else fingerprint())
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:
@@ -226,10 +246,25 @@ def build(name: str, folder: Path, position: str) -> Path:
             run_go(
                 name, [*command, "-o", str(draft), program.package], program.module, folder / f"{name}.log", position
             )
+            if program.beside:
+                copy_beside(go, program, folder / "crds")
             draft.rename(target)
         finally:
             draft.unlink(missing_ok=True)
     return target
+
+
+def copy_beside(go: str, program: Program, into: Path) -> None:
+    """Files of the Go module that a program comes from."""
+    asked = [go, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", CERT_MANAGER]
+    done = subprocess.run(
+        asked, cwd=HERE / program.module, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise BuildError(f"{' '.join(asked)} failed: {done.stderr.strip()}")
+    into.mkdir(exist_ok=True)
+    for path in sorted((Path(done.stdout.strip()) / program.beside).glob("*.yaml")):
+        (into / path.name).write_bytes(path.read_bytes())
 
 
 def compose(sources: Mapping[str, Path], cache: Path) -> Path:
@@ -246,7 +281,8 @@ def compose(sources: Mapping[str, Path], cache: Path) -> Path:
 
 def forget_old(cache: Path) -> None:
     """Keep the newest KEPT_CACHES folders of built programs; each is 300 MB and more."""
-    folders = [path for path in cache.iterdir() if path.is_dir() and not path.name.startswith("composed-")]
+    own = ("composed-", "apart-")
+    folders = [path for path in cache.iterdir() if path.is_dir() and not path.name.startswith(own)]
     for old in sorted(folders, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT_CACHES:]:
         say(f"removing the programs of an older pin: {old}")
         shutil.rmtree(old, ignore_errors=True)
@@ -259,21 +295,23 @@ def provide(names: Sequence[str], environ: Mapping[str, str]) -> Path:
     if given and len(sources) == len(names):
         return given
     cache = cache_root(environ)
-    built = cache / fingerprint()
-    missing = [name for name in names if name not in sources]
-    fresh = not built.exists()
-    built.mkdir(parents=True, exist_ok=True)
-    os.utime(built)
-    if fresh:
-        forget_old(cache)
-    absent = [name for name in missing if not is_program(built / name)]
+    places = {name: place(name, cache) for name in names if name not in sources}
+    for built in sorted(set(places.values())):
+        fresh = not built.exists()
+        built.mkdir(parents=True, exist_ok=True)
+        os.utime(built)
+        if fresh:
+            forget_old(cache)
+    absent = [name for name, built in places.items() if not is_program(built / name)]
     if absent:
         total = sum(PROGRAMS[name].seconds for name in absent)
-        say(f"building {', '.join(absent)} once, about {total} s on two cores; kept in {built}")
-    for name in missing:
+        kept = ", ".join(str(built) for built in sorted({places[name] for name in absent}))
+        say(f"building {', '.join(absent)} once, about {total} s on two cores; kept in {kept}")
+    for name, built in places.items():
         position = f"[{absent.index(name) + 1}/{len(absent)}]" if name in absent else ""
         sources[name] = build(name, built, position)
-    return compose(sources, cache) if given else built
+    whole = set(places.values())
+    return compose(sources, cache) if given or len(whole) > 1 else whole.pop()
 
 
 def parse(arguments: Sequence[str]) -> tuple[str, ...]:

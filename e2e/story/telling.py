@@ -30,7 +30,8 @@ INSTALL_SECONDS = 900
 WAIT_SECONDS = 600.0
 ROOMS = ("hub", "messaging", "ingest", "edge")
 CRDS = tuple(
-    f"{plural}.fairlead.dev" for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes")
+    f"{plural}.fairlead.dev"
+    for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes", "jointokens")
 )
 
 # Run in the edge's Pod: its own API, its own token; the certificate is for the hub's eyes, not checked on loopback.

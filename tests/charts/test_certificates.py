@@ -22,6 +22,9 @@ from fairlead_wire.io import tls
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 RELEASE = "fairlead"
+NODE_PORT = COMBINATIONS["node-port"][1]
+SHORT_NAMES = {**NODE_PORT, "certificates": {"edges": ["edge-1", "edge-2.site.example"]}}
+"""What the chart of before could make certificates for."""
 
 
 def certificates(secret: dict[str, Any], key: str) -> list[x509.Certificate]:
@@ -163,7 +166,7 @@ def test_an_upgrade_takes_the_keys_out_of_the_one_secret(cluster: Cluster, insta
     old = before.pop(f"{RELEASE}-authorities")
     assert set(old) == {"internal.crt", "internal.key", "edge.crt", "edge.key"}
     upgrade = ("upgrade", RELEASE, str(CHARTS / "fairlead"), "-n", installed)
-    values = COMBINATIONS["node-port"][1]
+    values = SHORT_NAMES
     for _ in range(2):
         helm_with(values, *upgrade, kubeconfig=cluster.kubeconfig)
         after = held(cluster, installed)
@@ -191,7 +194,7 @@ def installed(previous: Path, cluster: Cluster, namespace: str) -> Iterator[str]
     Without the definitions: the cluster is the session's, and other tests own them.
     """
     install = ("install", RELEASE, str(previous), "-n", namespace, "--skip-crds")
-    helm_with(COMBINATIONS["node-port"][1], *install, kubeconfig=cluster.kubeconfig)
+    helm_with(SHORT_NAMES, *install, kubeconfig=cluster.kubeconfig)
     yield namespace
     helm("uninstall", RELEASE, "-n", namespace, kubeconfig=cluster.kubeconfig)
 
@@ -210,7 +213,7 @@ def test_upgrade_keeps_certificates_and_renews_what_changed(cluster: Cluster, in
     """From the previous chart version: same names, same certificates; a new host gives the hub alone a new one."""
     before = held(cluster, installed)
     upgrade = ("upgrade", RELEASE, str(CHARTS / "fairlead"), "-n", installed)
-    values = json.loads(json.dumps(COMBINATIONS["node-port"][1]))
+    values = json.loads(json.dumps(SHORT_NAMES))
     helm_with(values, *upgrade, kubeconfig=cluster.kubeconfig)
     assert held(cluster, installed) == before
     values["hub"]["hosts"].append("198.51.100.4")
@@ -248,6 +251,6 @@ def test_certificate_near_its_end_is_renewed(cluster: Cluster, installed: str) -
     name = f"{RELEASE}-messaging-tls"
     cluster.kubectl("annotate", "secret", "-n", installed, name, "fairlead.dev/renew-after=1", "--overwrite")
     upgrade = ("upgrade", RELEASE, str(CHARTS / "fairlead"), "-n", installed)
-    helm_with(COMBINATIONS["node-port"][1], *upgrade, kubeconfig=cluster.kubeconfig)
+    helm_with(SHORT_NAMES, *upgrade, kubeconfig=cluster.kubeconfig)
     after = held(cluster, installed)
     assert {each for each in before if after[each] != before[each]} == {name}

@@ -25,6 +25,28 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
         "/messaging/persistence/size",
     ),
     "node name": ("fairlead", {"certificates": {"edges": ["Node_1"]}}, "/certificates/edges/0"),
+    "nodes' issuer without its authority": (
+        "fairlead",
+        {"certificates": {"source": "cert-manager", "certManager": {"edge": {"issuerRef": {"name": "shops"}}}}},
+        "needs certificates.certManager.edge.trust",
+    ),
+    "issuer that is no cert-manager's": (
+        "fairlead",
+        {
+            "certificates": {
+                "source": "cert-manager",
+                "certManager": {
+                    "edge": {"issuerRef": {"name": "x", "group": "example.com"}, "trust": {"name": "authority"}}
+                },
+            }
+        },
+        "the hub asks Issuers and ClusterIssuers of cert-manager.io",
+    ),
+    "signer without its source": (
+        "fairlead",
+        {"hub": {"identity": {"signer": "cert-manager"}}},
+        "needs certificates.source=cert-manager",
+    ),
     "ingest without messaging": ("fairlead", {"messaging": {"enabled": False}}, "needs messaging.enabled"),
     "unknown setting": ("fairlead", {"hub": {"config": {"lisen": "0.0.0.0:1"}}}, "lisen"),
     "unknown nested setting": ("fairlead", {"messaging": {"config": {"cache": {"bytes": 1}}}}, "bytes"),
@@ -101,8 +123,9 @@ NEW: Mapping[str, Mapping[str, Any]] = {
         },
         **{
             room: dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget"))
-            for room in ("hub", "messaging", "ingest")
+            for room in ("messaging", "ingest")
         },
+        "hub": dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "identity")),
     },
     "fairlead-edge": {"monitoring": None, "networkPolicy": None, "priorityClassName": None},
 }  # fmt: skip

@@ -106,6 +106,24 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "locked-down": ("fairlead", {"networkPolicy": {"enabled": True}, **{room: BUDGET for room in ROOMS}}),
     "existing-certificates": ("fairlead", {"certificates": {"source": "existing"}}),
+    "cert-manager": (
+        "fairlead",
+        {"certificates": {"source": "cert-manager", "edges": ["edge-1", LONG_NAME]}, "hub": {"hosts": ["192.0.2.7"]}},
+    ),
+    "cert-manager-issuers": (
+        "fairlead",
+        {
+            "certificates": {
+                "source": "cert-manager",
+                "certManager": {
+                    "internal": {"issuerRef": {"name": "company", "kind": "ClusterIssuer"}},
+                    "edge": {"issuerRef": {"name": "shops"}, "trust": {"kind": "ConfigMap", "name": "shops-authority"}},
+                },
+            },
+            "messaging": {"enabled": False},
+            "ingest": {"enabled": False},
+        },
+    ),
     "pipelines": (
         "fairlead",
         {

@@ -64,6 +64,18 @@ def test_a_changed_pin_changes_the_cache_folder(tmp_path: Path) -> None:
     assert build.fingerprint(tmp_path) != before
 
 
+def test_a_pin_apart_changes_its_own_folder_alone(tmp_path: Path) -> None:
+    """What few tests need is built without building the control plane again."""
+    for module in ("etcd", *build.APART):
+        (tmp_path / module).mkdir()
+        (tmp_path / module / "go.mod").write_text("a")
+    before = build.fingerprint(tmp_path), build.fingerprint(tmp_path, "certmanager")
+    (tmp_path / "certmanager" / "main.go").write_text("b")
+    assert build.fingerprint(tmp_path) == before[0]
+    assert build.fingerprint(tmp_path, "certmanager") != before[1]
+    assert build.place("cert-manager", tmp_path) != build.place("helm", tmp_path) == tmp_path / build.fingerprint()
+
+
 def test_the_cache_follows_xdg(tmp_path: Path) -> None:
     """$XDG_CACHE_HOME when set, ~/.cache otherwise."""
     assert build.cache_root({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "fairlead" / "controlplane"

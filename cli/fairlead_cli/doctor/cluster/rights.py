@@ -42,10 +42,10 @@ class Account(msgspec.Struct, frozen=True):
 
 def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[Right]:
     """What a hub does; ``delivered`` are the kinds (group, plural) that SyncRules name."""
-    rights = [Right(verb, GROUP, name) for name in ("syncrules", "edgeroutes") for verb in WATCHED]
+    rights = [Right(verb, GROUP, name) for name in ("syncrules", "edgeroutes", "jointokens") for verb in WATCHED]
     rights += [Right(verb, GROUP, name) for name in RECORDS for verb in (*WATCHED, "create", "delete")]
     rights.append(Right("patch", GROUP, "edgenodes"))
-    rights += [Right("patch", GROUP, name, "status") for name in (*RECORDS, "syncrules", "edgeroutes")]
+    rights += [Right("patch", GROUP, name, "status") for name in (*RECORDS, "syncrules", "edgeroutes", "jointokens")]
     rights += [Right(verb, "", "nodes") for verb in WATCHED]
     rights += [Right(verb, "", "events") for verb in ("create", "patch")]
     rights += [
