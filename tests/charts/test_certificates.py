@@ -7,6 +7,7 @@ import contextlib
 import json
 import shutil
 import ssl
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_messaging_trusts_no_edge(secrets: dict[str, dict[str, Any]]) -> None:
 
 
 def test_each_authority_has_a_secret_of_its_own(secrets: dict[str, dict[str, Any]]) -> None:
-    """Who may read the one that signs nodes cannot sign a hub; no Pod mounts either."""
+    """Who may read the one that signs nodes cannot sign a hub."""
     for name, signed in (("internal", "hub-tls"), ("edge", "edge-edge-1")):
         held = secrets[f"authority-{name}"]
         assert set(held["data"]) == {"tls.crt", "tls.key"}
@@ -63,15 +64,84 @@ def test_each_authority_has_a_secret_of_its_own(secrets: dict[str, dict[str, Any
         (authority,) = certificates(held, "tls.crt")
         certificates(secrets[signed], "tls.crt")[0].verify_directly_issued_by(authority)
     assert "authorities" not in secrets
-    mounted = [v.get("secret", {}).get("secretName", "") for pod in pods("node-port").values() for v in pod["volumes"]]
-    assert not any("authorit" in name for name in mounted)
 
 
-def test_the_hub_is_told_which_authority_signs_nodes() -> None:
-    """Unless the Secrets are somebody else's, which may not have that file."""
-    for name, expected in (("defaults", True), ("existing-certificates", False)):
-        [config] = [each for each in objects(name) if "hub.toml" in each.get("data", {})]
-        assert ('link_ca = "/etc/fairlead/tls/link.crt"' in config["data"]["hub.toml"]) is expected
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_no_pod_sees_a_key_it_does_not_sign_with(name: str) -> None:
+    """The hub that signs has the key of edge nodes' authority; the one that vouches for hubs is in no Pod at all."""
+    for pod, spec in pods(name).items():
+        for secret, keys in mounted(spec).items():
+            assert not secret.endswith("-authority-internal") and not secret.endswith("-authorities"), pod
+            if secret.endswith("-authority-edge"):
+                signer = hub_settings(name)["identity"]["signer"]
+                assert pod.endswith("-hub") and keys == (None if signer == "files" else {"tls.crt"}), (pod, keys)
+    for volume in pods(name).get("fl-fairlead-hub", {}).get("volumes", []):
+        if volume["name"] == "authority":
+            assert volume["secret"]["defaultMode"] == 0o400
+
+
+def mounted(spec: dict[str, Any]) -> dict[str, set[str] | None]:
+    """Secrets of a Pod, each with the keys that it sees; None: all."""
+    found: dict[str, set[str] | None] = {}
+    for volume in spec["volumes"]:
+        sources = volume["projected"]["sources"] if "projected" in volume else [volume]
+        for secret in (each["secret"] for each in sources if "secret" in each):
+            items = secret.get("items")
+            found[secret.get("secretName") or secret["name"]] = {each["key"] for each in items} if items else None
+    return found
+
+
+def hub_settings(name: str) -> dict[str, Any]:
+    """hub.toml of a combination."""
+    [config] = [each for each in objects(name) if "hub.toml" in (each.get("data") or {})]
+    return tomllib.loads(config["data"]["hub.toml"])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("defaults", {"signer": "files", "url": "wss://fl-fairlead-hub.fairlead.svc:10000"}),
+        ("node-port", {"signer": "files", "url": "wss://192.0.2.7:30900"}),
+        ("load-balancer", {"signer": "files", "url": None}),
+        ("cert-manager", {"signer": "cert-manager", "issuer": "fl-fairlead-edge", "ca_key": None}),
+        ("cert-manager-issuers", {"signer": "cert-manager", "issuer": "shops"}),
+        ("existing-certificates", {"signer": "off", "link_ca": None, "ca_key": None, "url": None}),
+        (
+            "existing-authority",
+            {
+                "signer": "files",
+                "link_ca": "/etc/fairlead/authority/tls.crt",
+                "certificate_days": 30,
+                "late_days": 0,
+                "installation": "shops.example.com",
+                "url": "wss://hub.example.com:443",
+            },
+        ),
+    ],
+)
+def test_the_hub_is_told_who_signs_nodes(name: str, expected: dict[str, Any]) -> None:
+    """By the source of certificates, unless the values say otherwise; the authority it believes signs."""
+    identity = {"link_ca": "/etc/fairlead/tls/link.crt", **expected}
+    found = hub_settings(name)["identity"]
+    assert {key: found.get(key) for key in identity} == identity
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"link_ca": "/etc/mine/nodes.crt"}, {"link_ca": "/etc/mine/nodes.crt"}),
+        ({"identity": {"link_ca": "/etc/mine/nodes.crt"}}, {"identity.link_ca": "/etc/mine/nodes.crt"}),
+        ({"identity": "the-hub"}, {"lease_identity": "the-hub", "identity.link_ca": "/etc/fairlead/tls/link.crt"}),
+    ],
+)
+def test_former_names_of_settings_keep_their_meaning(config: dict[str, Any], expected: dict[str, str]) -> None:
+    """Values of an older release, which knew `link_ca` and a Lease's holder `identity`, say what they said."""
+    text = helm_with({"hub": {"config": config}}, "template", RELEASE, str(CHARTS / "fairlead"))
+    [made] = [each for each in yaml.safe_load_all(text) if each and "hub.toml" in (each.get("data") or {})]
+    found = tomllib.loads(made["data"]["hub.toml"])
+    flat = {**found, **{f"identity.{key}": value for key, value in found["identity"].items()}}
+    for key in ("link_ca", "identity.link_ca", "lease_identity"):
+        assert flat.get(key) == expected.get(key), key
 
 
 def test_edge_cannot_pose_as_the_hub(secrets: dict[str, dict[str, Any]]) -> None:
@@ -152,9 +222,11 @@ def previous(tmp_path: Path) -> Path:
 def one_secret(previous: Path) -> Path:
     """The chart as it was when both authorities' keys lay in one Secret."""
     shutil.copy(Path(__file__).parent / "before" / "certificates.yaml", previous / "templates")
-    hub = previous / "templates" / "hub.yaml"
-    lines = [line for line in hub.read_text().splitlines() if "link_ca" not in line]
-    hub.write_text("\n".join(lines) + "\n")
+    shared = previous / "templates" / "_certificates.tpl"
+    text = shared.read_text()
+    link = '{{- $_ := set $made "link_ca" "/etc/fairlead/tls/link.crt" -}}\n'
+    assert link in text
+    shared.write_text(text.replace(link, ""))
     return previous
 
 

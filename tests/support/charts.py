@@ -106,6 +106,22 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "locked-down": ("fairlead", {"networkPolicy": {"enabled": True}, **{room: BUDGET for room in ROOMS}}),
     "existing-certificates": ("fairlead", {"certificates": {"source": "existing"}}),
+    "existing-authority": (
+        "fairlead",
+        {
+            "certificates": {"source": "existing"},
+            "hub": {
+                "identity": {
+                    "signer": "files",
+                    "authoritySecret": "shops-authority",
+                    "certificateDays": 30,
+                    "lateDays": 0,
+                    "installation": "shops.example.com",
+                    "url": "wss://hub.example.com:443",
+                }
+            },
+        },
+    ),
     "cert-manager": (
         "fairlead",
         {"certificates": {"source": "cert-manager", "edges": ["edge-1", LONG_NAME]}, "hub": {"hosts": ["192.0.2.7"]}},

@@ -37,7 +37,7 @@ def test_nothing_is_installed_then_definitions_are(tmp_path: Path) -> None:
         cluster.wait_established("syncrules.fairlead.dev", "edgenodes.fairlead.dev", "edgeroutes.fairlead.dev")
         _, found = doctor(cluster)
         installed = [each for name, each in found.items() if name.startswith("definition.")]
-        assert len(installed) == 5 and all(each[0]["level"] == "ok" for each in installed), installed
+        assert len(installed) == 6 and all(each[0]["level"] == "ok" for each in installed), installed
         assert found["rights"][0]["level"] == "ok"
 
         # A service account without any right, a rule of a kind that is not granted, a quota that is used up.
