@@ -16,9 +16,13 @@ import uvloop
 from aiohttp import web
 
 from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.access import access_model, table
 from fairlead_messaging.server.admission import Limits, limits_of
+from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import wall_clock_ms
+from fairlead_messaging.server.io.identity.api_server import NoApiServer
+from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.io.rest.listening import Gate, Port, raise_descriptors
@@ -58,7 +62,7 @@ def run(config: Path | None) -> int:
             runner.run(_serve(settings))
     except CannotTrace as error:
         return complain("messaging", SettingsError("settings", "", str(error)))
-    except (StorageError, OSError, tls.TlsFilesError) as error:
+    except (StorageError, OSError, tls.TlsFilesError, NoApiServer) as error:
         _log.error("cannot_serve", reason=str(error))
         return 1
     return 0
@@ -98,7 +102,8 @@ async def _serve(settings: MessagingSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     metrics = Metrics()
-    context, reloading = _tls(settings, metrics)
+    access = _access(settings, metrics)
+    context, reloading = _tls(settings, metrics, tokens=access.takes_tokens)
     spans = open_spans(settings.traces, room="messaging", version=version("fairlead"), environ=os.environ)
     descriptors = raise_descriptors()
     store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
@@ -106,8 +111,9 @@ async def _serve(settings: MessagingSettings) -> None:
     limits = limits_of(descriptors)
     ports: list[contextlib.AsyncExitStack] = []
     try:
+        await access.start()
         await broker.create_system_topics()
-        main = routes.application(broker, metrics, spans)
+        main = routes.application(broker, metrics, spans, access)
         if settings.health_listen is None and settings.security == "insecure":
             routes.add_health(main)
         gate = Gate(limits, metrics, "main")
@@ -123,19 +129,44 @@ async def _serve(settings: MessagingSettings) -> None:
         for port in ports:
             await port.aclose()
         await broker.close()
+        await access.close()
         if reloading is not None:
             reloading.cancel()
         if spans is not None:
             spans.close()
 
 
-def _tls(settings: MessagingSettings, metrics: Metrics) -> tuple[ssl.SSLContext | None, asyncio.Task[None] | None]:
+def _access(settings: MessagingSettings, metrics: Metrics) -> AccessControl:
+    if settings.security == "insecure":
+        return AccessControl(None, metrics)
+    if settings.access is not None:
+        review = settings.token_review
+        names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
+        reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
+        return AccessControl(access_model.table(settings.access), metrics, reviewer)
+    if settings.clients is not None:
+        _log.warning(
+            "clients_is_old", reason="it grants everything to each name; write [[access]] entries"
+        )
+        return AccessControl(table.everything_for(settings.clients), metrics)
+    _log.warning(
+        "access_not_limited",
+        reason="without [[access]] every certificate of tls_ca may do everything; the next version denies that: write "
+        "an entry for each client",
+    )
+    return AccessControl(None, metrics)
+
+
+def _tls(
+    settings: MessagingSettings, metrics: Metrics, *, tokens: bool
+) -> tuple[ssl.SSLContext | None, asyncio.Task[None] | None]:
     if settings.security == "insecure":
         _log.warning("insecure", reason="no TLS and no identities; loopback only")
         return None, None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key
     files = tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
-    context = tls.server_context(files)
+    # Who brings a token need not show a certificate; who brings neither is answered 401.
+    context = tls.server_context(files, certificate_is_optional=tokens)
     metrics.show_certificate(files.ends)
     return context, asyncio.get_running_loop().create_task(tls.keep_loaded(context, files))
 

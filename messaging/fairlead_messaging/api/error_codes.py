@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from fairlead_messaging.api.verbs import Verb
+
 TOPIC_NOT_FOUND = "topic_not_found"
 TOPIC_EXISTS = "topic_exists"
 SUBSCRIPTION_NOT_FOUND = "subscription_not_found"
@@ -52,7 +54,8 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "too_scattered": (400, "The sequences of one request fall into too many pages; send them in parts."),
     "transaction_required": (400, "This topic takes only transactional messages."),
     "transaction_refused": (400, "This topic takes no transactional messages."),
-    "forbidden": (403, "This client may not ask."),
+    "unauthenticated": (401, "Neither a certificate nor a token says who asks, or the token is not valid."),
+    "forbidden": (403, "This client may not ask, or not this: `verb` and `topic` say what no access entry grants it."),
     "not_found": (404, "There is no such thing."),
     "no_such_path": (404, "There is no such path."),
     TOPIC_NOT_FOUND: (404, "There is no such topic."),
@@ -74,6 +77,12 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "body_too_large": (413, "The body is larger than the service takes."),
     "too_large": (413, "A named size limit was met."),
     "too_many_messages": (413, "More messages than there is memory for; send them in several requests."),
+    "quota_bytes_per_second": (429, "The namespace takes no more bytes now; Retry-After says when it does."),
+    "quota_topics": (429, "The namespace has as many topics as its quota allows."),
+    "quota_stored_bytes": (
+        429,
+        "The namespace holds as many bytes as its quota allows; expiry makes room.",
+    ),
     "internal": (500, "A fault of the service."),
     "http_error": (500, "The request is not proper HTTP."),
     "unavailable": (503, "Not now; nothing was begun."),
@@ -89,11 +98,12 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "too_many_pages": (503, "All pages on their way to readers are too much."),
     "too_many_long_polls": (503, "As many readers are waiting as the service takes."),
     "too_many_connections": (503, "As many connections are open as the service takes."),
+    "token_review_unavailable": (503, "The Kubernetes API cannot say now whose token this is."),
 }
 
 EVERYWHERE = (
-    "forbidden", "internal", "http_error", "unavailable", "overloaded", "storage_failed", "too_many_connections",
-    "no_such_path", "method_not_allowed",
+    "unauthenticated", "forbidden", "internal", "http_error", "unavailable", "overloaded", "storage_failed",
+    "too_many_connections", "no_such_path", "method_not_allowed", "token_review_unavailable",
 )  # fmt: skip
 """Codes any call may be answered with."""
 WITH_A_BODY = ("bad_body", "body_too_slow", "body_too_large", "too_many_bodies")
@@ -101,11 +111,15 @@ WITH_A_BODY = ("bad_body", "body_too_slow", "body_too_large", "too_many_bodies")
 
 NOTHING_DONE = frozenset({
     "overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections",
-    TRANSACTIONS_UNAVAILABLE,
+    TRANSACTIONS_UNAVAILABLE, "token_review_unavailable",
 })  # fmt: skip
 """With these the service says that it did not begin; after ``storage_failed`` it cannot know."""
 
 FACTS: dict[str, dict[str, Any]] = {
+    "forbidden": {
+        "verb": {"type": "string", "enum": [str(each) for each in Verb]},
+        "topic": {"type": "string", "description": "namespace/name."},
+    },
     EXPIRED: {
         "oldest": {"type": "string", "description": "Exclusive start that yields all that live (hex)."},
         "expired": {"type": "integer", "description": "How many messages were missed."},

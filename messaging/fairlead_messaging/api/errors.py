@@ -38,6 +38,13 @@ class Forbidden(Refused):
     code = "forbidden"
 
 
+class Unauthenticated(Refused):
+    """It is not known who asks (401): neither certificate nor token says so."""
+
+    status = 401
+    code = "unauthenticated"
+
+
 class NotFound(Refused):
     """Permanent until it is created (404)."""
 
@@ -84,6 +91,13 @@ class Unavailable(MessagingError):
     ) -> None:
         super().__init__(message, code=code, **facts)
         self.retry_after_seconds = retry_after_seconds
+
+
+class OverQuota(Unavailable):
+    """A quota of the namespace is used up for now (429); nothing was begun."""
+
+    status = 429
+    code = "quota_bytes_per_second"
 
 
 class StorageError(FairleadError):

@@ -48,6 +48,7 @@ from fairlead_messaging.api.responses import (
     Subscription,
     Topic,
 )
+from fairlead_messaging.api.verbs import ANY, Verb
 
 R = TypeVar("R")
 
@@ -80,6 +81,10 @@ class Route(Generic[R]):
     example: Any = None
     answers: Any = None
     """An example of the answer."""
+    verbs: tuple[Verb, ...] = ()
+    """What a subject must be granted on the topic of the path, or (where it names none) anywhere; one is enough."""
+    needs_all: bool = False
+    """Each of ``verbs`` is needed."""
     is_open: bool = False
     """Answered without asking who asks."""
 
@@ -117,12 +122,14 @@ _ID = "0000019aa1b2c3d400000000000000000000000000"[:40]
 _POINTER = 1_763_800_000_000_000_000
 
 CREATE_TOPIC: Route[None] = Route(
+    verbs=(Verb.ADMINISTER, Verb.CREATE),
     operation="createTopic", method="PUT", path=TOPIC, response=None, request=requests.Properties,
     summary="Create a topic; body: its properties, or nothing.",
     codes=(*_CHANGES, error_codes.TOPIC_EXISTS),
     example={"ttl": 604800, "transactional": "allowed", "delivery": {"minimum_delay": 5, "maximum_delay": 300}},
 )  # fmt: skip
 TOPIC_PROPERTIES: Route[Topic] = Route(
+    verbs=ANY,
     operation="getTopic", method="GET", path=TOPIC, response=Topic, codes=_TOPIC,
     summary="A topic's properties as text, ttl and generation always among them; its delivery policy as it was given.",
     answers=Topic(
@@ -131,24 +138,29 @@ TOPIC_PROPERTIES: Route[Topic] = Route(
     ),
 )  # fmt: skip
 DELETE_TOPIC: Route[None] = Route(
+    verbs=(Verb.ADMINISTER,),
     operation="deleteTopic", method="DELETE", path=TOPIC, response=None, codes=_TOPIC,
     summary="Delete a topic: everything in it is unreachable at once; created again it has the next generation.",
 )  # fmt: skip
 UPDATE_TOPIC: Route[None] = Route(
+    verbs=(Verb.ADMINISTER,),
     operation="updateTopic", method="PUT", path=TOPIC + "/properties", response=None, request=requests.Properties,
     summary="Replace all properties; those that are absent return to their defaults.",
     codes=(*_TOPIC, *_CHANGES), example={"ttl": 3600},
 )  # fmt: skip
 NAMESPACES: Route[list[str]] = Route(
+    verbs=ANY,
     operation="listNamespaces", method="GET", path="/v1/namespaces", response=list[str],
     summary="Namespaces that have topics, in order.", answers=["default", "system"],
 )  # fmt: skip
 TOPICS: Route[list[str]] = Route(
+    verbs=ANY,
     operation="listTopics", method="GET", path=NAMESPACE + "/topics", response=list[str],
     summary="Names of a namespace's topics, in order.", answers=["orders"], codes=("bad_name",),
 )  # fmt: skip
 
 PUBLISH: Route[PublishedByProducer] = Route(
+    verbs=(Verb.PUBLISH,),
     operation="publish", method="POST", path=TOPIC + "/publish", request=PublishRequest,
     response=PublishedByProducer, other_response=RollbackDetail,
     query=AvroPublishQuery, media=AVRO_AND_JSON,
@@ -163,12 +175,14 @@ PUBLISH: Route[PublishedByProducer] = Route(
     answers=PublishedByProducer(producer=responses.Published(stored=(40, 41), known=())),
 )  # fmt: skip
 STORE: Route[None] = Route(
+    verbs=(Verb.PUBLISH,),
     operation="store", method="POST", path=TOPIC + "/store", request=PublishRequest, response=None,
     query=AvroPublishQuery, media=AVRO_AND_JSON, codes=(*_WRITE, "bad_store"),
     summary="Store payloads under a transaction, for a later publish without messages.",
     example=PublishRequest(transactionWritePointer=_POINTER, messages=[b"21.5"]),
 )  # fmt: skip
 ROLLBACK: Route[None] = Route(
+    verbs=(Verb.PUBLISH,),
     operation="rollback", method="POST", path=TOPIC + "/rollback", request=RollbackDetail, response=None,
     media=AVRO_AND_JSON,
     codes=(*_TOPIC, "bad_content_type", "bad_rollback", error_codes.NOT_IN_PROGRESS, "rolling_back",
@@ -180,6 +194,7 @@ ROLLBACK: Route[None] = Route(
     ),
 )  # fmt: skip
 POLL: Route[tuple[Message, ...]] = Route(
+    verbs=(Verb.CONSUME,),
     operation="poll", method="POST", path=TOPIC + "/poll", request=PollRequest, response=tuple[Message, ...],
     query=AvroPollQuery, media=AVRO_AND_JSON, headers=(headers.NEXT_POSITION,),
     codes=(*_BULK, "bad_query", "bad_start", "bad_transaction"),
@@ -188,6 +203,7 @@ POLL: Route[tuple[Message, ...]] = Route(
     answers=[Message(_ID, b"21.5")],
 )  # fmt: skip
 ARROW_POLL: Route[None] = Route(
+    verbs=(Verb.CONSUME,),
     operation="pollArrow", method="POST", path=TOPIC + "/poll", request=ArrowPollRequest, response=None,
     media=(headers.JSON, headers.ARROW),
     headers=(headers.NEXT_POSITION, headers.GENERATION, headers.STABLE_POSITION, headers.OLDEST_POSITION,
@@ -197,6 +213,7 @@ ARROW_POLL: Route[None] = Route(
 )  # fmt: skip
 """The same path as ``POLL``; the Accept header says which, so the document has them as one."""
 INSPECT: Route[list[Inspected]] = Route(
+    verbs=(Verb.CONSUME,),
     operation="inspect", method="GET", path=TOPIC + "/inspect", query=InspectQuery, response=list[Inspected],
     codes=(*_TOPIC, "bad_message_id", "bad_limit", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Every row with its state, consuming nothing.",
@@ -204,6 +221,7 @@ INSPECT: Route[list[Inspected]] = Route(
 )  # fmt: skip
 
 PLAN: Route[Plan] = Route(
+    verbs=(Verb.CONSUME,),
     operation="plan", method="POST", path=TOPIC + "/plan", request=PlanRequest, response=Plan,
     codes=(*_BULK, "bad_splits"), summary="What to read next, split into ranges.",
     example=PlanRequest(after="", limit_rows=1_000_000, splits=4, wait_ms=5000),
@@ -213,30 +231,35 @@ PLAN: Route[Plan] = Route(
     ),
 )  # fmt: skip
 OFFSETS: Route[Offset] = Route(
+    verbs=ANY,
     operation="offsets", method="GET", path=TOPIC + "/offsets", query=OffsetsQuery, response=Offset,
     codes=(*_TOPIC, "bad_ts", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="The exclusive start that yields messages of a time and later.",
     answers=Offset(service="7f0c", generation=1, position="", stable=_ID, oldest="", passed=0),
 )  # fmt: skip
 NOTE_READER: Route[None] = Route(
+    verbs=(Verb.CONSUME,),
     operation="noteReader", method="PUT", path=TOPIC + "/readers/{reader}", request=NoteReaderRequest, response=None,
     codes=(*_TOPIC, "bad_content_type", "bad_name", "bad_message_id", error_codes.GENERATION_CHANGED),
     summary="Note how far a reader has durably read, so that its lag can be seen.",
     example=NoteReaderRequest(position=_ID, generation=1),
 )  # fmt: skip
 READERS: Route[list[Reader]] = Route(
+    verbs=ANY,
     operation="listReaders", method="GET", path=TOPIC + "/readers", response=list[Reader], codes=_TOPIC,
     summary="Named readers and how far each lags.",
     answers=[Reader(name="ingest", position=_ID, updated_ms=1_763_800_000_000, lag_messages=0, lag_seconds=0.0)],
 )  # fmt: skip
 
 START: Route[Started] = Route(
+    verbs=(Verb.PUBLISH,),
     operation="startTransaction", method="POST", path="/v1/transactions", request=StartRequest, response=Started,
     codes=("bad_content_type", "bad_timeout", "too_many_transactions", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Begin a transaction.",
     example=StartRequest(timeout=30.0), answers=Started(_POINTER, b"\x00", 1_763_800_030_000),
 )  # fmt: skip
 LIST_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
+    verbs=ANY,
     operation="listTransactions", method="GET", path="/v1/transactions", response=list[OpenTransaction],
     query=TransactionsQuery, codes=("bad_query", "bad_limit", "bad_pointer", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Open transactions and the topics whose readers wait for them, oldest first; or finished ones, newest"
@@ -250,12 +273,14 @@ LIST_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
     ],
 )  # fmt: skip
 RENEW: Route[Renewed] = Route(
+    verbs=(Verb.PUBLISH,),
     operation="renewTransaction", method="POST", path=TRANSACTION + "/renew", request=StartRequest, response=Renewed,
     codes=("bad_content_type", "bad_pointer", "bad_timeout", error_codes.NOT_IN_PROGRESS),
     summary="Let a transaction live on: from now on as long as it asks for, else by its own timeout.",
     example=StartRequest(timeout=60.0), answers=Renewed(_POINTER, 1_763_800_090_000, 1_763_886_400_000),
 )  # fmt: skip
 COMMIT: Route[Finished] = Route(
+    verbs=(Verb.PUBLISH,),
     operation="commit", method="POST", path=TRANSACTION + "/commit", request=CommitRequest, response=Finished,
     codes=("bad_content_type", "bad_pointer", "bad_changes", error_codes.NOT_IN_PROGRESS,
            error_codes.TRANSACTION_CONFLICT, error_codes.STORED_UNPUBLISHED, error_codes.TRANSACTIONS_UNAVAILABLE,
@@ -265,16 +290,19 @@ COMMIT: Route[Finished] = Route(
 )  # fmt: skip
 _END = ("bad_pointer", error_codes.NOT_IN_PROGRESS, error_codes.TRANSACTIONS_UNAVAILABLE)
 ABORT: Route[Finished] = Route(
+    verbs=(Verb.PUBLISH, Verb.ADMINISTER),
     operation="abort", method="POST", path=TRANSACTION + "/abort", response=Finished, codes=_END,
     summary="Hide everything published in a transaction.", answers=Finished(_POINTER, "aborted"),
 )  # fmt: skip
 INVALIDATE: Route[Finished] = Route(
+    verbs=(Verb.ADMINISTER, Verb.PUBLISH),
     operation="invalidate", method="POST", path=TRANSACTION + "/invalidate", response=Finished, codes=_END,
     summary="For operators: end a transaction that holds up readers.", answers=Finished(_POINTER, "invalid"),
 )  # fmt: skip
 
 _SUBSCRIPTION = (*_TOPIC, error_codes.SUBSCRIPTION_NOT_FOUND)
 PUT_SUBSCRIPTION: Route[None] = Route(
+    verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="putSubscription", method="PUT", path=SUBSCRIPTION, request=SubscriptionRequest, response=None,
     codes=(*_TOPIC, "bad_name", "bad_subscription", "too_many_subscriptions", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Push committed messages to a URL from now on; put again it changes and keeps its place.",
@@ -284,15 +312,18 @@ PUT_SUBSCRIPTION: Route[None] = Route(
     ),
 )  # fmt: skip
 GET_SUBSCRIPTION: Route[Subscription] = Route(
+    verbs=(Verb.ADMINISTER,),
     operation="getSubscription", method="GET", path=SUBSCRIPTION, response=Subscription, codes=_SUBSCRIPTION,
     summary="One subscription and how it goes.",
     answers=Subscription(name="hook", url="https://orders.example/hook", position=_ID, delivered=1),
 )  # fmt: skip
 DELETE_SUBSCRIPTION: Route[None] = Route(
+    verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="deleteSubscription", method="DELETE", path=SUBSCRIPTION, response=None, codes=_SUBSCRIPTION,
     summary="Push nothing more.",
 )  # fmt: skip
 SUBSCRIPTIONS: Route[list[Subscription]] = Route(
+    verbs=(Verb.ADMINISTER,),
     operation="listSubscriptions", method="GET", path=TOPIC + "/subscriptions", response=list[Subscription],
     codes=_TOPIC, summary="All subscriptions of a topic, by name.",
     answers=[Subscription(name="hook", url="https://orders.example/hook")],

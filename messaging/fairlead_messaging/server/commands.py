@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.api.message_id import MessageId, Position
+from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
@@ -72,6 +73,7 @@ class Publish(TopicCommand[Published]):
     messages: Messages
     producer: Producer | None = None
     pointer: int | None = None
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.server import publishing, readers, retention
+from fairlead_messaging.server.access import caller
+from fairlead_messaging.server.access.caller import Caller
 from fairlead_messaging.server.commands import (
     Command,
     CreateTopic,
@@ -123,7 +125,9 @@ class Service:
         if command.pointer is None:
             answer = publishing.publish(log, producers, command, batch, now_ms)
         else:
-            answer = publish.publish(log, self.transaction_service.manager(now_ms), command, batch, now_ms)
+            manager = self.transaction_service.manager(now_ms)
+            self._check_owner(manager, command.pointer, command.by)
+            answer = publish.publish(log, manager, command, batch, now_ms)
         if answer.last is not None:
             self._topics.advance(name)
         return answer
@@ -161,28 +165,32 @@ class Service:
         batch.remove(command.batch)
 
     def _store(self, command: Store, batch: Batch, now_ms: int) -> None:
-        name = (command.namespace, command.name)
-        publish.store(self._topics.of(name).log, self.transaction_service.manager(now_ms), command, batch, now_ms)
+        name, manager = (command.namespace, command.name), self.transaction_service.manager(now_ms)
+        self._check_owner(manager, command.pointer, command.by)
+        publish.store(self._topics.of(name).log, manager, command, batch, now_ms)
         self._topics.advance(name)
 
     # --- transactions
 
     def _start(self, manager: TransactionManager, command: Start, batch: Batch, now_ms: int) -> Started:
-        return manager.start(command.timeout_seconds, batch, now_ms)
+        return manager.start(command.timeout_seconds, batch, now_ms, command.by.owner)
 
     def _renew(self, manager: TransactionManager, command: Renew, batch: Batch, now_ms: int) -> Transaction:
+        self._check_owner(manager, command.pointer, command.by)
         return manager.renew(command.pointer, command.timeout_seconds, batch, now_ms)
 
     def _commit(self, manager: TransactionManager, command: Commit, batch: Batch, now_ms: int) -> Transaction:
-        found = manager.find(command.pointer)
+        found = self._check_owner(manager, command.pointer, command.by)
         if found is not None and found.state is State.IN_PROGRESS:
             publish.check_published(manager.writable(command.pointer, now_ms), self._lives)
         return self._finished(manager.commit(command.pointer, command.changes, batch, now_ms))
 
     def _abort(self, manager: TransactionManager, command: Abort, batch: Batch, now_ms: int) -> Transaction:
+        self._check_may_end(manager, command.pointer, command.by)
         return self._finished(manager.abort(command.pointer, batch, now_ms))
 
     def _invalidate(self, manager: TransactionManager, command: Invalidate, batch: Batch, now_ms: int) -> Transaction:
+        self._check_may_end(manager, command.pointer, command.by)
         return self._finished(manager.invalidate(command.pointer, batch, now_ms))
 
     def _expire(self, manager: TransactionManager, command: ExpireTransactions, batch: Batch, now_ms: int) -> Expired:
@@ -200,8 +208,22 @@ class Service:
 
     def _roll_back(self, manager: TransactionManager, command: Rollback, batch: Batch, now_ms: int) -> None:
         name = (command.namespace, command.name)
+        self._check_owner(manager, command.pointer, command.by)
         rollback.roll_back(self._kv, self._topics.of(name).log, manager, command, batch, now_ms)
         self._decided.add(name)
+
+    def _check_owner(self, manager: TransactionManager, pointer: int, by: Caller) -> Transaction | None:
+        """The transaction, if there is one.  Raises: Forbidden."""
+        found = manager.find(pointer)
+        if found is not None:
+            caller.check_owner(by, pointer, found.owner)
+        return found
+
+    def _check_may_end(self, manager: TransactionManager, pointer: int, by: Caller) -> None:
+        """Raises: Forbidden."""
+        found = manager.find(pointer)
+        if found is not None:
+            caller.check_may_end(by, pointer, found.owner, found.touched)
 
     def _finished(self, found: Transaction) -> Transaction:
         """Readers of the topics it touched may see more now."""

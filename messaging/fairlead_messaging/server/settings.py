@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
+from fairlead_messaging.server.access.access_model import AccessModel, TokenReviewModel
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
 from fairlead_messaging.server.transactions.deadline import (
     HOLD_UP_SECONDS_MAX,
@@ -94,9 +95,13 @@ class MessagingSettings(Model):
     """The service's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
+    access: list[AccessModel] | None = None
+    """Who may do what on which topics; what no entry grants is 403 `forbidden`, and `[]` grants nothing at all. Absent:
+    everyone for whom `tls_ca` vouches may do everything, with a warning at the start; the next version denies that.
+    Needs `mtls`."""
+    token_review: TokenReviewModel = TokenReviewModel()
     clients: list[str] | None = None
-    """Names in certificates that may ask; 403 `forbidden` for others; absent: everyone for whom `tls_ca` vouches. Set
-    it where one authority signs edge nodes, too. Needs `mtls`."""
+    """The older key, for one version more: names in certificates that may do everything; write `access` entries."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])
     """Created at the start in namespace `system`, which is Fairlead's own; `prefix:N` stands for prefix0 … prefix(N-1).
     Hub and ingest make `system/events` themselves ([events](events.md))."""
@@ -142,8 +147,12 @@ class MessagingSettings(Model):
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):
                     yield Mistake(key, 'required with security = "mtls"')
-        elif self.clients is not None:
-            yield Mistake("clients", 'needs security = "mtls": without it no client has a name')
+        else:
+            for key in ("access", "clients"):
+                if getattr(self, key) is not None:
+                    yield Mistake(key, 'needs security = "mtls": without it no client has a name')
+        if self.access is not None and self.clients is not None:
+            yield Mistake("clients", "is the older key for what access says now: write an access entry for each name")
         if self.transactions.lifetime_seconds_max < self.transactions.timeout_seconds_max:
             yield Mistake(
                 "transactions.lifetime_seconds_max",

@@ -109,10 +109,13 @@ class _ServerContext(ServerContext):
     newest: ssl.SSLContext
 
 
-def server_context(files: Files, *, logs_refusals: bool = True, asks_clients: bool = True) -> ssl.SSLContext:
+def server_context(
+    files: Files, *, logs_refusals: bool = True, asks_clients: bool = True, certificate_is_optional: bool = False
+) -> ssl.SSLContext:
     """For listeners: every client must show a certificate of our authority, unless ``asks_clients`` is False.
 
-    ``logs_refusals``: log the clients that are refused.
+    ``certificate_is_optional``: a client may show none, and then the caller must find out in another way who it is, or
+    refuse it; one that is shown is checked all the same.  ``logs_refusals``: log the clients that are refused.
     """
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.logs_refusals = logs_refusals
@@ -121,7 +124,7 @@ def server_context(files: Files, *, logs_refusals: bool = True, asks_clients: bo
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
     if asks_clients:
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_OPTIONAL if certificate_is_optional else ssl.CERT_REQUIRED
         files.load_into(context)
     else:
         files.load_own_into(context)
@@ -213,8 +216,12 @@ def renew(context: ssl.SSLContext, files: Files) -> None:
     """New handshakes of a ``server_context`` use the files as they are now.  Raises ``TlsFilesError``, and then nothing
     has changed."""
     assert isinstance(context, _ServerContext), "a client asks ClientTls for a context"
-    asks_clients = context.verify_mode is not ssl.CERT_NONE
-    context.newest = server_context(files, logs_refusals=context.logs_refusals, asks_clients=asks_clients)
+    context.newest = server_context(
+        files,
+        logs_refusals=context.logs_refusals,
+        asks_clients=context.verify_mode is not ssl.CERT_NONE,
+        certificate_is_optional=context.verify_mode is ssl.CERT_OPTIONAL,
+    )
 
 
 def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:

@@ -58,6 +58,11 @@ class Metrics:
         self.known = self._counter("known_messages", "Messages of a producer that were stored before", "topic")
         self.polled = self._counter("polled_messages", "Messages given to readers", "topic")
         self.refused = self._counter("refused_requests", "Requests refused, by reason", "code")
+        self.access_refused = self._counter(
+            "access_refused",
+            "Requests that no access entry grants, by verb; none: of a subject without any entry",
+            "verb",
+        )
         self.pushed = self._counter(
             "pushed_messages", "Messages of subscriptions dealt with, by outcome", "topic", "subscription", "outcome"
         )

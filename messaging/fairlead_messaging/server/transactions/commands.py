@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import Position
+from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.commands import Command, T, TopicCommand
 from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.transactions.manager import Started
@@ -22,6 +23,7 @@ class Start(TransactionCommand[Started]):
     """Begin one; it becomes invalid after ``timeout_seconds`` unless it is renewed."""
 
     timeout_seconds: float
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class Renew(TransactionCommand[Transaction]):
 
     pointer: int
     timeout_seconds: float | None = None
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,7 @@ class Commit(TransactionCommand[Transaction]):
 
     pointer: int
     changes: list[str]
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,7 @@ class Abort(TransactionCommand[Transaction]):
     """Its messages are never shown."""
 
     pointer: int
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,7 @@ class Invalidate(TransactionCommand[Transaction]):
     """As an operator: also one whose time is up."""
 
     pointer: int
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,7 @@ class Store(TopicCommand[None]):
 
     messages: Messages
     pointer: int
+    by: Caller = UNRESTRICTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +98,4 @@ class Rollback(TopicCommand[None]):
     pointer: int
     first: Position
     last: Position
+    by: Caller = UNRESTRICTED

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from fairlead_messaging.api import responses
+from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import transaction
@@ -42,18 +43,30 @@ def finished(
     return sorted(found, key=lambda each: -each.pointer)[:limit]
 
 
-def shown(found: Transaction, limits: TransactionLimits, now_ms: int) -> responses.OpenTransaction:
-    """As the interface answers it."""
+def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction]:
+    """Its own, and those that touched a topic it may know of."""
+    return [
+        each
+        for each in found
+        if caller.owns(each.owner) or any(caller.sees(touched.namespace, touched.name) for touched in each.touched)
+    ]
+
+
+def shown(
+    found: Transaction, limits: TransactionLimits, now_ms: int, caller: Caller = UNRESTRICTED
+) -> responses.OpenTransaction:
+    """As the interface answers it: topics that the one who asks may know of."""
+    touched = [each for each in found.touched if caller.sees(each.namespace, each.name)]
     is_open = found.state is State.IN_PROGRESS
     held = [
         responses.Held(topic=f"{each.namespace}/{each.name}", since=each.first.timestamp, until=until)
-        for each in found.touched
+        for each in touched
         if is_open and each.first is not None
         if (until := held_until_ms(found, each, limits, now_ms)) is not None
     ]
     stored = [
         responses.Stored(topic=f"{each.namespace}/{each.name}", messages=each.pending_rows, bytes=each.pending_bytes)
-        for each in found.touched
+        for each in touched
         if is_open and each.pending_rows
     ]
     return responses.OpenTransaction(

@@ -116,7 +116,7 @@ class TransactionManager:
         """When the oldest transaction in progress began."""
         return min((each.started_ms for each in self.in_progress), default=None)
 
-    def start(self, timeout_seconds: float, batch: Batch, now_ms: int) -> Started:
+    def start(self, timeout_seconds: float, batch: Batch, now_ms: int, owner: str = "") -> Started:
         """Raises: Unavailable when too many are open."""
         if len(self.open) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
@@ -127,6 +127,7 @@ class TransactionManager:
             started_ms=now_ms,
             expires_ms=now_ms + int(timeout_seconds * 1000),
             timeout_seconds=timeout_seconds,
+            owner=owner,
         )
         others = TransactionSnapshot(
             started.pointer,

@@ -113,6 +113,8 @@ class Transaction(msgspec.Struct, kw_only=True):
     timeout_seconds: float = 0.0
     """What a renewal adds that says nothing else; 0 in records of an earlier version."""
     ended_by: EndedBy = ""
+    owner: str = ""
+    """The subject that began it; "" in records of an earlier version, and where there is no table of access."""
 
     @property
     def is_open(self) -> bool:

@@ -1,36 +1,67 @@
-"""Who may ask: before a path is looked at or a body is read.
+"""Who may ask what: before a body is read.
 
-With mutual TLS the certificate has been checked by then; ``clients`` says whose name may ask, where the same authority
-also names those who may not (edge nodes go through the hub, which knows the topics granted to them).  Without TLS,
-on loopback, the pages open in a browser of this machine are kept out.
+With mutual TLS the certificate has been checked by then; ``AccessControl`` says whose it is and what the table grants.
+The verbs stand at each route of the contract, so none can be served without.  Without TLS, on loopback, the pages open
+in a browser of this machine are kept out.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
 from fairlead_messaging.api.errors import Forbidden
-from fairlead_messaging.api.routes import HEALTH_ROUTES, ROUTES
-from fairlead_messaging.server.io.rest.http import BROKER, Handler
+from fairlead_messaging.api.routes import Route
+from fairlead_messaging.api.verbs import Verb
+from fairlead_messaging.server.access.caller import Caller
+from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, caller_of, note_caller
 from fairlead_wire import browser
-from fairlead_wire.io import tls
 
-OPEN_PATHS = frozenset(route.path for route in (*ROUTES, *HEALTH_ROUTES) if route.is_open)
-"""Probes learn nothing but a word, and the description is the same everywhere."""
+ROUTE_OF: web.AppKey[dict[Handler, Route[Any]]] = web.AppKey("route_of")
+"""The contract's route of each handler."""
 
 
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Raises: Forbidden."""
-    settings = request.app[BROKER].settings
-    if request.path in OPEN_PATHS:
+    """Raises: Forbidden, Unauthenticated, Unavailable."""
+    route = request.app[ROUTE_OF].get(request.match_info.handler)
+    if route is not None and route.is_open:
         return await handler(request)
-    if settings.security == "insecure":
+    if request.app[BROKER].settings.security == "insecure":
         reason = browser.refusal(request.headers)
         if reason:
             raise Forbidden(reason)
-    elif settings.clients is not None:
-        name = tls.peer_name(request.get_extra_info("peercert"))
-        if name not in settings.clients:
-            raise Forbidden(f"{name or 'a certificate without a name'} is not among the clients of this service")
+        return await handler(request)
+    certificate = request.get_extra_info("peercert")
+    peer = request.remote or ""
+    caller = await request.app[ACCESS].caller(certificate, request.headers.get("Authorization"), peer)
+    note_caller(request, caller)
+    if route is not None:  # else there is no such path, or no such method of it
+        _check(request, route, caller)
     return await handler(request)
+
+
+def check(request: web.Request, verb: Verb, namespace: str, name: str) -> None:
+    """For a topic that a body names.  Raises: Forbidden."""
+    caller = caller_of(request)
+    if not caller.may(verb, namespace, name):
+        request.app[ACCESS].refuse(caller, verb, f"{namespace}/{name}", request.remote or "")
+
+
+def _check(request: web.Request, route: Route[Any], caller: Caller) -> None:
+    """Raises: Forbidden, naming the verb that is missing and the topic."""
+    grants = caller.grants
+    if grants is None:
+        return
+    namespace, name = request.match_info.get("namespace", ""), request.match_info.get("topic")
+    missing = []
+    for verb in route.verbs:
+        if grants.may_some(verb) if name is None else grants.may(verb, namespace, name):
+            if not route.needs_all:
+                return
+        else:
+            missing.append(verb)
+    if missing:
+        topic = f"{namespace}/{name}" if name is not None else ""
+        request.app[ACCESS].refuse(caller, missing[0], topic, request.remote or "")

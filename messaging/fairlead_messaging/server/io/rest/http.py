@@ -9,9 +9,11 @@ from contextvars import ContextVar
 
 from aiohttp import web
 
-from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unavailable
+from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unauthenticated, Unavailable
 from fairlead_messaging.api.headers import JSON, RETRY_AFTER
 from fairlead_messaging.server import json_bodies
+from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
@@ -23,6 +25,8 @@ METRICS = web.AppKey("metrics", Metrics)
 SPANS: web.AppKey[Spans | None] = web.AppKey("spans")
 """None: no span is ever recorded."""
 PUSHER = web.AppKey("pusher", Pusher)
+ACCESS = web.AppKey("access", AccessControl)
+_CALLER = "fairlead.caller"
 
 SMALL_PAGE_BYTES = 16 * 1024
 """Pages up to this size are not counted: less than what a connection keeps in its buffers anyway."""
@@ -33,6 +37,17 @@ _body_bytes: ContextVar[int] = ContextVar("body_bytes", default=0)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logs.get("messaging.http")
+
+
+def note_caller(request: web.Request, caller: Caller) -> None:
+    """Who asks, once that is known."""
+    request[_CALLER] = caller
+
+
+def caller_of(request: web.Request) -> Caller:
+    """Who asks; everything is granted where nothing says who may do what."""
+    found: Caller = request.get(_CALLER, UNRESTRICTED)
+    return found
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -132,6 +147,8 @@ def error_response(error: MessagingError) -> web.Response:
     headers = {}
     if isinstance(error, Unavailable):
         headers[RETRY_AFTER] = str(max(1, math.ceil(error.retry_after_seconds)))
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
     return json_response(
         {"error": {"code": error.code, "message": error.message, **error.facts}}, status=error.status, headers=headers
     )

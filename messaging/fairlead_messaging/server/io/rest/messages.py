@@ -23,6 +23,7 @@ from fairlead_messaging.server.io.rest.http import (
     METRICS,
     SPANS,
     body,
+    caller_of,
     check_content_type,
     count_decoded,
     json_response,
@@ -49,7 +50,9 @@ async def publish(request: web.Request) -> web.Response:
     producer, pointer = validation.producer(asked), asked.transactionWritePointer
     if pointer is None and not messages:
         raise Refused("without a transaction there must be messages", code="no_messages")
-    command = Publish(namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer)
+    command = Publish(
+        namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer, by=caller_of(request)
+    )
     answer: Published
     if (spans := request.app[SPANS]) is None:
         answer = await broker.change(command, size)
@@ -97,7 +100,8 @@ async def store(request: web.Request) -> web.Response:
     asked, messages, size = await _publish_body(request, content_type)
     if asked.transactionWritePointer is None or not messages or asked.producer is not None:
         raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
-    command = Store(namespace=namespace, name=name, messages=messages, pointer=asked.transactionWritePointer)
+    pointer = asked.transactionWritePointer
+    command = Store(namespace=namespace, name=name, messages=messages, pointer=pointer, by=caller_of(request))
     await broker.change(command, size)
     return web.Response()
 
@@ -113,7 +117,14 @@ async def rollback(request: web.Request) -> web.Response:
     asked = avro.rollback_body(raw) if is_avro else json_bodies.decode(raw, RollbackDetail)
     first, last = validation.rollback_range(asked)
     await broker.change(
-        Rollback(namespace=namespace, name=name, pointer=asked.transactionWritePointer, first=first, last=last)
+        Rollback(
+            namespace=namespace,
+            name=name,
+            pointer=asked.transactionWritePointer,
+            first=first,
+            last=last,
+            by=caller_of(request),
+        )
     )
     return web.Response()
 

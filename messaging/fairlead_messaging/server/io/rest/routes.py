@@ -14,6 +14,7 @@ from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import Route
 from fairlead_messaging.server import json_bodies, topic_stats
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
+from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
@@ -27,12 +28,14 @@ from fairlead_messaging.server.io.rest import (
     transactions,
 )
 from fairlead_messaging.server.io.rest.http import (
+    ACCESS,
     BROKER,
     METRICS,
     PUSHER,
     SPANS,
     Handler,
     body,
+    caller_of,
     errors_as_json,
     json_response,
 )
@@ -41,7 +44,10 @@ from fairlead_messaging.server.log.topic import parse_properties
 from fairlead_wire.io.spans import Spans
 
 
-def application(broker: Broker, metrics: Metrics, spans: Spans | None = None) -> web.Application:
+def application(
+    broker: Broker, metrics: Metrics, spans: Spans | None = None, access: AccessControl | None = None
+) -> web.Application:
+    """``access`` None: whoever has a certificate may do everything."""
     app = web.Application(
         middlewares=[errors_as_json, authorization.admit], client_max_size=broker.settings.body_bytes_max
     )
@@ -49,6 +55,8 @@ def application(broker: Broker, metrics: Metrics, spans: Spans | None = None) ->
     app[METRICS] = metrics
     app[SPANS] = spans
     app[PUSHER] = Pusher(broker, metrics)
+    app[ACCESS] = access if access is not None else AccessControl(None, metrics)
+    app[authorization.ROUTE_OF] = {handler: route for route, handler in _HANDLERS.items()}
     app.on_startup.append(_start_pushing)
     app.on_cleanup.append(_stop_pushing)
     _add(app, api.ROUTES)
@@ -122,12 +130,18 @@ async def delete_topic(request: web.Request) -> web.Response:
 
 
 async def list_topics(request: web.Request) -> web.Response:
-    namespace = request.match_info["namespace"]
-    return json_response(await request.app[BROKER].read(lambda snapshot: topics.names(snapshot, namespace)))
+    namespace, caller = request.match_info["namespace"], caller_of(request)
+    found = await request.app[BROKER].read(lambda snapshot: topics.names(snapshot, namespace))
+    return json_response([name for name in found if caller.sees(namespace, name)])
 
 
 async def list_namespaces(request: web.Request) -> web.Response:
-    return json_response(await request.app[BROKER].read(topics.namespaces))
+    """Those with a topic that the one who asks may know of."""
+    caller = caller_of(request)
+    found = await request.app[BROKER].read(topics.every)
+    return json_response(
+        sorted({each.namespace for each in found if each.exists and caller.sees(each.namespace, each.name)})
+    )
 
 
 async def healthz(request: web.Request) -> web.Response:

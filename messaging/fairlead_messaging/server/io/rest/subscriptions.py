@@ -9,12 +9,14 @@ from aiohttp import web
 
 from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import NotFound
+from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server import json_bodies
+from fairlead_messaging.server.io.rest.authorization import check
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
 from fairlead_messaging.server.log import bulk, topics
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import effective_policy, subscription
+from fairlead_messaging.server.subscriptions import dead_letter, effective_policy, subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_messaging.server.transactions import uncommitted
@@ -32,6 +34,8 @@ async def put(request: web.Request) -> web.Response:
     namespace, topic, name = _name(request)
     broker.topic(namespace, topic)
     record = subscription.parse(json_bodies.decode(await body(request), object))
+    if record.dead_letter_topic:  # what cannot be pushed is published there on behalf of the one who asks
+        check(request, Verb.PUBLISH, *dead_letter.topic_names(record.dead_letter_topic))
 
     def latest(snapshot: Snapshot) -> str:
         living = topics.lookup(snapshot, namespace, topic)

@@ -19,7 +19,7 @@ from fairlead_messaging.api.requests import (
 )
 from fairlead_messaging.server import json_bodies, validation
 from fairlead_messaging.server.io.committer import LARGE_BYTES
-from fairlead_messaging.server.io.rest.http import BROKER, body, check_content_type, json_response
+from fairlead_messaging.server.io.rest.http import BROKER, body, caller_of, check_content_type, json_response
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import listing
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Renew, Start
@@ -34,7 +34,7 @@ async def start(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     seconds = validation.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
     default = min(TIMEOUT_SECONDS_DEFAULT, broker.transaction_limits.timeout_seconds_max)
-    started: Started = await broker.change(Start(timeout_seconds=seconds or default))
+    started: Started = await broker.change(Start(timeout_seconds=seconds or default, by=caller_of(request)))
     return json_response(
         responses.Started(started.transaction.pointer, started.snapshot.encode(), started.transaction.expires_ms)
     )
@@ -46,7 +46,7 @@ async def renew(request: web.Request) -> web.Response:
     asked = json_bodies.decode(await body(request) or b"{}", StartRequest)
     broker = request.app[BROKER]
     seconds = validation.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
-    renewed = await broker.change(Renew(pointer=_pointer(request), timeout_seconds=seconds))
+    renewed = await broker.change(Renew(pointer=_pointer(request), timeout_seconds=seconds, by=caller_of(request)))
     last_ms = max(renewed.expires_ms, lifetime_end_ms(renewed, broker.transaction_limits))
     return json_response(responses.Renewed(renewed.pointer, renewed.expires_ms, last_ms))
 
@@ -57,7 +57,7 @@ async def commit(request: web.Request) -> web.Response:
     raw = await body(request) or b"{}"
     parse = partial(json_bodies.decode, raw, CommitRequest)
     asked = parse() if len(raw) < LARGE_BYTES else await asyncio.to_thread(parse)
-    command = Commit(pointer=_pointer(request), changes=validation.changes(asked.changes))
+    command = Commit(pointer=_pointer(request), changes=validation.changes(asked.changes), by=caller_of(request))
     finished: Transaction = await request.app[BROKER].change(command, len(raw))
     if finished.state is not State.COMMITTED:
         raise Conflict(
@@ -69,11 +69,11 @@ async def commit(request: web.Request) -> web.Response:
 
 
 async def abort(request: web.Request) -> web.Response:
-    return _shown(await request.app[BROKER].change(Abort(pointer=_pointer(request))))
+    return _shown(await request.app[BROKER].change(Abort(pointer=_pointer(request), by=caller_of(request))))
 
 
 async def invalidate(request: web.Request) -> web.Response:
-    return _shown(await request.app[BROKER].change(Invalidate(pointer=_pointer(request))))
+    return _shown(await request.app[BROKER].change(Invalidate(pointer=_pointer(request), by=caller_of(request))))
 
 
 async def list_some(request: web.Request) -> web.Response:
@@ -94,8 +94,9 @@ async def list_some(request: web.Request) -> web.Response:
             return listing.in_progress(snapshot)
         return listing.finished(snapshot, states, before=min(before, listing.POINTER_MAX), limit=limit)
 
-    now_ms = broker.now_ms()
-    return json_response([listing.shown(each, broker.transaction_limits, now_ms) for each in await broker.read(look)])
+    now_ms, caller = broker.now_ms(), caller_of(request)
+    found = listing.visible_to(caller, await broker.read(look))
+    return json_response([listing.shown(each, broker.transaction_limits, now_ms, caller) for each in found])
 
 
 def _shown(finished: Transaction) -> web.Response:

@@ -1,0 +1,108 @@
+"""Who asks and whether the table grants it; refusals are counted and, now and then, written to the log.
+
+certificate ─────────────────→ Identity ─AccessTable→ Caller ─check(verb, topic)→ go on, or Forbidden
+token ─TokenReviewer─→ account ───┘
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from fairlead_messaging.api.errors import Forbidden, Unauthenticated
+from fairlead_messaging.api.verbs import Verb
+from fairlead_messaging.server.access import subject
+from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access.subject import Identity
+from fairlead_messaging.server.access.table import AccessTable
+from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_wire.io import logs
+from fairlead_wire.log_limiter import LogLimiter
+
+SAID_SECONDS: Final = 60.0
+"""Between two lines about one subject, verb and reason."""
+TOPIC_CHARS_MAX: Final = 401
+BEARER: Final = "bearer "
+
+_log = logs.get("messaging.access")
+
+
+class AccessControl:
+    """``table`` None: all that have a certificate may do everything, as an earlier version had it."""
+
+    def __init__(self, table: AccessTable | None, metrics: Metrics, reviewer: TokenReviewer | None = None) -> None:
+        self._table = table
+        self._metrics = metrics
+        self._reviewer = reviewer
+        self._limiter = LogLimiter(SAID_SECONDS)
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether who shows no certificate may bring a token."""
+        return self._reviewer is not None
+
+    async def start(self) -> None:
+        """Raises ``FairleadError`` when tokens cannot be checked at all."""
+        if self._reviewer is not None:
+            await self._reviewer.start()
+
+    async def close(self) -> None:
+        if self._reviewer is not None:
+            await self._reviewer.close()
+
+    async def caller(self, certificate: Mapping[str, Any] | None, authorization: str | None, peer: str) -> Caller:
+        """A token counts before a certificate, which may be a proxy's.
+
+        Raises: Unauthenticated, Forbidden for one whom nothing is granted, Unavailable when a token cannot be checked.
+        """
+        if self._table is None:
+            if not certificate:
+                self._unknown("no certificate was shown", peer)
+            return UNRESTRICTED
+        if authorization is not None and authorization[: len(BEARER)].lower() == BEARER and self._reviewer is not None:
+            account = await self._reviewer.account(authorization[len(BEARER) :].strip(), peer)
+            if account is None:
+                self._unknown("the token is not valid for this service", peer)
+            identity = Identity((account,))
+        elif certificate:
+            identity = subject.of_certificate(certificate)
+        else:
+            self._unknown("neither a certificate nor a token was shown", peer)
+        if identity.refused:
+            self._refuse(identity, None, "", identity.refused, peer)
+        grants = self._table.of(identity)
+        if not grants:
+            self._refuse(identity, None, "", "no access entry is about it", peer)
+        return Caller(str(identity), identity.owner, grants)
+
+    def refuse(self, caller: Caller, verb: Verb, topic: str, peer: str) -> NoReturn:
+        """What no entry grants.  Raises: Forbidden, naming verb and topic."""
+        shown = topic if len(topic) <= TOPIC_CHARS_MAX else f"{topic[:TOPIC_CHARS_MAX]}…"
+        self._say(caller.shown, str(verb), shown, "not granted", peer)
+        where = f" to {shown}" if verb is Verb.PUBLISH else f" {shown}" if shown else ""
+        if not shown:
+            where = " any topic"
+        raise Forbidden(
+            f"{caller.shown} may not {verb}{where}: no access entry grants it; add one to [[access]] of the messaging "
+            "service",
+            verb=str(verb),
+            **({"topic": shown} if shown else {}),
+        )
+
+    def _refuse(self, identity: Identity, verb: Verb | None, topic: str, reason: str, peer: str) -> NoReturn:
+        self._say(str(identity), str(verb or ""), topic, reason, peer)
+        raise Forbidden(f"{identity} may not ask this service: {reason}")
+
+    def _unknown(self, reason: str, peer: str) -> NoReturn:
+        self._say("", "", "", reason, peer)
+        raise Unauthenticated(f"{reason}: show a certificate of this service's authority, or a token made for it")
+
+    def _say(self, who: str, verb: str, topic: str, reason: str, peer: str) -> None:
+        """One line for the audit; not more often for a subject that tries every topic there could be."""
+        self._metrics.access_refused.labels(verb or "none").inc()
+        key = (who, verb, reason) if who else (peer, "", reason)
+        times = self._limiter.due(key, time.monotonic())
+        if times is not None:
+            _log.warning("access_refused", subject=who, verb=verb, topic=topic, reason=reason, peer=peer, times=times)

@@ -1,0 +1,192 @@
+"""Whose token it is: the Kubernetes API says so (TokenReview), for a local check of a JWT sees no deleted Pod.
+
+token ─cache─┬→ Subject or None (not valid for us)
+             └─one review for all who bring it at once─→ POST …/tokenreviews ─→ cache
+API away: what it said in the last ten minutes counts; of other tokens nothing is known, and the caller comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from fairlead_messaging.api.errors import Unavailable
+from fairlead_messaging.server.access import review_cache, subject
+from fairlead_messaging.server.access.review_cache import Review, ReviewCache
+from fairlead_messaging.server.access.subject import Subject
+from fairlead_messaging.server.io.identity import api_server
+from fairlead_messaging.server.io.identity.api_server import ApiServer, NoApiServer
+from fairlead_wire.io import logs
+from fairlead_wire.log_limiter import LogLimiter
+
+PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+ASK_SECONDS: Final = 5.0
+ASKING_MAX: Final = 64
+"""Reviews under way; beyond the caller is asked to come again."""
+PEER_ASKING_MAX: Final = 8
+"""Of one address: a flood of made-up tokens from one place leaves room for others."""
+ANSWER_BYTES_MAX: Final = 256 * 1024
+RETRY_SECONDS: Final = 1.0
+SAID_SECONDS: Final = 60.0
+RENEW_SECONDS: Final = 60.0
+"""How long where the API is and who we are is used before the files are read again."""
+
+_log = logs.get("messaging.token_review")
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Status(msgspec.Struct):
+    authenticated: bool = False
+    user: _User = msgspec.field(default_factory=_User)
+    audiences: list[str] = []
+    error: str = ""
+
+
+class _Answer(msgspec.Struct):
+    status: _Status
+
+
+class TokenReviewer:
+    """``account`` for each request.  ``wall`` is the clock that tokens end by."""
+
+    def __init__(self, audience: str, kubeconfig: str | None = None, *, wall: Callable[[], float] = time.time) -> None:
+        self._audience = audience
+        self._kubeconfig = kubeconfig
+        self._wall = wall
+        self._cache = ReviewCache()
+        self._asking: dict[bytes, asyncio.Task[Review]] = {}
+        self._of_peer: dict[str, int] = {}
+        self._session: aiohttp.ClientSession | None = None
+        self._server: ApiServer | None = None
+        self._found_at = 0.0
+        self._limiter = LogLimiter(SAID_SECONDS)
+        self.reviews = 0
+
+    async def start(self) -> None:
+        """Raises ``NoApiServer``: tokens could never be checked."""
+        self._find()
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=ASKING_MAX))
+
+    async def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def account(self, token: str, peer: str) -> Subject | None:
+        """None: it is not valid for us.  Raises: Unavailable when that cannot be known now."""
+        if not review_cache.looks_like_one(token):
+            return None
+        key = review_cache.digest(token)
+        kept = self._cache.get(key, time.monotonic(), self._wall())
+        if kept is not None:
+            return kept.account
+        try:
+            return (await self._ask_once(key, token, peer)).account
+        except _Away as error:
+            kept = self._cache.get(key, time.monotonic(), self._wall(), away=True)
+            if kept is not None:
+                return kept.account
+            raise _unavailable(str(error)) from None
+
+    async def _ask_once(self, key: bytes, token: str, peer: str) -> Review:
+        """All who bring the same token at once wait for one review; that one of them leaves ends it for no other."""
+        task = self._asking.get(key)
+        if task is None:
+            if len(self._asking) >= ASKING_MAX or self._of_peer.get(peer, 0) >= PEER_ASKING_MAX:
+                # Not "away": else a flood would make an answer of ten minutes ago count.
+                raise _unavailable("too many tokens are being checked")
+            self._of_peer[peer] = self._of_peer.get(peer, 0) + 1
+            task = self._asking[key] = asyncio.create_task(self._ask(key, token))
+            task.add_done_callback(lambda done: self._answered(key, peer, done))
+        return await asyncio.shield(task)
+
+    def _answered(self, key: bytes, peer: str, done: asyncio.Task[Review]) -> None:
+        self._asking.pop(key, None)
+        self._of_peer[peer] -= 1
+        if not self._of_peer[peer]:
+            del self._of_peer[peer]
+        if not done.cancelled():
+            done.exception()  # those who wait have it; where none does any more it is no defect
+
+    async def _ask(self, key: bytes, token: str) -> Review:
+        """Raises ``_Away``, Unavailable."""
+        try:
+            status = await self._post(token)
+        except _Away as error:
+            if (times := self._limiter.due("away", time.monotonic())) is not None:
+                _log.warning(
+                    "token_review_failed", reason=str(error), times=times,
+                    remedy="give the messaging service's ServiceAccount the ClusterRole system:auth-delegator, and let "
+                    "it reach the API server; tokens checked in the last ten minutes still count",
+                )  # fmt: skip
+            raise
+        # An API server that knows nothing of audiences names none; its answer is then about another service.
+        valid = status.authenticated and self._audience in status.audiences and not status.error
+        account = subject.of_user(status.user.username) if valid else None
+        review = Review(account, time.monotonic(), review_cache.ends(token))
+        self._cache.put(key, review)
+        return review
+
+    async def _post(self, token: str) -> _Status:
+        assert self._session is not None
+        self.reviews += 1
+        asked = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [self._audience]},
+        }
+        try:
+            server = self._find()
+            async with self._session.post(
+                server.url + PATH,
+                data=msgspec.json.encode(asked),
+                headers={**server.headers(), "Content-Type": "application/json", "Accept": "application/json"},
+                ssl=server.tls or True,
+                timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
+                allow_redirects=False,
+            ) as answer:
+                content = await answer.content.read(ANSWER_BYTES_MAX)
+                while not answer.content.at_eof() and len(content) < ANSWER_BYTES_MAX:
+                    content += await answer.content.read(ANSWER_BYTES_MAX - len(content))
+                if answer.status == 429:
+                    raise _unavailable("it has too much to do")
+                if answer.status not in (200, 201):
+                    self._found_at = 0.0  # who we are may have been renewed
+                    raise _Away(f"it answered {answer.status}")
+        except NoApiServer as error:
+            raise _Away(str(error)) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _Away(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
+        try:
+            return msgspec.json.decode(content, type=_Answer).status
+        except (msgspec.DecodeError, RecursionError):
+            raise _Away("its answer is not a TokenReview") from None
+
+    def _find(self) -> ApiServer:
+        now = time.monotonic()
+        if self._server is None or not self._found_at or now - self._found_at >= RENEW_SECONDS:
+            self._server, self._found_at = api_server.find(self._kubeconfig, os.environ), now
+        return self._server
+
+
+def _unavailable(reason: str) -> Unavailable:
+    return Unavailable(
+        f"the Kubernetes API cannot say now whose token this is: {reason}",
+        code="token_review_unavailable",
+        retry_after_seconds=RETRY_SECONDS,
+    )
+
+
+class _Away(Exception):
+    """The API server does not say; never has the token in its text."""
