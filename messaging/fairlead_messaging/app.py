@@ -16,13 +16,11 @@ import uvloop
 from aiohttp import web
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.access import access_model, table
 from fairlead_messaging.server.admission import Limits, limits_of
-from fairlead_messaging.server.io.access_control import AccessControl
+from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import wall_clock_ms
 from fairlead_messaging.server.io.identity.api_server import NoApiServer
-from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.io.rest.listening import Gate, Port, raise_descriptors
@@ -102,7 +100,7 @@ async def _serve(settings: MessagingSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     metrics = Metrics()
-    access = _access(settings, metrics)
+    access = access_control.of_settings(settings, metrics)
     context, reloading = _tls(settings, metrics, tokens=access.takes_tokens)
     spans = open_spans(settings.traces, room="messaging", version=version("fairlead"), environ=os.environ)
     descriptors = raise_descriptors()
@@ -134,27 +132,6 @@ async def _serve(settings: MessagingSettings) -> None:
             reloading.cancel()
         if spans is not None:
             spans.close()
-
-
-def _access(settings: MessagingSettings, metrics: Metrics) -> AccessControl:
-    if settings.security == "insecure":
-        return AccessControl(None, metrics)
-    if settings.access is not None:
-        review = settings.token_review
-        names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
-        reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
-        return AccessControl(access_model.table(settings.access), metrics, reviewer)
-    if settings.clients is not None:
-        _log.warning(
-            "clients_is_old", reason="it grants everything to each name; write [[access]] entries"
-        )
-        return AccessControl(table.everything_for(settings.clients), metrics)
-    _log.warning(
-        "access_not_limited",
-        reason="without [[access]] every certificate of tls_ca may do everything; the next version denies that: write "
-        "an entry for each client",
-    )
-    return AccessControl(None, metrics)
 
 
 def _tls(

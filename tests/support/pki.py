@@ -124,16 +124,17 @@ class Authority:
         valid: datetime.timedelta = VALID,
         begins: datetime.datetime | None = None,
         uri: str = "",
+        has_name: bool = True,
     ) -> Pair:
-        """A pair named `name` for client and server use; `hosts` are DNS names or addresses it may serve as.
+        """A pair named `name` for client and server use; `hosts` are DNS names, addresses or URIs.
 
         A name too long to be a common name is the first DNS name instead.  `begins`: not before; default a few minutes
-        ago.  `uri`: a SPIFFE name.
+        ago.  `uri`: a SPIFFE name.  `has_name`: False leaves the name out, which is then that of the files alone.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.datetime.now(datetime.UTC)
         is_short = len(name) <= COMMON_NAME_CHARS_MAX
-        subject = _subject(name) if is_short else x509.Name([])
+        subject = _subject(name) if is_short and has_name else x509.Name([])
         builder = (
             x509.CertificateBuilder(self._name, subject, key.public_key())
             .serial_number(x509.random_serial_number())
@@ -158,6 +159,8 @@ class Authority:
 
 
 def _general_name(host: str) -> x509.GeneralName:
+    if "://" in host:
+        return x509.UniformResourceIdentifier(host)
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

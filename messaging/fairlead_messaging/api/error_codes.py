@@ -77,12 +77,6 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "body_too_large": (413, "The body is larger than the service takes."),
     "too_large": (413, "A named size limit was met."),
     "too_many_messages": (413, "More messages than there is memory for; send them in several requests."),
-    "quota_bytes_per_second": (429, "The namespace takes no more bytes now; Retry-After says when it does."),
-    "quota_topics": (429, "The namespace has as many topics as its quota allows."),
-    "quota_stored_bytes": (
-        429,
-        "The namespace holds as many bytes as its quota allows; expiry makes room.",
-    ),
     "internal": (500, "A fault of the service."),
     "http_error": (500, "The request is not proper HTTP."),
     "unavailable": (503, "Not now; nothing was begun."),

@@ -50,7 +50,7 @@ def document() -> dict[str, Any]:
                 "description": "Ordered, durable topics with transactions. What is answered 200 is on disk."
                 " Positions and ids are hex text; payloads are base64.",
             },
-            "security": [{"mutualTLS": []}, {}],
+            "security": [{"mutualTLS": []}, {"serviceAccount": []}, {}],
             "paths": dict(paths),
             "components": {
                 "schemas": components,
@@ -59,8 +59,14 @@ def document() -> dict[str, Any]:
                     "mutualTLS": {
                         "type": "mutualTLS",
                         "description": "Unless the service runs with security = insecure, which it does on loopback"
-                        " only; `clients` names the certificates that may ask.",
-                    }
+                        " only; `[[access]]` says which certificate may do what: the verbs of each call are x-verbs.",
+                    },
+                    "serviceAccount": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "A Kubernetes ServiceAccount's token made for this service, in place of a"
+                        " certificate, where an entry of `[[access]]` names the account.",
+                    },
                 },
             },
         }
@@ -100,6 +106,8 @@ def _operation(route: Route[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     }
     if route.is_open:
         found["security"] = []
+    if route.verbs:
+        found["x-verbs"] = {"allOf" if route.needs_all else "oneOf": [str(each) for each in route.verbs]}
     return found
 
 

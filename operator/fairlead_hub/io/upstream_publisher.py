@@ -21,11 +21,12 @@ from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Published
-from fairlead_messaging.client.errors import Busy, NoAnswer, Unreachable
+from fairlead_messaging.client.errors import Busy, NoAnswer, NotAllowed, Unreachable
 from fairlead_wire import message, trace, trace_names
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans
+from fairlead_wire.log_limiter import LogLimiter
 
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
@@ -33,6 +34,7 @@ AWAY_SECONDS = 1.0
 """How long messaging is taken for away after it was found so; then a batch finds out."""
 AWAY_STATUSES = frozenset({502, 503, 504, 507})
 """Answers "not now" that are not about one topic or producer."""
+REFUSED_LOG_SECONDS = 60.0
 STREAMS_MAX = 256
 """Streams of one session; an edge has one for each priority."""
 _log = logs.get("hub.upstream")
@@ -52,6 +54,10 @@ class Messaging(Protocol):
         producer: Producer | None = None,
         traceparent: str | None = None,
     ) -> Published: ...
+
+
+class _HubRefused(Temporary):
+    """Messaging does not grant the hub what it needs: its [[access]] has to be changed."""
 
 
 class _TopicRefused(Temporary):
@@ -87,6 +93,7 @@ class UpstreamPublisher:
         self._hub, self._messaging, self._window = hub, messaging, window
         self._chains: dict[NodeSession, dict[str, _StreamQueue]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
         self._ready: set[str] = set()
         """Topics known to exist."""
         self._away_until = float("-inf")
@@ -205,6 +212,11 @@ class UpstreamPublisher:
         try:
             for parcel in plan.parcels:
                 refused.extend(await self._publish(parcel, traceparent))
+        except _HubRefused as error:
+            if (times := self._refusals.due("refused", asyncio.get_running_loop().time())) is not None:
+                remedy = "grant the hub's certificate publish and create in messaging's [[access]]"
+                _log.error("messaging_refuses_hub", reason=str(error), remedy=remedy, times=times)
+            return self._not_now(header, "messaging_denied", str(error), NOT_NOW_SECONDS)
         except Temporary as error:
             seconds = error.retry_after_seconds or STARTING_SECONDS
             if not await self._is_away(error):
@@ -261,6 +273,9 @@ class UpstreamPublisher:
             published = await self._messaging.publish(
                 namespace, name, parcel.payloads, producer=producer, traceparent=traceparent
             )
+        except NotAllowed as error:
+            # What the hub may not do is no fault of the message: dropped for it, all that the nodes say would be lost.
+            raise _HubRefused(f"messaging refuses the hub: {error}", retry_after_seconds=NOT_NOW_SECONDS) from None
         except Permanent as error:
             if error.code == "topic_not_found":
                 self._ready.discard(parcel.topic)

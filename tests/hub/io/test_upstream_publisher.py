@@ -19,7 +19,7 @@ from fairlead_hub.io import upstream_publisher
 from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Published
-from fairlead_messaging.client.errors import Busy, Disconnected, TimedOut, Unreachable
+from fairlead_messaging.client.errors import Busy, Disconnected, NotAllowed, TimedOut, Unreachable
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
@@ -225,6 +225,7 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
         (Disconnected("it was killed"), False, "hub"),
         (TimedOut("it chokes on this batch", seconds=30.0), True, "stream"),
         (Busy("too much of this producer", code="x", status=429, retry_after_seconds=1.0), True, "stream"),
+        (NotAllowed("it grants the hub nothing", code="forbidden", status=403), True, "stream"),
         (RemoteError("a proxy answered with a page"), True, "stream"),
         (RuntimeError("a defect of ours"), True, "stream"),
     ],

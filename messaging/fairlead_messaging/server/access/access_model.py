@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access import subject, topic_glob
-from fairlead_messaging.server.access.table import AccessTable, Entry
+from fairlead_messaging.server.access.access_table import AccessTable, Entry
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
@@ -51,9 +51,7 @@ class AccessModel(Model):
             except ValueError as error:
                 yield Mistake(f"topics[{index}]", f"{error}; is {mistakes.shown(text)}")
         if all(text.startswith("!") for text in self.topics):
-            yield Mistake(
-                "topics", "grants nothing: each pattern takes topics away; add * to begin with all"
-            )
+            yield Mistake("topics", "grants nothing: each pattern takes topics away; add * to begin with all")
 
     @property
     def entry(self) -> Entry:

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access.table import Grants
+from fairlead_messaging.server.access.access_table import Grants
 
 
 class _Touched(Protocol):
@@ -46,6 +46,8 @@ class Caller(msgspec.Struct, frozen=True):
 
 UNRESTRICTED = Caller()
 """The service itself, and everyone where there is no table."""
+NOT_KNOWN = Caller(grants=Grants())
+"""Nothing is granted."""
 
 
 def check_owner(caller: Caller, pointer: int, owner: str) -> None:

@@ -12,12 +12,13 @@ from typing import Any, Final, NoReturn
 
 from fairlead_messaging.api.errors import Forbidden, Unauthenticated
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import subject
+from fairlead_messaging.server.access import access_model, access_table, subject
+from fairlead_messaging.server.access.access_table import AccessTable
 from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.access.subject import Identity
-from fairlead_messaging.server.access.table import AccessTable
 from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
 from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 
@@ -106,3 +107,23 @@ class AccessControl:
         times = self._limiter.due(key, time.monotonic())
         if times is not None:
             _log.warning("access_refused", subject=who, verb=verb, topic=topic, reason=reason, peer=peer, times=times)
+
+
+def of_settings(settings: MessagingSettings, metrics: Metrics) -> AccessControl:
+    """As the settings have it.  What grants more than it should is said once, here."""
+    if settings.security == "insecure":
+        return AccessControl(None, metrics)
+    if settings.access is not None:
+        review = settings.token_review
+        names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
+        reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
+        return AccessControl(access_model.table(settings.access), metrics, reviewer)
+    if settings.clients is not None:
+        _log.warning("clients_is_old", reason="it grants everything to each name", remedy="write [[access]] entries")
+        return AccessControl(access_table.everything_for(settings.clients), metrics)
+    _log.warning(
+        "access_not_limited",
+        reason="without [[access]] every certificate of tls_ca may do everything; the next version denies that",
+        remedy="write an [[access]] entry for each client",
+    )
+    return AccessControl(None, metrics)

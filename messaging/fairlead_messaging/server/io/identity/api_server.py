@@ -81,9 +81,7 @@ def _of_kubeconfig(path: Path) -> ApiServer:
         user = _named(document, "users", context["user"])["user"]
         server = str(cluster["server"]).rstrip("/")
     except (KeyError, TypeError, StopIteration):
-        raise NoApiServer(
-            f"kubeconfig {path}: its current context names no server, or no user"
-        ) from None
+        raise NoApiServer(f"kubeconfig {path}: its current context names no server, or no user") from None
     if not server.startswith("https://"):
         raise NoApiServer(f"kubeconfig {path}: server must be https://host:port, for tokens are sent there")
     try:

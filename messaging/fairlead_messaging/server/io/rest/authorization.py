@@ -14,7 +14,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.routes import Route
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access.caller import Caller
+from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, caller_of, note_caller
 from fairlead_wire import browser
 
@@ -32,6 +32,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
         reason = browser.refusal(request.headers)
         if reason:
             raise Forbidden(reason)
+        note_caller(request, UNRESTRICTED)
         return await handler(request)
     certificate = request.get_extra_info("peercert")
     peer = request.remote or ""

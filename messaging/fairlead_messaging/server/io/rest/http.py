@@ -12,7 +12,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unauthenticated, Unavailable
 from fairlead_messaging.api.headers import JSON, RETRY_AFTER
 from fairlead_messaging.server import json_bodies
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access.caller import NOT_KNOWN, Caller
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
@@ -26,13 +26,15 @@ SPANS: web.AppKey[Spans | None] = web.AppKey("spans")
 """None: no span is ever recorded."""
 PUSHER = web.AppKey("pusher", Pusher)
 ACCESS = web.AppKey("access", AccessControl)
-_CALLER = "fairlead.caller"
 
 SMALL_PAGE_BYTES = 16 * 1024
 """Pages up to this size are not counted: less than what a connection keeps in its buffers anyway."""
 
 _body_bytes: ContextVar[int] = ContextVar("body_bytes", default=0)
 """What the request being answered in this task has taken of the budget for bodies."""
+
+_caller: ContextVar[tuple[web.Request | None, Caller]] = ContextVar("caller", default=(None, NOT_KNOWN))
+"""Of the request being answered in this task."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -41,13 +43,13 @@ _log = logs.get("messaging.http")
 
 def note_caller(request: web.Request, caller: Caller) -> None:
     """Who asks, once that is known."""
-    request[_CALLER] = caller
+    _caller.set((request, caller))
 
 
 def caller_of(request: web.Request) -> Caller:
-    """Who asks; everything is granted where nothing says who may do what."""
-    found: Caller = request.get(_CALLER, UNRESTRICTED)
-    return found
+    """Who asks; nothing is granted to a request of which that was never found out."""
+    asked, caller = _caller.get()
+    return caller if asked is request else NOT_KNOWN
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

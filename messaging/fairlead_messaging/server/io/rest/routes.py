@@ -14,6 +14,7 @@ from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import Route
 from fairlead_messaging.server import json_bodies, topic_stats
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
+from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import Metrics
@@ -47,7 +48,7 @@ from fairlead_wire.io.spans import Spans
 def application(
     broker: Broker, metrics: Metrics, spans: Spans | None = None, access: AccessControl | None = None
 ) -> web.Application:
-    """``access`` None: whoever has a certificate may do everything."""
+    """``access`` None: as the settings of ``broker`` have it."""
     app = web.Application(
         middlewares=[errors_as_json, authorization.admit], client_max_size=broker.settings.body_bytes_max
     )
@@ -55,7 +56,7 @@ def application(
     app[METRICS] = metrics
     app[SPANS] = spans
     app[PUSHER] = Pusher(broker, metrics)
-    app[ACCESS] = access if access is not None else AccessControl(None, metrics)
+    app[ACCESS] = access or access_control.of_settings(broker.settings, metrics)
     app[authorization.ROUTE_OF] = {handler: route for route, handler in _HANDLERS.items()}
     app.on_startup.append(_start_pushing)
     app.on_cleanup.append(_stop_pushing)

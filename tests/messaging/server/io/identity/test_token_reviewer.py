@@ -1,0 +1,134 @@
+"""Whose token it is, by an API server's word alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.support.token_reviews import TokenReviews, token, token_reviews
+
+from fairlead_messaging.api.errors import Unavailable
+from fairlead_messaging.server.access.subject import Subject
+from fairlead_messaging.server.io.identity import token_reviewer
+from fairlead_messaging.server.io.identity.api_server import NoApiServer
+from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
+
+TILL, TOKEN = Subject("serviceaccount", "shop:till"), token("till")
+USER = "system:serviceaccount:shop:till"
+
+
+@contextlib.asynccontextmanager
+async def reviewing(folder: Path) -> AsyncIterator[tuple[TokenReviewer, TokenReviews]]:
+    async with token_reviews(folder) as api:
+        reviewer = TokenReviewer("fairlead-messaging", str(api.kubeconfig))
+        await reviewer.start()
+        try:
+            yield reviewer, api
+        finally:
+            await reviewer.close()
+
+
+async def test_the_api_server_says_whose_it_is_once_a_minute(tmp_path: Path) -> None:
+    """It is asked for our own audience, and shown who we are."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        api.users[TOKEN] = USER
+        for _ in range(3):
+            assert await reviewer.account(TOKEN, "10.0.0.1") == TILL
+        assert [each["spec"] for each in api.asked] == [{"token": TOKEN, "audiences": ["fairlead-messaging"]}]
+        assert api.authorizations == {"Bearer own-token"}
+
+
+async def test_a_token_made_for_another_service_opens_nothing(tmp_path: Path) -> None:
+    """Nor does one of which the server does not say for whom it is: an older one looks at no audience."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        for number, audiences in enumerate((["https://kubernetes.default.svc"], [])):
+            each = token(str(number))
+            api.users[each], api.audiences = USER, audiences
+            assert await reviewer.account(each, "10.0.0.1") is None
+
+
+async def test_unknown_tokens_and_users_that_are_no_account_are_not_valid(tmp_path: Path) -> None:
+    """A person's token is none of a ServiceAccount."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        person = token("person")
+        api.users[person] = "alice"
+        assert await reviewer.account(TOKEN, "10.0.0.1") is None
+        assert await reviewer.account(person, "10.0.0.1") is None
+        assert await reviewer.account("not.a", "10.0.0.1") is None
+        assert await reviewer.account("x" * 100_000, "10.0.0.1") is None
+        assert len(api.asked) == 2
+
+
+async def test_many_requests_with_one_token_are_one_review(tmp_path: Path) -> None:
+    """A client opens many connections at once; that one of them leaves spoils it for none."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        api.users[TOKEN] = USER
+        asking = [asyncio.create_task(reviewer.account(TOKEN, "10.0.0.1")) for _ in range(50)]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        found = await asyncio.gather(*asking, return_exceptions=True)
+        assert found[1:] == [TILL] * 49
+        assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [(500, None), (503, None), (403, None), (401, None), (200, b"<html>"), (200, b"{}"), (302, None)],
+)
+async def test_while_the_api_does_not_say_nothing_is_known_of_new_tokens(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int, content: bytes | None
+) -> None:
+    """The caller comes again; the token is in no log and no error."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        api.users[TOKEN], api.status, api.content = USER, status, content
+        with caplog.at_level(logging.DEBUG), pytest.raises(Unavailable) as caught:
+            await reviewer.account(TOKEN, "10.0.0.1")
+        assert (caught.value.code, caught.value.status) == ("token_review_unavailable", 503)
+        assert "token_review_failed" in caplog.text
+        assert TOKEN not in caplog.text + str(caught.value)
+        api.status, api.content = 200, None
+        assert await reviewer.account(TOKEN, "10.0.0.1") == TILL
+
+
+async def test_what_it_said_before_counts_while_it_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten minutes; not where it only has too much to do, which a flood could bring about."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        api.users[TOKEN] = USER
+        assert await reviewer.account(TOKEN, "10.0.0.1") == TILL
+        later = time.monotonic() + 120.0
+        monkeypatch.setattr(token_reviewer.time, "monotonic", lambda: later)
+        api.status = 503
+        assert await reviewer.account(TOKEN, "10.0.0.1") == TILL
+        api.status = 429
+        with pytest.raises(Unavailable):
+            await reviewer.account(TOKEN, "10.0.0.1")
+        api.status = 503
+        later += 600.0
+        with pytest.raises(Unavailable):
+            await reviewer.account(TOKEN, "10.0.0.1")
+        assert len(api.asked) == 4
+
+
+async def test_a_flood_of_made_up_tokens_from_one_address_leaves_room_for_others(tmp_path: Path) -> None:
+    """Reviews under way are bounded, by address and all together."""
+    async with reviewing(tmp_path) as (reviewer, api):
+        api.users[TOKEN] = USER
+        flood = [asyncio.create_task(reviewer.account(token(str(each)), "10.0.0.9")) for each in range(500)]
+        await asyncio.sleep(0)
+        assert await reviewer.account(TOKEN, "10.0.0.1") == TILL
+        answers = await asyncio.gather(*flood, return_exceptions=True)
+        busy = [each for each in answers if isinstance(each, Unavailable)]
+        assert len(busy) == 500 - token_reviewer.PEER_ASKING_MAX
+        assert not reviewer._asking and not reviewer._of_peer
+
+
+async def test_without_a_way_to_the_api_server_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Better than a service that refuses every account."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(NoApiServer, match=r"\[token_review\] kubeconfig"):
+        await TokenReviewer("fairlead-messaging").start()
