@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.settings import MessagingSettings
 
 APP = {"subject": ((("commonName", "app"),),)}
-FILES = {"tls_ca": "ca.crt", "tls_cert": "tls.crt", "tls_key": "tls.key"}
+FILES: dict[str, Any] = {"tls_ca": "ca.crt", "tls_cert": "tls.crt", "tls_key": "tls.key"}
 SECRET = "eyJh.eyJzdWIiOiJ4In0.c2VjcmV0"
 
 

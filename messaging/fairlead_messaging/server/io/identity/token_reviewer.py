@@ -56,12 +56,20 @@ class _Answer(msgspec.Struct):
 
 
 class TokenReviewer:
-    """``account`` for each request.  ``wall`` is the clock that tokens end by."""
+    """``account`` for each request.  ``wall`` is the clock that tokens end by, ``steady`` that of all else."""
 
-    def __init__(self, audience: str, kubeconfig: str | None = None, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        audience: str,
+        kubeconfig: str | None = None,
+        *,
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._audience = audience
         self._kubeconfig = kubeconfig
         self._wall = wall
+        self._steady = steady
         self._cache = ReviewCache()
         self._asking: dict[bytes, asyncio.Task[Review]] = {}
         self._of_peer: dict[str, int] = {}
@@ -88,13 +96,13 @@ class TokenReviewer:
         if not review_cache.looks_like_one(token):
             return None
         key = review_cache.digest(token)
-        kept = self._cache.get(key, time.monotonic(), self._wall())
+        kept = self._cache.get(key, self._steady(), self._wall())
         if kept is not None:
             return kept.account
         try:
             return (await self._ask_once(key, token, peer)).account
         except _Away as error:
-            kept = self._cache.get(key, time.monotonic(), self._wall(), away=True)
+            kept = self._cache.get(key, self._steady(), self._wall(), away=True)
             if kept is not None:
                 return kept.account
             raise _unavailable(str(error)) from None
@@ -124,7 +132,7 @@ class TokenReviewer:
         try:
             status = await self._post(token)
         except _Away as error:
-            if (times := self._limiter.due("away", time.monotonic())) is not None:
+            if (times := self._limiter.due("away", self._steady())) is not None:
                 _log.warning(
                     "token_review_failed", reason=str(error), times=times,
                     remedy="give the messaging service's ServiceAccount the ClusterRole system:auth-delegator, and let "
@@ -134,7 +142,7 @@ class TokenReviewer:
         # An API server that knows nothing of audiences names none; its answer is then about another service.
         valid = status.authenticated and self._audience in status.audiences and not status.error
         account = subject.of_user(status.user.username) if valid else None
-        review = Review(account, time.monotonic(), review_cache.ends(token))
+        review = Review(account, self._steady(), review_cache.ends(token))
         self._cache.put(key, review)
         return review
 
@@ -174,7 +182,7 @@ class TokenReviewer:
             raise _Away("its answer is not a TokenReview") from None
 
     def _find(self) -> ApiServer:
-        now = time.monotonic()
+        now = self._steady()
         if self._server is None or not self._found_at or now - self._found_at >= RENEW_SECONDS:
             self._server, self._found_at = api_server.find(self._kubeconfig, os.environ), now
         return self._server

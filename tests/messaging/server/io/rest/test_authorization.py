@@ -226,7 +226,7 @@ async def test_a_token_opens_what_its_account_is_granted_without_a_certificate(t
         review = {"kubeconfig": str(api.kubeconfig)}
         async with guarded(tmp_path / "messaging", account, token_review=review) as service:
             await service.create("default/a")
-            shown = {"headers": {"Authorization": f"Bearer {till}"}}
+            shown: dict[str, Any] = {"headers": {"Authorization": f"Bearer {till}"}}
             assert (await service.publish(None, "default/a", "1", **shown)).status == 200
             refused = await service.poll(None, "default/a", **shown)
             assert (refused.status, refused.body["error"]["verb"]) == (403, "consume")
@@ -240,7 +240,7 @@ async def test_a_token_opens_what_its_account_is_granted_without_a_certificate(t
                 assert (answer.status, answer.code) == (401, "unauthenticated")
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
             # A certificate that would be granted it does not help a token that is not.
-            bad = {"headers": {"Authorization": f"Bearer {token('made up')}"}}
+            bad: dict[str, Any] = {"headers": {"Authorization": f"Bearer {token('made up')}"}}
             assert (await service.publish("administrator", "default/a", "4", **bad)).status == 401
 
 
