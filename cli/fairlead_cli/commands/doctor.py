@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from fairlead_cli.cluster import hub_accounts
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.doctor import examination, finding
@@ -117,13 +118,7 @@ def _device_checks(config: Path | None) -> list[Check]:
 
 def _cluster_checks(target: Target, hub_account: str | None, hub: str | None, messaging: str | None) -> list[Check]:
     from fairlead_cli.doctor.cluster import examine
-    from fairlead_cli.doctor.cluster.rights import Account
 
-    account = None
-    if hub_account is not None:
-        namespace, colon, name = hub_account.partition(":")
-        if not (colon and namespace and name) or "/" in hub_account:
-            raise click.UsageError(f"--hub-account {hub_account}: must be NAMESPACE:NAME, as in fairlead:fairlead-hub")
-        account = Account(namespace, name)
+    account = hub_accounts.parse(hub_account)
     places = examine.Places(namespace=target.given_namespace, account=account, hub_url=hub, messaging_url=messaging)
     return examine.checks(target, places)

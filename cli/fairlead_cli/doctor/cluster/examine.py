@@ -7,12 +7,13 @@ import datetime
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from importlib.metadata import version
 
 import msgspec
 
-from fairlead_cli.cluster import collections
+from fairlead_cli import hub_role
+from fairlead_cli.cluster import collections, hub_accounts, rule_kinds
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.doctor.cluster import authorities, definitions, objects, programs, quotas, rights
 from fairlead_cli.doctor.examination import Check
@@ -37,7 +38,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str | None = None
     """Where the programs run; None: everywhere this user may look."""
-    account: rights.Account | None = None
+    account: hub_role.Account | None = None
     hub_url: str | None = None
     messaging_url: str | None = None
 
@@ -91,7 +92,8 @@ async def _definitions(kube: Kube) -> Iterable[Finding]:
 
 
 async def _rights(kube: Kube, places: Places) -> Iterable[Finding]:
-    wanted = rights.needed(places.namespace or "default", await _delivered(kube))
+    delivered = await _delivered(kube)
+    wanted = rights.needed(places.namespace or "default", delivered)
     some = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def allowed(right: rights.Right) -> bool:
@@ -101,30 +103,35 @@ async def _rights(kube: Kube, places: Places) -> Iterable[Finding]:
         return bool((answer.get("status") or {}).get("allowed"))
 
     answers = await asyncio.gather(*map(allowed, wanted))
-    return rights.judge(dict(zip(wanted, answers, strict=True)), places.account)
+    judged = rights.judge(dict(zip(wanted, answers, strict=True)), places.account)
+    return [*judged, *await _surplus(kube, places, delivered)]
+
+
+async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, str]]) -> list[Finding]:
+    """Of the account asked for, or of the only one that hubs have."""
+    try:
+        accounts = [places.account] if places.account else await hub_accounts.found(kube)
+        if len(accounts) != 1:
+            return []
+        root = f"apis/{hub_role.API}/v1"
+        bindings = await collections.items(kube, f"{root}/clusterrolebindings")
+        may = hub_role.readable(accounts[0], bindings, await collections.items(kube, f"{root}/clusterroles"))
+    except Refused as error:
+        if error.status != FORBIDDEN:
+            raise
+        return [
+            ok("rights", "this user may not read roles, so whether a hub may do more than it needs was not looked at")
+        ]
+    return [rights.judge_surplus(accounts[0], hub_role.surplus(may, delivered))]
 
 
 async def _delivered(kube: Kube) -> set[tuple[str, str]]:
     """The kinds SyncRules name, as the API server calls their collections; of one not served ``syncrule`` tells."""
-    found: set[tuple[str, str]] = set()
     try:
         rules = await collections.items(kube, f"{OURS}/syncrules")
     except Refused:
-        return found
-    for api_version, kind in {
-        (str(entry.get("apiVersion")), str(entry.get("kind")))
-        for rule in rules
-        for entry in (rule.get("spec") or {}).get("resources") or ()
-    }:
-        root = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
-        try:
-            served = json.loads(await kube.get(root)).get("resources") or ()
-        except Refused:
-            continue
-        group = api_version.partition("/")[0] if "/" in api_version else ""
-        names = (each["name"] for each in served if each["kind"] == kind and "/" not in each["name"])
-        found.update((group, name) for name in names)
-    return found
+        return set()
+    return set((await rule_kinds.served(kube, rule_kinds.named(rules))).values())
 
 
 async def _leases(kube: Kube, at: str) -> Iterable[Finding]:

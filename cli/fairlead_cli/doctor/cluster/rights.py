@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_cli.doctor.finding import Finding, ok, problem
+from fairlead_cli import hub_role
+from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.hub_role import Account
 
 GROUP: Final = "fairlead.dev"
 WATCHED: Final = ("get", "list", "watch")
@@ -27,17 +29,6 @@ class Right(msgspec.Struct, frozen=True):
         name = "/".join(filter(None, (self.resource, self.subresource)))
         group = f".{self.group}" if self.group else ""
         return f"{self.verb} {name}{group}" + (f" in {self.namespace}" if self.namespace else "")
-
-
-class Account(msgspec.Struct, frozen=True):
-    """A service account whose rights are asked for, instead of our own."""
-
-    namespace: str
-    name: str
-
-    @property
-    def user(self) -> str:
-        return f"system:serviceaccount:{self.namespace}:{self.name}"
 
 
 def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[Right]:
@@ -80,7 +71,22 @@ def judge(answers: Mapping[Right, bool], account: Account | None) -> Iterator[Fi
     whose = account.user if account else "this kubeconfig's user"
     denied = [right for right, allowed in answers.items() if not allowed]
     for right in denied:
-        remedy = "grant it in the hub's ClusterRole; kinds of SyncRules: hub.resources in the chart's values"
+        remedy = "grant it in the hub's ClusterRole; kinds of SyncRules: fairlead rbac | kubectl apply -f -"
         yield problem("rights", f"{whose} may not {right}, which a hub needs", remedy)
     if not denied:
         yield ok("rights", f"{whose} may do all {len(answers)} things a hub does")
+
+
+def judge_surplus(account: Account, surplus: Iterable[tuple[str, str]]) -> Finding:
+    """What the account may read in every namespace though no rule names it: Secrets, or anything, are a warning."""
+    found = list(surplus)
+    names = ", ".join(map(hub_role.shown, found))
+    if any("secrets" in each or hub_role.ANY in each for each in found):
+        text = f"{account.user} may read {names}, which no SyncRule names"
+        remedy = (
+            "take it out of hub.resources in the chart's values; what rules need: fairlead rbac | kubectl apply -f -"
+        )
+        return warning("rights", text, remedy)
+    if found:
+        return ok("rights", f"{account.user} may also read {names}, which no SyncRule names")
+    return ok("rights", f"{account.user} may read what SyncRules name, and no other kind")

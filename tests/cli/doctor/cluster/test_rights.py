@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead_cli.doctor.cluster.rights import Account, Right, judge, needed, review
+from fairlead_cli.doctor.cluster.rights import Right, judge, judge_surplus, needed, review
+from fairlead_cli.hub_role import Account
 
 
 def test_what_a_hub_needs() -> None:
@@ -27,3 +28,17 @@ def test_each_denial_is_a_finding() -> None:
     [found] = judge({one: True, two: False}, None)
     assert found.level == "problem" and "this kubeconfig's user may not watch pods" in found.message
     assert [each.level for each in judge({one: True, two: True}, Account("a", "b"))] == ["ok"]
+
+
+def test_rights_beyond_the_rules() -> None:
+    """Secrets or anything at all are worth a warning; another kind is said."""
+    account = Account("a", "b")
+    assert (
+        judge_surplus(account, []).message
+        == "system:serviceaccount:a:b may read what SyncRules name, and no other kind"
+    )
+    assert (judge_surplus(account, [("", "pods")]).level, judge_surplus(account, [("", "secrets")]).level) == (
+        "ok",
+        "warning",
+    )
+    assert judge_surplus(account, [("*", "*")]).level == "warning"

@@ -1,0 +1,73 @@
+"""`fairlead rbac`: the role that lets a hub read what its SyncRules send, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from fairlead_cli import hub_role
+from fairlead_cli.cluster import collections, hub_accounts, rule_kinds
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.output import yaml_text
+from fairlead_cli.source_locations import NotReadable, read_documents
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+NAME = "fairlead-hub-delivered"
+
+
+def register(root: click.Group) -> None:
+    """Add `rbac` to the root command."""
+    root.add_command(rbac)
+
+
+@click.command(short_help="Print the role that lets the hub read what SyncRules send, and no more.")
+@click.option(
+    "-f", "--file", "file", type=click.File(encoding="utf-8"), metavar="FILE|-", help="Also for the SyncRules in here."
+)
+@click.option("--hub-account", metavar="NAMESPACE:NAME", help="Who gets the role; default: the one of the hub's Pods.")
+@click.option("--name", default=NAME, show_default=True, help="Of the ClusterRole and its binding.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@targets.options()
+def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, target: Target) -> None:
+    """Print the ClusterRole, and its binding, that lets the hub get, list and watch the kinds SyncRules name.
+
+    Of the cluster's rules, and with -f of those that are to come: grant first, then apply them. Nothing is changed.
+    With it `hub.resources` of the chart can be empty. `fairlead doctor --cluster` says when rules need more, or less.
+
+    \b
+    fairlead rbac | kubectl apply -f -
+    fairlead rbac -f rules.yaml --hub-account fairlead:fairlead-hub
+    """
+    written = _written(file)
+    given = hub_accounts.parse(hub_account)
+
+    async def asked(kube: Kube) -> tuple[list[dict[str, Any]], list[str]]:
+        kinds = rule_kinds.named([*await collections.items(kube, f"{OURS}/syncrules"), *written])
+        account = given or hub_accounts.one_of(await hub_accounts.found(kube))
+        served = await rule_kinds.served(kube, kinds)
+        unserved = [f"{kind} of {version}" for version, kind in sorted(kinds - served.keys())]
+        return hub_role.documents(name, account, served.values()), unserved
+
+    found, unserved = target.ask(asked)
+    for each in unserved:
+        click.echo(f"left out, because the API server does not serve it: {each}", err=True)
+    if output == "json":
+        click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": found}, indent=2))
+    else:
+        click.echo("---\n".join(map(yaml_text.text_of, found)), nl=False)
+
+
+def _written(file: TextIO | None) -> list[dict[str, Any]]:
+    if file is None:
+        return []
+    try:
+        values = [each.value for each in read_documents(file.read())]
+    except (NotReadable, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file.name}: {error}; give SyncRules as YAML or JSON") from None
+    items = [item for value in values if isinstance(value, dict) for item in value.get("items") or (value,)]
+    return [item for item in items if isinstance(item, dict) and item.get("kind") == "SyncRule"]

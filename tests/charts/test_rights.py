@@ -1,0 +1,71 @@
+"""The rights that the charts give, asked of a real API server: all that a program does, and nothing beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.support.charts import NAMESPACE, objects
+from tests.support.cluster import Cluster
+
+from fairlead_cli.doctor.cluster import rights
+from fairlead_cli.hub_role import Account
+
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
+HUB = Account(NAMESPACE, "fl-fairlead-hub")
+CERTIFICATE_REQUESTS = ("cert-manager.io", "certificaterequests")
+
+
+@pytest.fixture
+def granted(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The roles of a combination, and the namespace they are for."""
+    found = [each for each in objects(request.param) if each["apiVersion"].startswith("rbac.")]
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, *found]})
+    cluster.kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=listed)
+    yield cluster
+    only = json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
+    cluster.kubectl("delete", "-n", NAMESPACE, "-f", "-", stdin=only)
+
+
+def may(cluster: Cluster, right: rights.Right, account: Account = HUB) -> bool:
+    """As the API server decides."""
+    path, body = rights.review(right, account)
+    answer: dict[str, Any] = json.loads(
+        cluster.kubectl("create", "--raw", f"/{path}", "-f", "-", stdin=json.dumps(body))
+    )
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize("granted", ["defaults"], indirect=True)
+def test_a_hub_may_do_what_it_does_and_little_else(granted: Cluster) -> None:
+    """All that the program asks for; no Secret, nothing of the users' to write, no JoinToken to make."""
+    needed = rights.needed(NAMESPACE, [("", "configmaps"), ("", "pods")])
+    assert [right for right in needed if not may(granted, right)] == []
+    refused = [
+        *(rights.Right(verb, "", "secrets", "", NAMESPACE) for verb in ("get", "list", "watch")),
+        *(rights.Right(verb, "", "configmaps") for verb in ("create", "update", "patch", "delete")),
+        *(rights.Right(verb, "fairlead.dev", "jointokens") for verb in ("create", "update", "patch", "delete")),
+        rights.Right("delete", "", "nodes"),
+        rights.Right("patch", "", "nodes"),
+        rights.Right("get", "coordination.k8s.io", "leases", "", "kube-system"),
+        rights.Right("create", *CERTIFICATE_REQUESTS, "", NAMESPACE),
+        rights.Right("create", "authentication.k8s.io", "tokenreviews"),
+    ]
+    assert [str(right) for right in refused if may(granted, right)] == []
+
+
+@pytest.mark.parametrize("granted", ["cert-manager"], indirect=True)
+def test_a_hub_asks_cert_manager_in_its_own_namespace(granted: Cluster) -> None:
+    """It makes requests, and reads those; approving and signing are others'."""
+    asked = [rights.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("create", "get", "watch")]
+    assert [right for right in asked if not may(granted, right)] == []
+    refused = [
+        *(rights.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("list", "update", "patch", "delete")),
+        rights.Right("create", *CERTIFICATE_REQUESTS, "", "default"),
+        rights.Right("patch", *CERTIFICATE_REQUESTS, "status", NAMESPACE),
+        rights.Right("get", "", "secrets", "", NAMESPACE),
+    ]
+    assert [str(right) for right in refused if may(granted, right)] == []

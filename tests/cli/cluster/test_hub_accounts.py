@@ -1,0 +1,32 @@
+"""Accounts of hubs: how one is written, and when there is one to take."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from fairlead_cli.cluster import hub_accounts
+from fairlead_cli.hub_role import Account
+
+ONE, TWO = Account("fairlead", "hub"), Account("other", "hub")
+
+
+def test_as_it_is_written() -> None:
+    """NAMESPACE:NAME."""
+    assert hub_accounts.parse("fairlead:hub") == ONE and hub_accounts.parse(None) is None
+
+
+@pytest.mark.parametrize("text", ["hub", ":hub", "fairlead:", "a/b:c"])
+def test_anything_else_is_wrong_use(text: str) -> None:
+    """With an example."""
+    with pytest.raises(click.UsageError, match="must be NAMESPACE:NAME, as in fairlead:fairlead-hub"):
+        hub_accounts.parse(text)
+
+
+def test_the_only_one_is_taken() -> None:
+    """Of several, or of none, one has to be named."""
+    assert hub_accounts.one_of([ONE]) == ONE
+    with pytest.raises(click.ClickException, match="fairlead:hub, other:hub"):
+        hub_accounts.one_of([ONE, TWO])
+    with pytest.raises(click.ClickException, match="no Pod of a hub is there"):
+        hub_accounts.one_of([])
