@@ -18,11 +18,11 @@ from typing import Any
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pending
 
-_STEPS = ("open", "fchmod", "fsync", "replace", "symlink", "unlink")
+_STEPS = ("fchmod", "fsync", "replace", "symlink", "unlink")
 
 
-def kill_at(last: int) -> None:
-    """Let this process die before or after the call that is its step number `last`."""
+def kill_at(last: int) -> Callable[[], None]:
+    """Let this process die before or after the call that is its step number `last`; returns what counts as a step."""
     taken = 0
 
     def step() -> None:
@@ -42,6 +42,7 @@ def kill_at(last: int) -> None:
 
     for name in _STEPS:
         setattr(os, name, wrapped(getattr(os, name)))
+    return step
 
 
 def renew(folder: Path, new: Path) -> None:

@@ -132,13 +132,38 @@ class Authority:
         ago.  `uri`: a SPIFFE name.  `has_name`: False leaves the name out, which is then that of the files alone.
         """
         key = ec.generate_private_key(ec.SECP256R1())
+        content = self._certificate(
+            name, key.public_key(), hosts=hosts, valid=valid, begins=begins, uri=uri, has_name=has_name
+        )
+        file = self.folder / name[:COMMON_NAME_CHARS_MAX]
+        certificate = file.with_name(f"{file.name}.crt")
+        certificate.write_bytes(content)
+        return Pair(certificate=certificate, key=write_key(file.with_name(f"{file.name}.key"), key))
+
+    def certify(self, request: bytes, name: str, *, hosts: tuple[str, ...] = ()) -> bytes:
+        """The certificate (PEM) for the key of a request (DER), with these names and none of the request's."""
+        key = x509.load_der_x509_csr(request).public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        return self._certificate(name, key, hosts=hosts)
+
+    def _certificate(
+        self,
+        name: str,
+        key: ec.EllipticCurvePublicKey,
+        *,
+        hosts: tuple[str, ...] = (),
+        valid: datetime.timedelta = VALID,
+        begins: datetime.datetime | None = None,
+        uri: str = "",
+        has_name: bool = True,
+    ) -> bytes:
         now = datetime.datetime.now(datetime.UTC)
         is_short = len(name) <= COMMON_NAME_CHARS_MAX
         subject = _subject(name) if is_short and has_name else x509.Name([])
         builder = (
-            x509.CertificateBuilder(self._name, subject, key.public_key())
+            x509.CertificateBuilder(self._name, subject, key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(begins or now - SKEW)
+            .not_valid_before(begins or min(now, now + valid) - SKEW)
             .not_valid_after(now + valid)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(
@@ -152,10 +177,7 @@ class Authority:
             names.append(x509.UniformResourceIdentifier(uri))
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=not is_short)
-        file = self.folder / name[:COMMON_NAME_CHARS_MAX]
-        certificate = file.with_name(f"{file.name}.crt")
-        certificate.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        return Pair(certificate=certificate, key=write_key(file.with_name(f"{file.name}.key"), key))
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def _general_name(host: str) -> x509.GeneralName:

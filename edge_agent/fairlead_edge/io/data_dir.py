@@ -39,18 +39,7 @@ class DataDir:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, TOKEN_MODE)
-        except OSError as error:
-            raise StoreUnusable(f"data_dir {path}: {error.strerror}") from error
-        try:
-            # The kernel drops the lock with the process, however it ends; a file's mere presence would outlive it.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
-            os.close(self._lock)
-            raise StoreUnusable(f"data_dir {path}: in use by another edge agent (process {owner or '?'})") from None
+        self._lock = lock(path)
         if path.stat().st_mode & WRITABLE_BY_OTHERS:
             # It works (a volume may come like this), but a user who may write here may put a token of his own in place.
             _log.warning("data_dir_writable", path=str(path), reason="other users of this machine may write to it")
@@ -111,6 +100,26 @@ class DataDir:
         """Let another agent have it; the stores' logs are gone now, and their room is kept for the next start."""
         self.take_reserve(spare=RESERVE_BYTES_MIN)
         os.close(self._lock)
+
+
+def lock(path: Path) -> int:
+    """Make the folder where it is missing and take its lock, which closing the descriptor ends.
+
+    Raises ``StoreUnusable``.
+    """
+    try:
+        path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        opened = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, TOKEN_MODE)
+    except OSError as error:
+        raise StoreUnusable(f"data_dir {path}: {error.strerror}") from error
+    try:
+        # The kernel drops the lock with the process, however it ends; a file's mere presence would outlive it.
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        owner = os.pread(opened, 32, 0).decode(errors="replace").strip()
+        os.close(opened)
+        raise StoreUnusable(f"data_dir {path}: in use by another edge agent (process {owner or '?'})") from None
+    return opened
 
 
 def _reserve(path: Path, size: int) -> None:

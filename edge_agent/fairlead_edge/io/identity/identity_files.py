@@ -43,6 +43,7 @@ DRAFT_SUFFIX: Final = ".new"
 _PAIR: Final = re.compile(r"node-[0-9a-f]{1,40}\.pem")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.+?-----END (?:[A-Z]+ )?PRIVATE KEY-----\n?", re.S)
 _REQUEST: Final = re.compile(rb"-----BEGIN CERTIFICATE REQUEST-----(.+?)-----END CERTIFICATE REQUEST-----", re.S)
+_PURPOSE: Final = re.compile(rb"# ([^\n]*)\n")
 _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
 
 
@@ -62,10 +63,14 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A key (PEM) and its certificate request (DER), kept until the certificate is in use."""
+    """A key (PEM) and its certificate request (DER), kept until the certificate is in use.
+
+    ``purpose``: one line that says what they were made for; for another purpose another key is made.
+    """
 
     key: bytes
     request: bytes
+    purpose: str = ""
 
     def __repr__(self) -> str:
         return "Pending(…)"  # a key must not get into a log by accident
@@ -117,11 +122,14 @@ class IdentityFiles:
     def others(self) -> list[Pair]:
         """Usable pairs that are not in use, the newest first."""
         current = self._target()
+        return [pair for pair in self.pairs() if pair.path.name != current]
+
+    def pairs(self) -> list[Pair]:
+        """All usable pairs, the newest first."""
         found = []
         for path in self._paths():
-            if path.name != current:
-                with contextlib.suppress(IdentityFilesError):
-                    found.append(self.pair(path))
+            with contextlib.suppress(IdentityFilesError):
+                found.append(self.pair(path))
         return sorted(found, key=lambda each: each.certificate.not_before, reverse=True)
 
     def pair(self, path: Path) -> Pair:
@@ -151,8 +159,10 @@ class IdentityFiles:
         key, request = _KEY.search(content), _REQUEST.search(content)
         if key is None or request is None:
             return None
+        said = _PURPOSE.match(content)
         try:
-            return Pending(key=key[0], request=base64.b64decode(b"".join(request[1].split()), validate=True))
+            der = base64.b64decode(b"".join(request[1].split()), validate=True)
+            return Pending(key=key[0], request=der, purpose=said[1].decode() if said else "")
         except ValueError:
             return None
 
@@ -173,7 +183,8 @@ class IdentityFiles:
         """So that the same request can be made again when its answer got lost."""
         body = base64.encodebytes(pending.request)
         request = b"-----BEGIN CERTIFICATE REQUEST-----\n%b-----END CERTIFICATE REQUEST-----\n" % body
-        self._write(self._pending, pending.key + request, PRIVATE_MODE)
+        purpose = f"# {' '.join(pending.purpose.split())}\n".encode()
+        self._write(self._pending, purpose + pending.key + request, PRIVATE_MODE)
 
     def drop_pending(self) -> None:
         """It has its certificate, or is wanted no more."""

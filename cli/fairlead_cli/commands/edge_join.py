@@ -1,0 +1,126 @@
+"""`fairlead edge join`: this device gets its identity from a hub, by a token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import urlsplit
+
+import click
+
+from fairlead_cli import printable
+
+if TYPE_CHECKING:
+    from fairlead_wire.identity.join_token import JoinToken
+
+CONFIG = Path("/etc/fairlead/edge.toml")
+TOKEN_PREFIX = "fl1-"
+TOKEN_FILE_BYTES_MAX = 4096
+LABEL_CHARS = 17
+
+
+def register(root: click.Group) -> None:
+    """Add `join` to `edge`."""
+    edge = root.commands["edge"]
+    assert isinstance(edge, click.Group)
+    edge.add_command(join)
+
+
+@click.command("join", short_help="Give this device its identity, by a token.")
+@click.argument("hub", metavar="wss://HUB:PORT")
+@click.option(
+    "--token-file",
+    type=click.File("rb"),
+    required=True,
+    metavar="FILE|-",
+    help="File with the token, or - for standard input. Not as an argument: those are seen by all users.",
+)
+@click.option("--node", default="", metavar="NAME", help="Default: the settings file's, else the token's.")
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=CONFIG,
+    show_default=True,
+    metavar="FILE",
+    help="The agent's settings; made, or changed in the few keys concerned.",
+)
+@click.option("--user", default="", metavar="NAME", help="Who runs the agent; default: the owner of its data_dir.")
+@click.option("--force", is_flag=True, help="Also where this device has an identity; it stays until the new one works.")
+def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, force: bool) -> None:
+    """Make a key, have it certified by the hub, and write the agent's settings.
+
+    The key never leaves this device. The token goes only to a hub whose authority it names. The same command again,
+    after a broken connection or a crash, goes on where it was.
+
+    \b
+    echo fl1-… | sudo fairlead edge join wss://hub.example.com:10000 --token-file -
+    fairlead edge join wss://hub.example.com:10000 --token-file token --node shop-17 --config edge.toml
+
+    A token comes from `fairlead token create`. Exit codes: 0 the hub has issued; 1 it refused (its reason is shown, as
+    token_used), or it was not reached; 2 wrong use.
+    """
+    url = _url(hub)
+    token = _token(token_file)
+    from fairlead_edge.io.identity import join as joins
+    from fairlead_wire.errors import FairleadError
+    from fairlead_wire.identity import node_names
+
+    if node and not node_names.is_node_name(node):
+        raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+    wanted = joins.Wanted(url=url, token=token, node=node, config=config, user=user, force=force)
+    _say("hub", url)
+    try:
+        done = asyncio.run(joins.join(wanted, os.environ, _say))
+    except FairleadError as error:
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        click.echo("interrupted; the same command goes on where it was", err=True)
+        sys.exit(1)
+    click.echo(f"joined as {done.node}, until {done.expires}; start the agent: {_next(done.config)}")
+
+
+def _next(config: Path) -> str:
+    return "systemctl enable --now fairlead-edge" if config == CONFIG else f"fairlead edge run --config {config}"
+
+
+def _say(what: str, text: str) -> None:
+    click.echo(f"{what:<{LABEL_CHARS}} {printable.one_line(text)}")
+
+
+def _url(text: str) -> str:
+    """Checked for sense before anything is read.  Raises ``click.UsageError``."""
+    if text.startswith(TOKEN_PREFIX):
+        raise click.UsageError("that is a token: first the hub's URL, and the token in a file (--token-file FILE or -)")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise click.UsageError(f"{text!r} is no URL; one is like wss://hub.example.com:10000") from None
+    if parts.scheme == "ws":
+        raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
+    if parts.scheme != "wss" or not parts.hostname or parts.username is not None:
+        raise click.UsageError(f"{text!r} is no URL of a hub; one is like wss://hub.example.com:10000")
+    if not port:
+        raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
+    return text
+
+
+def _token(file: BinaryIO) -> JoinToken:
+    """Raises ``click.UsageError``; no text of it repeats the token."""
+    from fairlead_wire.identity import join_token
+
+    try:
+        if getattr(file, "isatty", lambda: False)():
+            click.echo("paste the token, then Enter:", err=True)
+            content = file.readline(TOKEN_FILE_BYTES_MAX)
+        else:
+            content = file.read(TOKEN_FILE_BYTES_MAX)
+        return join_token.parse(content.decode())
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        said = (
+            str(error) if isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError) else "unreadable"
+        )
+        raise click.UsageError(f"--token-file: what it holds {said}") from None

@@ -1,0 +1,70 @@
+"""Who will run the agent, where another user prepares its folder; and the folder's lock meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import data_dir
+from fairlead_edge.io.identity.identity_files import Owner
+from fairlead_wire.errors import FairleadError
+
+
+class CannotJoin(FairleadError):
+    """One sentence with its remedy.  What was in use before is still in use."""
+
+
+def owner_of(folder: Path, user: str) -> Owner | None:
+    """Who will run the agent, where root prepares it: ``user``, else who owns the folder, else whose home it is.
+
+    None: who runs this.  Raises ``CannotJoin``.
+    """
+    if user:
+        try:
+            found = pwd.getpwnam(user)
+        except KeyError:
+            raise CannotJoin(f"there is no user {user} on this machine") from None
+        if os.geteuid() not in (0, found.pw_uid):
+            raise CannotJoin(f"only root can give files to {user}: run it with sudo")
+        return Owner(user=found.pw_uid, group=found.pw_gid)
+    if os.geteuid() != 0:
+        return None
+    try:
+        status = folder.stat()
+    except OSError:
+        home = next((each for each in pwd.getpwall() if each.pw_dir == str(folder)), None)
+        return Owner(user=home.pw_uid, group=home.pw_gid) if home else None
+    return Owner(user=status.st_uid, group=status.st_gid) if status.st_uid != 0 else None
+
+
+def name_of(owner: Owner | None) -> str:
+    """ "" where it is the user of this process."""
+    if owner is None or owner.user == os.geteuid():
+        return ""
+    try:
+        return pwd.getpwuid(owner.user).pw_name
+    except KeyError:
+        return str(owner.user)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
+    """No agent and no second join at the same time."""
+    try:
+        held = data_dir.lock(folder)
+    except StoreUnusable as error:
+        remedy = "; stop it first (systemctl stop fairlead-edge)" if "in use" in str(error) else ""
+        raise CannotJoin(f"{error}{remedy}. Nothing was sent") from None
+    try:
+        if owner is not None:
+            os.fchown(held, owner.user, owner.group)
+            os.chown(folder, owner.user, owner.group)
+        yield
+    except PermissionError as error:
+        raise CannotJoin(f"{folder}: {error.strerror}; run it as root, or as the owner of the folder") from None
+    finally:
+        os.close(held)

@@ -1,0 +1,156 @@
+"""The settings file of this device as ``fairlead edge join`` finds it and leaves it.
+
+Read before anything is sent, so that what cannot be written is refused while the token is still good.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead_edge.identity import settings_text
+from fairlead_edge.identity.settings_text import CannotEdit
+from fairlead_edge.io.identity.identity_files import Owner
+from fairlead_edge.settings import Settings
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity import node_names
+from fairlead_wire.io import settings as settings_io
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+NEW_FILE_MODE: Final = 0o640
+SYSTEM_FOLDER: Final = Path("/etc/fairlead")
+SYSTEM_DATA_DIR: Final = "/var/lib/fairlead-edge"
+PREFIX: Final = "FAIRLEAD_EDGE_"
+
+
+class CannotConfigure(FairleadError):
+    """The settings file cannot be read or written as it should; it is as it was."""
+
+
+class DeviceSettings:
+    """Reads the file at once.  Raises ``CannotConfigure``."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
+        self.path = path
+        self._environ = environ
+        self._text = self._read()
+        self._values: dict[str, Any] = {}
+        if self._text is not None:
+            try:
+                self._values = tomllib.loads(self._text)
+            except (tomllib.TOMLDecodeError, RecursionError) as error:
+                raise CannotConfigure(f"{path}: not TOML: {error}; correct it, or move it away") from None
+
+    @property
+    def exists(self) -> bool:
+        return self._text is not None
+
+    @property
+    def node(self) -> str:
+        """The node it names; "" when it names none, as the file that comes with the package."""
+        found = self._effective("node")
+        return found if node_names.is_node_name(found) else ""
+
+    @property
+    def data_dir(self) -> Path:
+        """Where it says, else the system's place for the system's file, else beside the file."""
+        if found := self._effective("data_dir"):
+            return Path(found).expanduser()
+        if self.path.parent == SYSTEM_FOLDER:
+            return Path(SYSTEM_DATA_DIR)
+        return self.path.absolute().parent / f"{self.path.stem}-data"
+
+    def write(self, wanted: Mapping[str, str], *, owner: Owner | None, dry: bool = False) -> bool:
+        """Whole or not at all; False: it says all this already, and was left alone.
+
+        ``dry``: do everything but the last step.  Raises ``CannotConfigure``.
+        """
+        values = {key: value for key, value in wanted.items() if self._effective(key) != value}
+        if self._effective("security", "mtls") != "mtls":
+            values["security"] = "mtls"
+        self._refuse_overridden(values)
+        if not values:
+            self._check(self.path, wanted)
+            return False
+        try:
+            text = settings_text.fresh(values) if self._text is None else settings_text.edited(self._text, values)
+        except CannotEdit as error:
+            lines = ", ".join(f'{key} = "{value}"' for key, value in values.items())
+            raise CannotConfigure(f"{self.path}: {error}; write these into it by hand: {lines}") from None
+        file = self.path.resolve()  # a link stays one
+        draft = file.with_name(f".{file.name}.new")
+        try:
+            self._write(draft, text, owner)
+            self._check(draft, wanted)
+            if not dry:
+                os.replace(draft, file)
+                _flush(file.parent)
+        except OSError as error:
+            raise CannotConfigure(f"{self.path}: cannot be written: {error.strerror or error}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def _effective(self, key: str, otherwise: str = "") -> str:
+        """As the agent will see it: a variable counts more than the file."""
+        value = self._environ.get(f"{PREFIX}{key.upper()}", self._values.get(key, otherwise))
+        return value if isinstance(value, str) else otherwise
+
+    def _refuse_overridden(self, values: Mapping[str, str]) -> None:
+        for key, value in values.items():
+            variable = f"{PREFIX}{key.upper()}"
+            if variable in self._environ:
+                raise CannotConfigure(f"the variable {variable} is set and would count more than the file; it must be"
+                                      f" {value!r} or be unset")  # fmt: skip
+
+    def _check(self, path: Path, wanted: Mapping[str, str]) -> None:
+        """The agent must start with it."""
+        try:
+            settings_io.load("edge", Settings, path, self._environ)
+        except settings_io.SettingsError as error:
+            first = error.mistakes[0]
+            key = f"{first.key}: " if first.key else ""
+            raise CannotConfigure(f"{self.path}: {key}{first.reason}; correct it, then run this again") from None
+
+    def _read(self) -> str | None:
+        try:
+            with self.path.open("rb") as file:
+                content = file.read(FILE_BYTES_MAX + 1)
+            if len(content) > FILE_BYTES_MAX:
+                raise CannotConfigure(f"{self.path}: is larger than {FILE_BYTES_MAX} bytes")
+            return content.decode()
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError:
+            raise CannotConfigure(f"{self.path}: is not UTF-8; correct it, or move it away") from None
+        except OSError as error:
+            raise CannotConfigure(f"{self.path}: {error.strerror or error}") from None
+
+    def _write(self, draft: Path, text: str, owner: Owner | None) -> None:
+        """With mode and owner of the file it replaces; a new one belongs to who writes it, and to the agent's group."""
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:
+            if self.exists:
+                before = self.path.stat()
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), before.st_mode & 0o777)
+            else:
+                if owner is not None:
+                    os.fchown(file.fileno(), -1, owner.group)
+                os.fchmod(file.fileno(), NEW_FILE_MODE)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _flush(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

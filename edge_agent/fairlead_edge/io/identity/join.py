@@ -1,0 +1,310 @@
+"""``fairlead edge join``: a device without an identity gets one, by a token that a person brought.
+
+    settings read, folder locked ▸ connection 1, unverified: authorities, compared with the token's pin ▸ closed
+    ▸ connection 2, verified against the pinned authority: token and certificate request ▸ issued
+    ▸ authorities, pair, link, settings file ▸ the pending request is dropped
+
+Everything that can be refused here is refused before the token is sent.  The key and its request are on disk before,
+so that the same command again, after a lost answer or a kill at any step, asks with the same key and gets the same
+certificate, or finishes what was already received without asking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Final, TypeVar
+
+import msgspec
+
+from fairlead_edge.identity import clock
+from fairlead_edge.io.identity import agent_user, joining, keys
+from fairlead_edge.io.identity.agent_user import CannotJoin
+from fairlead_edge.io.identity.device_settings import DeviceSettings
+from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
+from fairlead_edge.io.identity.joining import Answer, HubUnreachable, RefusedByHub
+from fairlead_edge.io.outbox import store_clock
+from fairlead_wire import certificate
+from fairlead_wire.identity import pins
+from fairlead_wire.identity.join_token import JoinToken
+
+PATIENCE_SECONDS: Final = 60.0
+"""How long a hub that asks to come back (too many join at once, it starts) is asked again."""
+PAUSE_SECONDS_MIN: Final = 0.5
+PAUSE_SECONDS_MAX: Final = 5.0
+JITTER: Final = 0.5
+SKEW_SECONDS: Final = 60.0
+"""A difference between two clocks that is worth a word."""
+NODE_PLACEHOLDER: Final = "node"
+"""For trying out settings before the hub said the name."""
+
+Say = Callable[[str, str], None]
+Asked = TypeVar("Asked")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said.  ``node`` "": the settings file's, else the token's."""
+
+    url: str
+    token: JoinToken
+    config: Path
+    node: str = ""
+    user: str = ""
+    force: bool = False
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True):
+    """``owner``: the user who must run the agent, "": the one who joined."""
+
+    node: str
+    expires: str
+    config: Path
+    owner: str = ""
+
+
+async def join(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Joined:
+    """Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.  ``say(what, text)`` reports each step."""
+    settings = DeviceSettings(wanted.config, environ)
+    node = _node(wanted, settings)
+    owner = agent_user.owner_of(settings.data_dir, wanted.user)
+    with agent_user.locked(settings.data_dir, owner):
+        device = _Device(wanted, settings, node, owner, say)
+        return await device.join()
+
+
+class _Again(CannotJoin):
+    """It may work in a moment."""
+
+    retry_after = 0.0
+
+
+class _Device:
+    """One attempt of one device."""
+
+    def __init__(self, wanted: Wanted, settings: DeviceSettings, node: str, owner: Owner | None, say: Say) -> None:
+        self._wanted = wanted
+        self._settings = settings
+        self._node = node
+        self._owner = owner
+        self._say = say
+        self._agent = version("fairlead")
+        self._files = IdentityFiles.of(settings.data_dir, owner=owner)
+
+    async def join(self) -> Joined:
+        self._files.make_folder()
+        self._settings.write(self._keys(self._node or NODE_PLACEHOLDER), owner=self._owner, dry=True)
+        if (issued := self._issued_before()) is not None:
+            self._say("certificate", f"was issued already to {issued.certificate.name}: the files are completed")
+            return self._finish(issued)
+        self._refuse_second_identity()
+        self._say("clock here", certificate.day(_now()))
+        context = _trusting(await self._patiently(self._ask_authorities))
+        pending = await self._pending()
+        answer = await self._patiently(lambda: self._ask_certificate(context, pending))
+        return self._finish(self._keep(answer, pending))
+
+    # ---- what is on disk ---------------------------------------------------------------------------
+
+    def _purpose(self) -> str:
+        return f"join {self._wanted.token.id} {self._node}".strip()
+
+    def _is_ours(self, pending: Pending) -> bool:
+        """Of this token, and of this name or of none: the settings file may have learned it meanwhile."""
+        return pending.purpose in (self._purpose(), f"join {self._wanted.token.id}")
+
+    def _issued_before(self) -> Pair | None:
+        """The pair of the pending key: the answer had arrived, and then the command was ended."""
+        pending = self._files.pending()
+        if pending is None or not self._is_ours(pending):
+            return None
+        return next((pair for pair in self._files.pairs() if self._files.key(pair) == pending.key), None)
+
+    def _refuse_second_identity(self) -> None:
+        try:
+            current = self._files.current()
+        except IdentityFilesError as error:
+            if not self._wanted.force:
+                raise CannotJoin(f"{error}; with --force it is replaced") from None
+            return
+        if current is not None and not self._wanted.force:
+            own = current.certificate
+            raise CannotJoin(
+                f"this device is {own.name} already (until {certificate.day(own.not_after)}), and nothing was sent; to"
+                " join again, give --force and a new token: a spent one is refused as token_used"
+            )
+
+    async def _pending(self) -> Pending:
+        """The key and request of an earlier attempt with this token, or new ones; on disk before they are sent."""
+        found = self._files.pending()
+        if found is not None and self._is_ours(found):
+            self._say("key", "the one of the attempt before, whose answer was lost")
+            return found
+        made = await keys.make(node=self._node)
+        pending = Pending(key=made.key, request=made.request, purpose=self._purpose())
+        self._files.keep_pending(pending)
+        self._say("key", f"made here, in {self._files.folder}; it never leaves this device")
+        return pending
+
+    def _keep(self, answer: Answer, pending: Pending) -> Pair:
+        if self._node and answer.node != self._node:
+            raise CannotJoin(f"the hub issued a certificate to {answer.node}, not to {self._node}; report it")
+        self._files.write_authorities(answer.authorities)
+        pair = self._files.add(pending.key, answer.certificates)
+        own = pair.certificate
+        if own.name != answer.node:
+            raise CannotJoin(f"the certificate is one of {own.name}, and the hub said {answer.node}; report it")
+        self._say("certificate", f"{own.name}, by {own.issuer or '?'}, until {certificate.day(own.not_after)}")
+        return pair
+
+    def _finish(self, pair: Pair) -> Joined:
+        name = pair.certificate.name
+        self._files.use(pair)
+        written = self._settings.write(self._keys(name), owner=self._owner)
+        self._files.drop_pending()
+        self._say("settings", f"{self._settings.path}{'' if written else ' (said all of it already)'}")
+        return Joined(
+            node=name,
+            expires=certificate.day(pair.certificate.not_after),
+            config=self._settings.path,
+            owner=agent_user.name_of(self._owner),
+        )
+
+    def _keys(self, node: str) -> dict[str, str]:
+        return {
+            "node": node,
+            "hub_url": self._wanted.url,
+            "data_dir": str(self._settings.data_dir),
+            "tls_ca": str(self._files.authorities.absolute()),
+            "tls_cert": str(self._files.link.absolute()),
+            "tls_key": str(self._files.link.absolute()),
+        }
+
+    # ---- the hub -----------------------------------------------------------------------------------
+
+    async def _ask_authorities(self) -> bytes:
+        """PEM of the authorities that the token names.  Nothing of ours is sent."""
+        url = self._wanted.url
+        try:
+            async with joining.connected(url, joining.unverified(), agent=self._agent) as hub:
+                theirs = hub.hub_time()
+                shown = await hub.authorities()
+        except HubUnreachable as error:
+            raise CannotJoin(_first_failure(error)) from None
+        if theirs is not None:
+            self._say("clock of the hub", certificate.day(theirs) + _skew(theirs))
+        try:
+            found = pins.by_pin(shown)
+        except ValueError as error:
+            raise CannotJoin(f"what {url} sent as its authorities {error}: it is no hub, or a broken one") from None
+        trusted = [found[pin] for pin in self._wanted.token.pins if pin in found]
+        if not trusted:
+            raise CannotJoin(
+                f"{url} is not the hub this token was made for: its authority is {' '.join(found) or 'none'}, the"
+                f" token names {' '.join(self._wanted.token.pins)}. Either the URL leads to another installation, or a"
+                " machine in between pretends to be the hub. The token was not sent; look at the URL, or make a"
+                " new token"
+            )
+        self._say("authority", "is the one that the token names")
+        return b"".join(trusted)
+
+    async def _ask_certificate(self, context: ssl.SSLContext, pending: Pending) -> Answer:
+        """The same request each time: its answer may have been lost."""
+        try:
+            async with joining.connected(self._wanted.url, context, agent=self._agent) as hub:
+                return await hub.join(self._wanted.token, node=self._node, request=pending.request)
+        except HubUnreachable as error:
+            if error.refusal is not None:
+                raise CannotJoin(_not_verified(error)) from None
+            raise _Again(f"{error}; run the same again: it asks with the same key") from None
+        except RefusedByHub as error:
+            self._forget_refused(error)
+            raise
+
+    async def _patiently(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
+        """Ask again where the hub says to come back, and where an answer may have been lost."""
+        until, random = time.monotonic() + PATIENCE_SECONDS, Random()
+        longest = PAUSE_SECONDS_MIN
+        while True:
+            try:
+                return await ask()
+            except (RefusedByHub, _Again) as error:
+                asked = error.retry_after
+                if asked is None:
+                    raise
+                pause = max(longest, min(asked, PAUSE_SECONDS_MAX)) * random.uniform(JITTER, 1.0)
+                if time.monotonic() + pause > until:
+                    raise
+                self._say("hub", f"{error}; asked again in {pause:.1f} s")
+            longest = min(2 * longest, PAUSE_SECONDS_MAX)
+            await asyncio.sleep(pause)
+
+    def _forget_refused(self, error: RefusedByHub) -> None:
+        """A key that the hub does not take is not shown again."""
+        if error.code.startswith("csr_"):
+            with contextlib.suppress(IdentityFilesError):
+                self._files.drop_pending()
+
+
+# ---- sentences -------------------------------------------------------------------------------------
+
+
+def _first_failure(error: HubUnreachable) -> str:
+    if error.refusal is not None or error.hung_up:
+        likely = "" if error.refusal is not None else "most likely "
+        return (
+            f"{error}: {likely}the hub admits no device without a certificate, because it is older than 0.3 or its"
+            " [identity] signer is off; set it there, or bring a certificate made elsewhere (docs/howto/install.md)"
+        )
+    return f"{error}; nothing was sent. Look at the URL, the network and a proxy (HTTPS_PROXY), then run it again"
+
+
+def _not_verified(error: HubUnreachable) -> str:
+    refused = error.refusal
+    assert refused is not None
+    said = f"{error}. The token was not sent"
+    if refused.ours:
+        return f"{error}; run the same again: it asks with the same key"
+    if "expired" in refused.check or "not yet valid" in refused.check:
+        return f"{said}: set this device's clock, which shows {certificate.day(_now())}, or renew the hub's certificate"
+    if "mismatch" in refused.check.lower():
+        return f"{said}: use a name that the hub's certificate has, or add this one to it (hub.hosts of the chart)"
+    return f"{said}: the hub's certificate does not belong to the authority that the token names; make a new token"
+
+
+def _skew(theirs: datetime.datetime) -> str:
+    seconds = (_now() - theirs).total_seconds()
+    if abs(seconds) <= SKEW_SECONDS:
+        return ""
+    return f" (this device is {abs(seconds):,.0f} s {'ahead' if seconds > 0 else 'behind'}: set its clock)"
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+# ---- this machine ----------------------------------------------------------------------------------
+
+
+def _trusting(authorities: bytes) -> ssl.SSLContext:
+    """Where this device's clock cannot be right, times in certificates are held against the earliest it can be."""
+    context = joining.verified(authorities)
+    judgement = clock.judge(store_clock.read(), None, own_not_before=None)
+    if judgement.distrust:
+        context.distrust_clock(judgement.earliest)
+    return context
+
+
+def _node(wanted: Wanted, settings: DeviceSettings) -> str:
+    if wanted.node and settings.node and wanted.node != settings.node:
+        raise CannotJoin(
+            f"{settings.path} is of node {settings.node}, and --node says {wanted.node}: correct one of them, or give"
+            " another --config. Nothing was sent"
+        )
+    return wanted.node or settings.node

@@ -1,0 +1,121 @@
+"""`fairlead edge join` as people run it: a program of its own, its exit codes, and what it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.support import join_steps
+from tests.support.edge_agent import PROGRAM
+from tests.support.join_hub import JoinHub
+from tests.support.processes import wait_until
+
+from fairlead_cli.main import build
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+
+ROOT = Path(__file__).parents[3]
+URL = "wss://hub.example:10000"
+
+
+def run(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    """With the token on standard input."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
+    command = [str(PROGRAM), "edge", "join", *arguments]
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=100, env=environ)
+
+
+@pytest.mark.process
+async def test_joined_refused_and_joined_twice(tmp_path: Path) -> None:
+    """0, 1 with the hub's code, 1 with a sentence; the token is nowhere in what is printed."""
+    async with JoinHub(tmp_path / "hub") as hub:
+        token, config = hub.token().text, tmp_path / "device" / "edge.toml"
+        arguments = (hub.url, "--token-file", "-", "--config", str(config))
+        hub.answers = [("refuse", "token_used", None), ("admit",)]
+        refused = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
+        assert refused.returncode == 1 and refused.stderr == "Error: token_used: so it is\n", refused.stderr
+        done = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(f"hub               {hub.url}\nclock here        20")
+        last = done.stdout.splitlines()[-1]
+        assert last.startswith("joined as shop-17, until 20") and f"fairlead edge run --config {config}" in last
+        again = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
+        assert again.returncode == 1 and "is shop-17 already" in again.stderr
+    printed = "".join(each.stdout + each.stderr for each in (refused, done, again))
+    assert token not in printed and token.split("-")[2] not in printed
+
+
+@pytest.mark.process
+@pytest.mark.verify
+async def test_killed_at_each_step_the_same_command_ends_joined(tmp_path: Path) -> None:
+    """SIGKILL around each call that changes the disk, and around each question to the hub: one certificate."""
+    async with JoinHub(tmp_path / "hub") as hub:
+        place = str(tmp_path / "devices")
+        running = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", join_steps.__name__, hub.url, hub.token().text, place),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            limit=1 << 20,
+        )
+        said, _ = await running.communicate()
+    assert running.returncode == 0
+    lives = [json.loads(line) for line in said.splitlines()]
+    assert len(lives) > 30 and not lives[-1]["killed"]
+    for each in lives:
+        assert each["ended"] == 0 or "is shop-17 already" in each["error"], each
+        assert len(each["left"]) == 3 and each["settings"].count('node = "shop-17"') == 1, each
+    chains = {each["chain"] for each in lives}
+    assert chains == {chain.decode() for chain in hub.issued.values()} and len(chains) == len(lives)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fl1-aaaaaaaaaa-bbb", "--token-file", "-"], "that is a token: first the hub's URL"),
+        ([URL], "Missing option '--token-file'"),
+        ([URL, "--token-file", "no-such-file"], "No such file or directory"),
+        ([URL, "--token-file", "-"], "is no join token; one is like fl1-"),
+        ([URL, "--token-file", "-", "--node", "Shop 17"], "is no join token"),
+        (["ws://hub:10000", "--token-file", "-"], "ws:// is not encrypted: join with wss://"),
+        (["wss://hub", "--token-file", "-"], "name the port, for example wss://hub:10000"),
+        (["wss://hub:port", "--token-file", "-"], "is no URL; one is like"),
+        (["https://hub:1", "--token-file", "-"], "is no URL of a hub"),
+        (["wss://me:secret@hub:1", "--token-file", "-"], "is no URL of a hub"),
+        ([URL, "fl1-token", "--token-file", "-"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_use_is_exit_code_2(arguments: list[str], sentence: str) -> None:
+    """Each with what to do instead; the text of a token is not repeated."""
+    done = CliRunner().invoke(build(), ["edge", "join", *arguments], input="fl1-not-a-token")
+    assert done.exit_code == 2 and sentence in done.stderr, done.stderr
+    assert "not-a-token" not in done.stderr
+
+
+def test_a_name_that_no_node_has_is_wrong_use() -> None:
+    """After a token that could be one."""
+    token = f"fl1-{'a' * 10}-{'b' * 26}-{'0' * 64}"
+    done = CliRunner().invoke(build(), ["edge", "join", URL, "--token-file", "-", "--node", "Shop"], input=token)
+    assert done.exit_code == 2 and "'Shop' cannot be the name of a Node" in done.stderr
+
+
+@pytest.mark.process
+async def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
+    """Ctrl-C while it asks again: exit 1, and the key waits."""
+    async with JoinHub(tmp_path / "hub") as hub:
+        hub.answers = [("refuse", "starting", 60.0)] * 100
+        (tmp_path / "token").write_text(hub.token().text)
+        config = tmp_path / "edge.toml"
+        arguments = [hub.url, "--token-file", str(tmp_path / "token"), "--config", str(config)]
+        command = [str(PROGRAM), "edge", "join", *arguments]
+        running = await asyncio.create_subprocess_exec(*command, stderr=subprocess.PIPE)
+        await asyncio.to_thread(wait_until, "it has asked", lambda: bool(hub.joins), seconds=60)
+        running.send_signal(signal.SIGINT)
+        _, said = await running.communicate()
+    assert running.returncode == 1 and said == b"interrupted; the same command goes on where it was\n"
+    assert IdentityFiles.of(tmp_path / "edge-data").pending() is not None and not config.exists()
