@@ -39,7 +39,10 @@ class JoinHub:
         self.requires_certificates = False
         """As hubs before 0.3 do, and those with ``signer = "off"``."""
         self.answers: list[tuple[Any, ...]] = []
-        """Before it admits: ``("refuse", code, retry_after)``, ``("hang up",)``, ``("send", header, content)``."""
+        """Before it admits: ``("refuse", code, retry_after)``, ``("hang up",)`` when it was issued, ``("close",)``,
+        ``("send", header, content)``."""
+        self.protocols: list[str | None] = []
+        """What clients offered in their handshakes, and it took."""
         self.seen: list[tuple[message.FromDevice, bytes]] = []
         self.issued: dict[bytes, bytes] = {}
         """By request: the same again gets the same certificate."""
@@ -69,6 +72,7 @@ class JoinHub:
         await self._server.wait_closed()
 
     async def _converse(self, connection: ServerConnection) -> None:
+        self.protocols.append(connection.transport.get_extra_info("ssl_object").selected_alpn_protocol())
         while True:
             try:
                 frame = await connection.recv(decode=False)
@@ -90,6 +94,8 @@ class JoinHub:
             case ("hang up",):
                 self.certificate(request)  # issued, and the answer gets lost
                 connection.transport.abort()
+            case ("close",):
+                await connection.close()
             case ("send", header, content):
                 await connection.send(codec.encode(header, content))
             case _:

@@ -18,7 +18,7 @@ from tests.support.pki import Authority
 
 from fairlead_edge.identity import clock
 from fairlead_edge.io import data_dir
-from fairlead_edge.io.identity import agent_user, join
+from fairlead_edge.io.identity import join
 from fairlead_edge.io.identity.agent_user import CannotJoin
 from fairlead_edge.io.identity.device_settings import CannotConfigure
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, Pending
@@ -403,16 +403,6 @@ async def test_two_joins_at_once_are_one(hub: JoinHub, device: Device) -> None:
     """The second one says that the folder is in use."""
     found = await asyncio.gather(*(device.join(hub, hub.token()) for _ in range(2)), return_exceptions=True)
     assert sorted(type(each).__name__ for each in found) == ["CannotJoin", "Joined"]
-
-
-def test_who_owns_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder's owner where root prepares it, or the user named; without root only oneself."""
-    with pytest.raises(CannotJoin, match="there is no user no-such-user"):
-        agent_user.owner_of(tmp_path, "no-such-user")
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert agent_user.owner_of(tmp_path, "") is None
-    with pytest.raises(CannotJoin, match="only root can give files to root"):
-        agent_user.owner_of(tmp_path, "root")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
