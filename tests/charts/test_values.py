@@ -58,6 +58,11 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "setting of one table in a list": ("fairlead", {"ingest": {"config": {"pipelines": [{"tabel": "x"}]}}}, "tabel"),
     "unknown setting of the edge": ("fairlead-edge", {"config": {"hub-url": "x"}}, "hub-url"),
     "plain link": ("fairlead-edge", {"hubUrl": "ws://hub:1", "certificates": {"source": "host"}}, "/hubUrl"),
+    "verb that is none": (
+        "fairlead",
+        {"messaging": {"access": {"more": [{"subject": "a", "verbs": ["write"], "topics": ["*"]}]}}},
+        "/messaging/access/more/0/verbs/0",
+    ),
     "no nodes": ("fairlead-edge", {}, "names no node"),
 }
 
@@ -121,10 +126,10 @@ NEW: Mapping[str, Mapping[str, Any]] = {
         "networkPolicy": {
             "enabled": True, **dict.fromkeys(("metricsFrom", "dnsTo", "apiServer", "hub", "messaging", "ingest"))
         },
-        **{
-            room: dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget"))
-            for room in ("messaging", "ingest")
-        },
+        "ingest": dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget")),
+        "messaging": dict.fromkeys(
+            ("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "access", "tokenReview")
+        ),
         "hub": dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "identity")),
     },
     "fairlead-edge": {"monitoring": None, "networkPolicy": None, "priorityClassName": None},

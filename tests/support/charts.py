@@ -82,6 +82,10 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             "messaging": {
                 "config": {"default_ttl_seconds": 604800, "system_topics": ["audit", "shard:4"]},
                 "persistence": {"type": "claim", "size": "1Gi", "storageClass": "", "accessModes": ["ReadWriteOnce"]},
+                "access": {
+                    "more": [{"subject": "serviceaccount:shop:till", "verbs": ["publish"], "topics": ["shop/*"]}]
+                },
+                "tokenReview": {"enabled": True},
             },
             "ingest": {
                 "topics": ["default/telemetry", "plant/alarms"],
