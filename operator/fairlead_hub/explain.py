@@ -37,6 +37,7 @@ Code = Literal[
     "unreadable",
     "away",
     "identity_held",
+    "identity_revoked",
     "waiting",
     "comparing",
     "queued",
@@ -114,6 +115,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """None: the node is away, or there is no key."""
     last_contact: str
     identity_held: bool
+    revoked: str
+    """Why its certificates open no session; empty when they do."""
     paused: str
     routes: RoutesSaid | None
     """None: it is no EdgeRoutes object."""
@@ -230,6 +233,8 @@ def _unselected(facts: Facts, key: str) -> Step:
 
 
 def _away(facts: Facts) -> Step:
+    if facts.revoked:
+        return Step("identity_revoked", facts.revoked)
     if facts.identity_held:
         why = "its certificate is from before its Node was made again"
         return Step("identity_held", f"{why}: {APPROVE} approves it")

@@ -61,6 +61,7 @@ class NodeRow(Answer, frozen=True, kw_only=True):
     in_flight: int
     parked: int
     paused: str
+    identity: str
     deletion_guard: Guard | None
     waiting_for: str
     kept: int

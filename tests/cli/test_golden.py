@@ -150,7 +150,7 @@ def test_kubectl_completes(cluster: Cluster, tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
         return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
-    assert completed("no")[0] == "nodes" and completed("no")[-1] == ":4"
+    assert completed("no")[:2] == ["node", "nodes"] and completed("no")[-1] == ":4"
     assert completed("nodes", "--no-h")[0] == "--no-headers"
     assert completed("objects", "edge-") == ["edge-1", "edge-2", "edge-3", ":4"]
     assert completed("routes", "list", "") == ["telemetry", ":4"]

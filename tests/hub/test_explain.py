@@ -262,6 +262,7 @@ def facts(**more):
         delivery=None,
         last_contact="",
         identity_held=False,
+        revoked="",
         paused="",
         routes=None,
     )
@@ -271,6 +272,7 @@ def facts(**more):
 @pytest.mark.parametrize(
     ("more", "code", "text"),
     [
+        ({"delivery": None, "revoked": "certificates are revoked"}, "identity_revoked", "certificates are revoked"),
         ({"is_node": False}, "no_node", "there is no edge Node edge-1"),
         ({"key": None, "unlistable": "Widget cannot be listed: 403"}, "not_listed", "Widget cannot be listed: 403"),
         ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),

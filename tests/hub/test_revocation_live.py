@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,9 +63,11 @@ class Lab:
         found: dict[str, Any] = self.edge_node().get("status", {}).get("identity") or {}
         return found
 
-    def revoke(self, before: datetime.datetime) -> None:
-        patch = f'{{"spec":{{"revoked":{{"before":"{before:%Y-%m-%dT%H:%M:%SZ}","reason":"stolen"}}}}}}'
-        self.kube.kubectl("patch", "edgenode", "edge-1", "--type=merge", "-p", patch)
+    def revoke(self) -> str:
+        """As a person does; what is said."""
+        command = [sys.executable, "-m", "fairlead_cli.main", "node", "revoke", "edge-1", "--reason", "stolen"]
+        command += ["--kubeconfig", str(self.kube.kubeconfig)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def link_of(agent: EdgeAgent) -> dict[str, Any]:
@@ -84,8 +88,8 @@ async def test_revoked_is_cut_off_and_stays_out_until_it_has_a_new_certificate(k
         await asyncio.to_thread(agent.start)
         await until("it is served", lambda: lab.identity().get("state") == "Valid")
         assert lab.identity()["issuer"] == "edge" and len(lab.identity()["serial"]) > 10
-        now = datetime.datetime.now(datetime.UTC)
-        await asyncio.to_thread(lab.revoke, now)
+        assert "are revoked" in await asyncio.to_thread(lab.revoke)
+        before = datetime.datetime.fromisoformat(lab.edge_node()["spec"]["revoked"]["before"])
         await until("the agent says why", lambda: "stolen" in link_of(agent).get("reason", ""))
         await until("EdgeNode says so", lambda: lab.identity()["state"] == "Revoked")
         events = await asyncio.to_thread(kube.kubectl, "get", "events", "-A", "-o", "jsonpath={.items[*].reason}")
@@ -107,7 +111,7 @@ async def test_revoked_is_cut_off_and_stays_out_until_it_has_a_new_certificate(k
             assert not nodes["edge-1"].connected.is_set()
 
         # A new certificate in the same files: the agent, told to come again in ten minutes, comes at once.
-        lab.edges.issue("edge-1", begins=now)
+        lab.edges.issue("edge-1", begins=before)
         await until("it is served again", lambda: link_of(agent).get("state") == "connected")
         await until("and EdgeNode says so", lambda: lab.identity()["state"] == "Valid")
         assert lab.edge_node()["spec"]["revoked"]["reason"] == "stolen"

@@ -40,8 +40,9 @@ def register(root: click.Group) -> None:
 def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) -> None:
     """List edge nodes, from the cluster's API objects alone; exit 1 when a NAME is none.
 
-    STATUS is Connected, Away or Unknown (never seen), followed by what holds it up: Paused, DeletionGuard,
-    RulesUnreadable. OBJECTS is held/wanted. With -o json an item is the node's EdgeNode, with the labels of its Node.
+    STATUS is Connected, Away or Unknown (never seen), followed by what holds it up: Revoked, IdentityHeld, Paused,
+    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o json an item is the node's EdgeNode, with the labels
+    of its Node.
 
     \b
     fairlead nodes -l zone=eu --watch
@@ -90,7 +91,8 @@ def view(clock: Clock) -> View:
             Column("DEAD LETTERS", lambda row: _said(row, "deadLetters", 0), wide=True),
             Column("AGENT", lambda row: _said(row, "agentVersion"), wide=True),
             Column("HUB", lambda row: _said(row, "hub"), wide=True),
-            Column("IDENTITY EXPIRES", lambda row: (_said(row, "identity") or {}).get("expires"), wide=True),
+            Column("IDENTITY", lambda row: _identity(row).get("state"), wide=True, style=_identity_style),
+            Column("EXPIRES", lambda row: _identity(row).get("expires"), wide=True),
             Column("PAUSED", lambda row: _said(row, "paused"), wide=True),
         ),
     )
@@ -147,11 +149,22 @@ def _status(row: Item) -> str:
     guard = _said(row, "deletionGuard")
     notes: Iterable[tuple[object, str]] = (
         (True, "Connected" if _said(row, "connected") else "Away"),
+        (_identity(row).get("state") == "Revoked", "Revoked"),
+        (_identity(row).get("state") == "Held", "IdentityHeld"),
         (_said(row, "paused"), "Paused"),
         (guard and not guard.get("approved"), "DeletionGuard"),
         (_unreadable(row), "RulesUnreadable"),
     )
     return ",".join(itertools.compress((note for _, note in notes), (holds for holds, _ in notes)))
+
+
+def _identity(row: Item) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = _said(row, "identity") or {}
+    return found
+
+
+def _identity_style(row: Item) -> Style:
+    return "bad" if _identity(row).get("state") in ("Held", "Revoked", "Expired") else ""
 
 
 def _unreadable(row: Item) -> bool:

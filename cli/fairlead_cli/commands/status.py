@@ -129,6 +129,10 @@ def _lag(row: dict[str, Any]) -> str:
 def _note(row: dict[str, Any]) -> str:
     """What people paused at this node, and what the hub stopped by itself."""
     notes = [f"paused: {row['paused']}"] if row.get("paused") else []
+    if row.get("identity") == "Revoked":
+        notes.append("revoked")
+    elif row.get("identity") == "Held":
+        notes.append("its certificate is held")
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
         notes.append(f"deletion guard: {guard['count']} deletions, id {guard['id']}")

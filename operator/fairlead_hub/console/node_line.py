@@ -79,7 +79,9 @@ def _away(hub: Hub, name: str) -> NodeLine:
     said = observed.outline if observed is not None else {}
     last = str(said.get("lastContactTime") or "")
     state, note = ("away" if last else "never"), hub.node_controls.paused(name)
-    if name in hub.identities.held:
+    if why := hub.identities.revoked_in_use(name):
+        state, note = "refused", why
+    elif name in hub.identities.held:
         state, note = "refused", "its certificate is of an earlier life of its Node; approve it or issue a new one"
     return NodeLine(
         name=name,

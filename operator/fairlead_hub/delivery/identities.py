@@ -85,6 +85,11 @@ class Identities:
         found = self.revoked.get(node)
         return found.why(node) if found is not None and found.covers(issued) else ""
 
+    def revoked_in_use(self, node: str) -> str:
+        """Why the newest certificate it has used, or any before, opens no session; empty when it does."""
+        bound = self._bound.get(node)
+        return self.revoked_why(node, bound.issued if bound is not None else "")
+
     def opened(self, node: str, shown: Shown | None) -> None:
         """A session is open with this certificate; None: with none (``insecure``), and nothing is bound."""
         if shown is None:
@@ -105,7 +110,7 @@ class Identities:
             self.held[node] = node_uid
             return (
                 f"Node {node} was deleted and made again, and this certificate is from before: give the node a new one,"
-                f" or: kubectl annotate enode {node} --overwrite {APPROVE}={node_uid}"
+                f" or: fairlead node approve {node} (annotation {APPROVE}={node_uid} on its EdgeNode)"
             )
         self.held.pop(node, None)
         if bound is None or bound.node_uid != node_uid or bound.issued < shown.issued:
@@ -134,17 +139,14 @@ class Identities:
     def status(self, node: str) -> dict[str, Any] | None:
         """For EdgeNode; None: there is nothing to remember."""
         bound, held = self._bound.get(node), self.held.get(node, "")
-        issued = bound.issued if bound is not None else ""
-        revoked = self.revoked.get(node)
-        if bound is None and revoked is None:
+        if bound is None and node not in self.revoked:
             return None
-        is_revoked = revoked is not None and revoked.covers(issued)
         found = {
             "nodeUID": bound.node_uid if bound is not None else "",
-            "issued": issued,
+            "issued": bound.issued if bound is not None else "",
             "expires": bound.expires if bound is not None else "",
             "held": held,
-            "state": "Revoked" if is_revoked else "Held" if held else "Valid",
+            "state": "Revoked" if self.revoked_in_use(node) else "Held" if held else "Valid",
         }
         if bound is not None and bound.serial:
             found |= {"serial": bound.serial, "issuer": bound.issuer}

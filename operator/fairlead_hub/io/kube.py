@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import ssl
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -223,6 +224,8 @@ class Kube:
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, proxy=_proxy(access.server))
         self.requests: dict[str, int] = {}
         """By method, for metrics."""
+        self.date = ("", 0.0)
+        """The ``Date`` of the last answer, and our own time then."""
         self._rejected = False
         """The last answer was 401."""
         self._renewed_at = float("-inf")
@@ -294,6 +297,7 @@ class Kube:
                 asyncio.timeout(REQUEST_SECONDS),
                 self._session.request(method, url, data=data, headers=headers, params=params, ssl=self._tls) as answer,
             ):
+                self.date = answer.headers.get("Date", ""), time.time()
                 content = await answer.read()
                 if answer.status >= 400:
                     raise await self._failure(answer.status, answer.headers, content)

@@ -56,6 +56,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
                 "parked": said.get("objectsParked", 0),
                 "paused": _paused(account),
+                "identity": (said.get("identity") or {}).get("state") or "",
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
             }

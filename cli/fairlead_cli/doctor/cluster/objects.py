@@ -51,6 +51,7 @@ def judge_nodes(items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from _judge_identity(name, status.get("identity") or {})
     if not status.get("connected"):
         last = status.get("lastContactTime") or "never"
         text = f"node {name} is not connected (last contact: {last})"
@@ -64,6 +65,15 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
         yield problem("nodes", text, f"fairlead approve {name}, if they are meant")
     if paused := status.get("paused"):
         yield warning("nodes", f"node {name} is paused: {paused}", f"fairlead resume {name}, when that is over")
+
+
+def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:
+    if identity.get("state") == "Revoked":
+        remedy = f"if it has a successor: fairlead token create --node {name} --replace"
+        yield warning("nodes", f"node {name} is revoked: its certificates open no session", remedy)
+    elif held := identity.get("held"):
+        text = f"node {name} comes with a certificate that is held ({held})"
+        yield problem("nodes", text, f"fairlead node approve {name} if you know why, else fairlead node revoke {name}")
 
 
 def _bounded(check: str, found: list[Finding]) -> Iterator[Finding]:

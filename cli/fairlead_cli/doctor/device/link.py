@@ -26,6 +26,8 @@ REMEDIES: dict[str, str] = {
 REFUSALS: dict[str, str] = {
     "protocol": "install an agent of the hub's version: one version apart is supported",
     "identity": "name the certificate of this node, or correct node in the settings",
+    "revoked": "this device's certificate was revoked: get it a token (fairlead token create --replace) and join again",
+    "starting": "the hub has just started; try again in a moment",
     "node_unknown": "kubectl label node NAME node-role.kubernetes.io/edge=  (create the Node if there is none)",
     "node_deleted": "the Node was deleted; create it again, or retire this device",
     "busy": "raise [link] nodes_max of the hub",

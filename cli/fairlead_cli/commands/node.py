@@ -1,0 +1,222 @@
+"""`fairlead node`: which certificates of a node are taken. `revoke` refuses those it has, `approve` takes one held."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli.cluster import instructions, names
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.instructions import APPROVE_IDENTITY
+from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.output import printer
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+
+if TYPE_CHECKING:
+    from fairlead_hub.identity.revocation import Revoked
+    from fairlead_hub.io.kube import Kube
+
+REASON_CHARS_MAX = 256
+"""More of it is shown nowhere."""
+NOTICED_SECONDS = 5.0
+"""How long a hub is waited for that says what it made of it."""
+LOOK_SECONDS = 0.2
+CLOCK_SECONDS = 30.0
+"""This machine's clock and the API server's: more apart is worth a word."""
+CONFLICT = 409
+VIEW = View(
+    kind="edgenode.fairlead.dev",
+    name=lambda row: str(row["metadata"]["name"]),
+    columns=(Column("NODE", lambda row: row["metadata"]["name"]),),
+)
+"""For -o name alone."""
+FORMS = ("text", "name", "json", "yaml")
+
+
+def register(root: click.Group) -> None:
+    """Add `node` to the root command."""
+    root.add_command(node)
+
+
+@click.group(short_help="Refuse the certificates of a node, or take one that waits.")
+def node() -> None:
+    """Which certificates of a node are taken.
+
+    \b
+    A device was stolen, its disk copied:   fairlead node revoke shop-17 --reason "stolen on Tuesday"
+    It gets a successor of the same name:   fairlead token create --node shop-17 --replace
+    Its Node was deleted and made again:    fairlead node approve shop-17
+
+    `fairlead nodes -o wide` shows what each certificate is worth and when it ends.
+    """
+
+
+@node.command(short_help="Refuse every certificate the node has; its session is cut.")
+@click.argument("name", metavar="NODE", shell_complete=names.nodes)
+@click.option("--reason", default="", metavar="TEXT", help="Why; the node and whoever looks at it read it.")
+@targets.options()
+@printer.options(FORMS)
+def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
+    """Refuse every certificate of NODE that was issued until now, for good.
+
+    Its session is cut within two seconds and none opens again: not after restarts, not when the Node is made again,
+    and not from a copy of its disk. Messages it has not sent stay on it. What is issued later is taken: `fairlead token
+    create --node NODE --replace` gives the name to a new device. It is written in the EdgeNode (spec.revoked), so no
+    hub has to answer; one that is away reads it when it starts.
+
+    \b
+    fairlead node revoke shop-17
+    fairlead node revoke shop-17 --reason "stolen on Tuesday"
+
+    Undone, if it was a mistake: kubectl patch edgenode NODE --type=merge -p '{"spec":{"revoked":null}}'
+    """
+    from fairlead_hub.identity.revocation import Revoked
+
+    why = " ".join(reason.split())
+    if len(why) > REASON_CHARS_MAX:
+        raise click.UsageError(f"--reason: at most {REASON_CHARS_MAX} characters")
+
+    async def act(kube: Kube) -> tuple[dict[str, Any], str]:
+        found, clock = await _written(kube, name, lambda before: Revoked(before=before, reason=why))
+        found, noticed = await _noticed(kube, name, found)
+        return found, f"{_verdict(name, found, noticed)}{clock}"
+
+    found, said = target.ask(act)
+    _answer(found, said, shown)
+
+
+@node.command(short_help="Take the certificate of a node that is held.")
+@click.argument("name", metavar="NODE", shell_complete=names.nodes)
+@targets.options()
+@printer.options(FORMS)
+def approve(name: str, target: Target, shown: Printer) -> None:
+    """Take the certificate with which NODE comes and is held.
+
+    A hub holds one that is not surely the node's: its Node was deleted and made again since, or the node was away for
+    long and comes with another store than before, as a copy of its disk would. Approve it if you know why; if not,
+    revoke the node. Only what is held now is approved, and nothing that is held later. The node comes again by itself
+    within a minute.
+
+    \b
+    fairlead node approve shop-17
+
+    What was revoked is not approved: the node needs a new certificate (fairlead token create --node NODE --replace).
+    Exit code 1: the node is revoked, or there is no such node.
+    """
+
+    async def act(kube: Kube) -> tuple[dict[str, Any], str]:
+        found = await instructions.edge_node(kube, name)
+        identity = (found.get("status") or {}).get("identity") or {}
+        held = identity.get("held") or ""
+        if identity.get("state") == "Revoked":
+            remedy = f"give it a new certificate: fairlead token create --node {name} --replace"
+            raise click.ClickException(f"node/{name} is revoked, and an approval does not lift that; {remedy}")
+        if not held:
+            return found, f"node/{name}: no certificate of it is held"
+        if instructions.of(found).get(APPROVE_IDENTITY) == held:
+            return found, f"node/{name}: approved already ({held}); it is taken when the node comes again"
+        await instructions.write(kube, instructions.node_path(name), {APPROVE_IDENTITY: held})
+        found = await instructions.edge_node(kube, name)
+        return found, f"node/{name}: approved ({held}); the node comes again within a minute"
+
+    found, said = target.ask(act)
+    _answer(found, said, shown)
+
+
+def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
+    """A sentence for people; a document is the EdgeNode, and the sentence stands beside it."""
+    if shown.is_for_people:
+        click.echo(said)
+        return
+    shown.one(VIEW, found)
+    shown.say(said)
+
+
+async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any], str]:
+    """The EdgeNode with it, made where there is none; and a word about this machine's clock if there is need."""
+    from fairlead_hub.identity import revocation
+    from fairlead_hub.io.kube import MERGE_PATCH, Refused
+
+    while True:
+        try:
+            found: dict[str, Any] | None = json.loads(await kube.get(instructions.node_path(name)))
+        except Refused as error:
+            if error.status != instructions.NOT_FOUND:
+                raise
+            found = None
+        wanted: Revoked = revoked(before(found or {}, _moment(kube)))
+        # No owner: what is revoked must not go with the Node.
+        metadata: dict[str, Any] = {"name": name, "ownerReferences": None}
+        if found is not None:
+            metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
+        body: dict[str, Any] = {"metadata": metadata, "spec": revocation.spec(wanted)}
+        try:
+            if found is None:
+                body |= {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": name}}
+                answer = await kube.request("POST", f"{OURS}/edgenodes", body)
+            else:
+                path = instructions.node_path(name)
+                answer = await kube.request("PATCH", path, body, content_type=MERGE_PATCH)
+        except Refused as error:
+            if error.status == CONFLICT:
+                continue  # the hub wrote its status meanwhile
+            raise
+        made: dict[str, Any] = json.loads(answer)
+        return made, _clock_note(kube)
+
+
+def before(found: dict[str, Any], now: datetime.datetime) -> str:
+    """Behind everything that was issued: now by the API server's clock, and behind the newest that a hub has seen.
+
+    A second more than now: a certificate may begin in this very one.
+    """
+    from fairlead_hub.identity import revocation
+
+    issued = ((found.get("status") or {}).get("identity") or {}).get("issued")
+    known = (revocation.read({"revoked": {"before": issued}}), revocation.read(found.get("spec") or {}))
+    moments = [each.moment for each in known if each is not None and each.before != revocation.FOR_EVER]
+    return f"{max([now.replace(microsecond=0), *moments]) + datetime.timedelta(seconds=1):{revocation.RFC_3339}}"
+
+
+def _moment(kube: Kube) -> datetime.datetime:
+    """Now, by the API server's clock: that of this machine may be anything."""
+    from email.utils import parsedate_to_datetime
+
+    said, at = kube.date
+    try:
+        return parsedate_to_datetime(said) + datetime.timedelta(seconds=time.time() - at)
+    except ValueError:
+        return datetime.datetime.now(datetime.UTC)
+
+
+def _clock_note(kube: Kube) -> str:
+    apart = abs((_moment(kube) - datetime.datetime.now(datetime.UTC)).total_seconds())
+    return f"; this machine's clock is {apart:.0f} s off the API server's, whose time was taken" * (
+        apart > CLOCK_SECONDS
+    )
+
+
+async def _noticed(kube: Kube, name: str, found: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The EdgeNode when a hub has said in it what it made of that, or as it is when none does."""
+    end = time.monotonic() + NOTICED_SECONDS
+    while True:
+        identity = (found.get("status") or {}).get("identity") or {}
+        if identity.get("state") == "Revoked" and not found["status"].get("connected"):
+            return found, True
+        if time.monotonic() > end:
+            return found, False
+        await asyncio.sleep(LOOK_SECONDS)
+        found = await instructions.edge_node(kube, name)
+
+
+def _verdict(name: str, found: dict[str, Any], noticed: bool) -> str:
+    said = f"node/{name}: its certificates from before {found['spec']['revoked']['before']} are revoked"
+    if noticed:
+        return f"{said}; it has no session"
+    return f"{said}; no hub has said so yet: is one running? fairlead doctor --cluster says so under hub.lease"

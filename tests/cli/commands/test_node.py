@@ -1,0 +1,137 @@
+"""`fairlead node revoke` and `approve` on a real API server: what is written, and what is said."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.support import written_by_hand
+from tests.support.cluster import Cluster
+from tests.support.processes import wait_until
+
+from fairlead_cli.commands import node
+from fairlead_cli.main import build
+
+IDENTITY = {"nodeUID": "u", "issued": "2026-01-01T00:00:00Z", "expires": "2027-01-01T00:00:00Z", "held": ""}
+NOW = datetime.datetime(2026, 11, 23, 8, 0, 0, 500_000, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster) -> Iterator[Cluster]:
+    written_by_hand.install(cluster)
+    yield cluster
+    written_by_hand.remove(cluster)
+    cluster.kubectl("delete", "edgenode", "act-3", "--ignore-not-found")
+
+
+@pytest.fixture
+def kube(installed: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """act-1 has a session and nothing was revoked; no hub runs, and none is waited for."""
+    monkeypatch.setattr(node, "NOTICED_SECONDS", 0.0)
+    installed.kubectl("delete", "edgenode", "act-1", "act-2", "act-3", "--ignore-not-found")
+    written_by_hand.edge_node(installed, "act-1", identity=IDENTITY | {"state": "Valid"})
+    return installed
+
+
+def run(cluster: Cluster, *words: str) -> Result:
+    return CliRunner().invoke(build(), ["node", *words, "--kubeconfig", str(cluster.kubeconfig)])
+
+
+def stands(cluster: Cluster, name: str = "act-1") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(cluster.kubectl("get", "edgenode", name, "-o", "json"))
+    return found
+
+
+def test_revoked_now_and_why(kube: Cluster) -> None:
+    """By the API server's clock, which is this machine's here; that no hub has noticed is no failure, and is said."""
+    done = run(kube, "revoke", "act-1", "--reason", "stolen  on Tuesday")
+    assert done.exit_code == 0 and done.output.count("\n") == 1
+    revoked = stands(kube)["spec"]["revoked"]
+    assert revoked["reason"] == "stolen on Tuesday"
+    assert (
+        f"node/act-1: its certificates from before {revoked['before']} are revoked; no hub has said so" in done.output
+    )
+    before = datetime.datetime.fromisoformat(revoked["before"])
+    assert abs((before - datetime.datetime.now(datetime.UTC)).total_seconds()) < 300
+
+
+def test_a_hub_that_noticed_is_waited_for(kube: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its EdgeNode says Revoked, and that it has no session."""
+    monkeypatch.setattr(node, "NOTICED_SECONDS", 100.0)
+
+    def hub() -> None:
+        wait_until("it is written", lambda: stands(kube).get("spec", {}).get("revoked"), seconds=90)
+        kube.kubectl("patch", "enode", "act-1", "--subresource=status", "--type=merge", "-p", json.dumps(
+            {"status": {"connected": False, "identity": IDENTITY | {"state": "Revoked"}}}
+        ))  # fmt: skip
+
+    thread = threading.Thread(target=hub)
+    thread.start()
+    done = run(kube, "revoke", "act-1", "-o", "json")
+    thread.join()
+    assert json.loads(done.stdout)["status"]["identity"]["state"] == "Revoked"
+    assert done.stderr.endswith("are revoked; it has no session\n")
+
+
+def test_a_node_that_was_never_seen(kube: Cluster) -> None:
+    """Its EdgeNode is made, with no owner that would take it along."""
+    done = run(kube, "revoke", "act-3", "-o", "name")
+    assert (done.exit_code, done.stdout) == (0, "edgenode.fairlead.dev/act-3\n")
+    found = stands(kube, "act-3")
+    assert found["spec"]["revoked"]["reason"] == "" and "ownerReferences" not in found["metadata"]
+
+
+def test_an_owner_is_taken_off(kube: Cluster) -> None:
+    """What a Node takes along when it is deleted would take the revocation along, too."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "act-1", "uid": "0f3c91aa-0000-4000-8000-000000000000"}
+    patch = json.dumps({"metadata": {"ownerReferences": [owner]}})
+    kube.kubectl("patch", "enode", "act-1", "--type=merge", "-p", patch)
+    assert run(kube, "revoke", "act-1").exit_code == 0
+    assert "ownerReferences" not in stands(kube)["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("issued", "known", "expected"),
+    [
+        ("2026-01-01T00:00:00Z", None, "2026-11-23T08:00:01Z"),
+        ("2026-11-23T08:30:00Z", None, "2026-11-23T08:30:01Z"),
+        (None, "2026-11-23T09:00:00Z", "2026-11-23T09:00:01Z"),
+        ("soon", "never", "2026-11-23T08:00:01Z"),
+    ],
+)
+def test_the_moment_is_behind_all_that_was_issued(issued: str | None, known: str | None, expected: str) -> None:
+    """Whatever clocks said when it was."""
+    found: dict[str, Any] = {"status": {"identity": {"issued": issued} if issued else None}}
+    if known:
+        found["spec"] = {"revoked": {"before": known}}
+    assert node.before(found, NOW) == expected
+
+
+def test_a_reason_is_one_line(kube: Cluster) -> None:
+    done = run(kube, "revoke", "act-1", "--reason", "x" * 300)
+    assert done.exit_code == 2 and "at most 256 characters" in done.output
+    assert "spec" not in stands(kube)
+
+
+def test_what_is_held_is_approved(kube: Cluster) -> None:
+    """Exactly that; once."""
+    assert run(kube, "approve", "act-1").output == "node/act-1: no certificate of it is held\n"
+    written_by_hand.edge_node(kube, "act-1", identity=IDENTITY | {"state": "Held", "held": "uid-2"})
+    done = run(kube, "approve", "act-1")
+    assert (done.exit_code, done.output) == (0, "node/act-1: approved (uid-2); the node comes again within a minute\n")
+    assert written_by_hand.instructions(kube, "enode", "act-1") == {"fairlead.dev/approve-identity": "uid-2"}
+    assert "approved already" in run(kube, "approve", "act-1").output
+
+
+def test_an_approval_lifts_no_revocation(kube: Cluster) -> None:
+    """It says what does."""
+    written_by_hand.edge_node(kube, "act-1", identity=IDENTITY | {"state": "Revoked", "held": "uid-2"})
+    done = run(kube, "approve", "act-1")
+    assert done.exit_code == 1 and "fairlead token create --node act-1 --replace" in done.output
+    assert written_by_hand.instructions(kube, "enode", "act-1") == {}
+    assert run(kube, "approve", "act-9").exit_code == 1
