@@ -27,6 +27,9 @@ from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.event_recorder import EventRecorder
+from fairlead_hub.io.identity import identity_service
+from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
+from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.lease_keeper import LeaseKeeper
 from fairlead_hub.io.link_server import LinkServer
@@ -65,21 +68,29 @@ def run(config: Path | None) -> int:
         wire_settings.tell_former(ROOM, hub_settings.Settings, config, os.environ)
         access = kube.access(settings.kubeconfig)
         authorities = Authorities(settings) if settings.security == "mtls" else None
+        signer = _signer(settings, authorities)
         ring = SpanRing()
         around = ring.around if settings.console.enabled else None
         spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ, around=around)
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
-    except (kube.ConfigError, tls.TlsFilesError, CannotTrace) as error:
+    except (kube.ConfigError, tls.TlsFilesError, SignerFilesError, CannotTrace) as error:
         print(f"fairlead hub: {error}", file=sys.stderr)
         return wire_settings.EXIT_STATUS
     memory.keep_small()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            return runner.run(_App(settings, access, authorities, spans, ring if spans is not None else None).main())
+            seen = ring if spans is not None else None
+            return runner.run(_App(settings, access, authorities, signer, spans, seen).main())
         finally:
             if spans is not None:
                 spans.close()
+
+
+def _signer(settings: hub_settings.Settings, authorities: Authorities | None) -> FileSigner | None:
+    if authorities is None:
+        return None
+    return identity_service.file_signer(settings.identity, authorities)
 
 
 class _App:
@@ -90,11 +101,12 @@ class _App:
         settings: hub_settings.Settings,
         access: kube.Access,
         authorities: Authorities | None,
+        signer: FileSigner | None,
         spans: Spans | None,
         ring: SpanRing | None,
     ) -> None:
         self._spans, self._ring = spans, ring
-        self._settings, self._access, self._authorities = settings, access, authorities
+        self._settings, self._access, self._authorities, self._signer = settings, access, authorities, signer
         self._identity = settings.lease_identity or f"{socket.gethostname()}/{settings.listen}"
         self._exit = 0
         self._stop = asyncio.Event()
@@ -199,8 +211,16 @@ class _App:
 
         context = None if self._authorities is None else self._authorities.link
         traces = ChangeTraces(self._spans) if self._spans is not None else None
+        identity = self._identity_service(hub, client, keeper)
         server = LinkServer(
-            hub, upstream, context=context, on_stale=stale, may_send=keeper.may_send, counts=self._counts, traces=traces
+            hub,
+            upstream,
+            context=context,
+            on_stale=stale,
+            may_send=keeper.may_send,
+            counts=self._counts,
+            traces=traces,
+            joining=identity.joining if identity is not None else None,
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(
@@ -235,6 +255,8 @@ class _App:
             ]
             if publisher is not None:
                 tasks.append(group.create_task(publisher.run(), name="cloud events"))
+            if identity is not None:
+                tasks.append(group.create_task(identity.run(), name="identity"))
             if self._authorities is not None:
                 tasks.append(group.create_task(self._authorities.keep_loaded(), name="tls"))
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
@@ -264,6 +286,21 @@ class _App:
         if messaging is not None:
             await messaging.close()
         _log.info("stopped", exit=self._exit)
+
+    def _identity_service(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> IdentityService | None:
+        if self._signer is None or self._authorities is None:
+            return None
+        return IdentityService(
+            self._settings.identity,
+            hub,
+            client,
+            signer=self._signer,
+            roots=self._authorities.roots,
+            clock=asyncio.get_running_loop().time,
+            seconds_left=lambda: keeper.seconds_left,
+            may_send=keeper.may_send,
+            counts=self._counts,
+        )
 
     def _messaging(self) -> AsyncClient | None:
         if self._settings.messaging_url is None:

@@ -26,6 +26,7 @@ from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.core.document_changes import DocumentChanges
 from fairlead_hub.core.edge_node_changes import EdgeNodeChanges
+from fairlead_hub.core.identity_reports import IdentityReports
 from fairlead_hub.core.node_changes import NodeChanges
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.object_changes import ObjectChanges
@@ -42,6 +43,7 @@ from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents
+from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.ready import Ready
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Settings
@@ -93,6 +95,7 @@ class Hub:
         # What follows from what.
         self._reports = reports = Reports(controller, self.kube_events, self.cloud_events, clock, counts)
         self._terms = terms = NodeTerms(self.identities, self.node_controls, self.grants, nodes)
+        self.identity_reports = IdentityReports(reports, self._open)
         self._lifecycle = SessionLifecycle(
             settings, name, sessions=self._open, desired_state=desired, terms=terms, reports=reports
         )
@@ -277,6 +280,10 @@ class Hub:
     def document_unwritten(self, wanted: status_cache.Wanted, now: float) -> None:
         """One of the ``documents`` of a ``Ready`` was not tried: it is wanted still."""
         self.status_cache.failed(wanted, now)
+
+    def known_identity(self, node: str) -> KnownIdentity:
+        """What is known of a name that a device wants to have."""
+        return self._terms.known_identity(node, self.placement.listed.inputs)
 
     def node_facts(self, node: str) -> edge_node.NodeFacts:
         """What is known of one node now."""

@@ -43,6 +43,11 @@ class WallClock:
         return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat().replace("+00:00", "Z")
 
     @staticmethod
+    def utc(second: int) -> datetime.datetime:
+        """Of seconds since 1970."""
+        return datetime.datetime.fromtimestamp(second, datetime.UTC)
+
+    @staticmethod
     def moment(text: str) -> int:
         """Seconds since 1970 of a time as ``text`` writes it; 0 for what it never writes."""
         try:

@@ -76,6 +76,19 @@ EVENT_TYPES: Final = (
         "`message`",
     ),
     EventType(
+        "identity.joined",
+        "hub",
+        "a device got its first certificate by a join token",
+        "`serial`, `expires`, `token` (id), `replaced`: the identity before was revoked, `peer` (address)",
+    ),
+    EventType(
+        "identity.refused",
+        "hub",
+        "a device got none; with `node` where its token was right",
+        "`reason` (code), `message`, `token` (id), `peer`, `count`. At once, then once a minute with how many came "
+        "meanwhile",
+    ),
+    EventType(
         "object.parked",
         "hub",
         "given up for now",

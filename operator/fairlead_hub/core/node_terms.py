@@ -15,9 +15,11 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.identities import Identities, Shown
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.identity import revocation
+from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.upstream.grants import Grants
+from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
 STARTING_RETRY_SECONDS = 1.0
@@ -73,6 +75,24 @@ class NodeTerms:
         if why:
             self.node_status.refused(node)
         return why
+
+    def known_identity(self, node: str, listed: set[str]) -> KnownIdentity:
+        """For a device that wants to join under this name."""
+        for name in ("nodes", EDGE_NODES):
+            if name not in listed:
+                return KnownIdentity(unknown=f"the hub has not read its {name} yet")
+        bound, revoked = self.identities.bound(node), self.identities.revoked.get(node)
+        uid = self.node_status.node_uids.get(node, "")
+        before = WallClock.moment(revoked.before) if revoked is not None else 0
+        if bound is None:
+            return KnownIdentity(node_uid=uid, revoked_before=before)
+        return KnownIdentity(
+            node_uid=uid,
+            bound_uid=bound.node_uid,
+            issued=WallClock.moment(bound.issued),
+            expires=WallClock.moment(bound.expires),
+            revoked_before=before,
+        )
 
     def observed(
         self, node: str, observed: status_cache.Observed, now: float, *, is_news: bool, connected: bool

@@ -120,6 +120,10 @@ class Identities:
     def _is_new(self, node: str, node_uid: str, shown: Shown, bound: Bound) -> bool:
         return self._accept or shown.issued > bound.issued or self._approved.get(node) == node_uid
 
+    def bound(self, node: str) -> Bound | None:
+        """The newest of its certificates that was used, and in which life of its Node."""
+        return self._bound.get(node)
+
     def is_bound(self, node: str) -> bool:
         """A certificate of it was used in a session."""
         return node in self._bound

@@ -9,8 +9,8 @@ comparisons and messages of nodes do not (docs/decisions/0453-overall-rate-limit
 
 from __future__ import annotations
 
-from fairlead_hub.delivery.token_bucket import TokenBucket
 from fairlead_hub.delivery.work_queue import WorkQueue
+from fairlead_hub.token_bucket import TokenBucket
 
 TURN_MAX = 32
 """Objects a node may send in one turn; then the others of its priority are next."""

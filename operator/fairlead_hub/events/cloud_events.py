@@ -100,6 +100,17 @@ class CloudEvents:
         if type is not None:
             self._note(type, now, {"message": short(text)}, node=node)
 
+    # ---- of identities ---------------------------------------------------------------------------
+
+    def identity_joined(self, node: str, data: dict[str, Any], now: float) -> None:
+        """A device got its first certificate under this name."""
+        self._note("identity.joined", now, data, node=node)
+
+    def identity_refused(self, node: str, code: str, data: dict[str, Any], now: float) -> None:
+        """A device got none; ``node`` is empty where its name is not known for certain."""
+        if self._enabled:
+            self._calmly("identity.refused", node, code, 1, data, now)
+
     # ---- of objects ------------------------------------------------------------------------------
 
     def delivered(self, node: str, events: Iterable[DeliveryEvent], now: float) -> None:

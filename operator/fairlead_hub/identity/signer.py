@@ -31,6 +31,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
     """``chain``: PEM, the node's certificate first, then authorities below the root."""
 
+    node: str
     chain: bytes
     serial: str
     """Hexadecimal, lower-case; with ``cert-manager`` the issuer's own."""

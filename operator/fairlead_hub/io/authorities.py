@@ -12,6 +12,7 @@ import ssl
 from pathlib import Path
 
 from fairlead_hub.settings import Settings
+from fairlead_wire.identity import pins
 from fairlead_wire.io import logs, tls
 from fairlead_wire.validation import listen_address
 
@@ -26,12 +27,20 @@ class Authorities:
         cert, key = Path(settings.tls_cert), Path(settings.tls_key)
         self.internal_files = tls.Files(ca=Path(settings.tls_ca), cert=cert, key=key)
         self.internal = tls.server_context(self.internal_files, logs_refusals=settings.identity.link_ca is not None)
-        if settings.identity.link_ca is None:
+        joins = settings.identity.signs_with != "off"
+        if settings.identity.link_ca is None and not joins:
             self.link_files, self.link = self.internal_files, self.internal
         else:
-            link_ca = Path(settings.identity.link_ca)
-            self.link_files = tls.Files(ca=link_ca, cert=cert, key=key, ca_setting="identity.link_ca")
-            self.link = tls.server_context(self.link_files, logs_refusals=False)  # the acceptor tells
+            link_ca = Path(settings.identity.link_ca or settings.tls_ca)
+            ca_setting = "identity.link_ca" if settings.identity.link_ca else "tls_ca"
+            self.link_files = tls.Files(ca=link_ca, cert=cert, key=key, ca_setting=ca_setting)
+            # The acceptor logs what is refused.  A device that joins has no certificate yet.
+            self.link = tls.server_context(
+                self.link_files,
+                logs_refusals=False,
+                certificate_is_optional=joins,
+                alpn=pins.ALPN if joins else "",
+            )
         for context in {self.internal, self.link}:
             context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept
         self._say_what_is_unsafe(settings)
@@ -43,6 +52,14 @@ class Authorities:
     async def keep_link_loaded(self) -> None:
         if self.link is not self.internal:
             await tls.keep_loaded(self.link, self.link_files)
+
+    def roots(self) -> bytes:
+        """PEM of the authorities by which devices know this hub, as their file stands now."""
+        return self.internal_files.ca.read_bytes()
+
+    def trusted_nodes(self) -> list[bytes]:
+        """DER of the authorities of nodes that the link believes now."""
+        return tls.newest(self.link).get_ca_certs(binary_form=True)
 
     def _say_what_is_unsafe(self, settings: Settings) -> None:
         host, _ = listen_address.parse(settings.http_listen)

@@ -18,6 +18,8 @@ class IoCounts:
         self.upstream_messages = self.upstream_duplicates = 0
         self.upstream_refused: dict[str, int] = defaultdict(int)
         self.upstream_deferred: dict[str, int] = defaultdict(int)
+        self.joins: Counter[str] = Counter()
+        """By outcome: ``joined``, ``repeated``, or the code of the refusal."""
         self.watch_restarts: dict[str, int] = defaultdict(int)
         self.unusable_objects: dict[str, int] = defaultdict(int)
 

@@ -3,6 +3,8 @@
     Acceptor ─▶ LinkSocket ─ hello, identity ─▶ Hub.open ─▶ frames in: Hub.receive, UpstreamPublisher
                                                      └──▶ send: frames out, as fast as the node reads
 
+Without a certificate, where devices may join: ``io.identity.joining``, and never a session.
+
 Identity is the client certificate's name and nothing else; with ``security = "insecure"`` (loopback only) it is what
 the hello says.
 """
@@ -14,6 +16,7 @@ import ssl
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Protocol
 
 from websockets.datastructures import Headers
 from websockets.http11 import Request
@@ -63,6 +66,15 @@ class _Link:
         """Why we ended it; empty while it is open or when the node did."""
 
 
+class WithoutCertificate(Protocol):
+    """Who speaks with devices that show no certificate: ``io.identity.joining``."""
+
+    def greet(self, socket: LinkSocket, over: Callable[[], None]) -> None:
+        """``over``: the opening is over, its slot is free."""
+
+    def close(self) -> None: ...
+
+
 class LinkServer:
     """See the module.  ``send`` takes the sessions of a ``Ready``."""
 
@@ -77,8 +89,13 @@ class LinkServer:
         opening_seconds: float = OPENING_SECONDS_MAX,
         counts: IoCounts | None = None,
         traces: ChangeTraces | None = None,
+        joining: WithoutCertificate | None = None,
     ) -> None:
-        """``may_send`` is asked before anything is said to a node: False while we may have been replaced."""
+        """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
+
+        ``joining`` gets connections without a certificate, where ``context`` lets them in.
+        """
+        self._joining = joining
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
@@ -108,6 +125,8 @@ class LinkServer:
         """Tell every node to come back soon, and stop."""
         self._draining = True
         self._acceptor.close()
+        if self._joining is not None:
+            self._joining.close()
         refusal = message.Refuse(code="draining", reason="the hub is stopping", retry_after=RETRY_WHEN_DRAINING_SECONDS)
         for link in list(self._links.values()):
             self._hub.refuse(link.session, refusal)
@@ -119,6 +138,8 @@ class LinkServer:
 
     def fall_silent(self) -> None:
         """End every connection without a word, also what was handed over and not sent yet."""
+        if self._joining is not None:
+            self._joining.close()
         for link in list(self._links.values()):
             link.aborted = link.aborted or "silenced: another hub may have taken over"
             link.socket.transport.abort()
@@ -129,6 +150,9 @@ class LinkServer:
         """The upgrade is done: what comes first must be a hello."""
         # The opening's HTTP headers are never looked at again, and ten thousand quiet nodes would keep them for days.
         socket.request, socket.response = _OPENED, None
+        if self._joining is not None and not socket.transport.get_extra_info("peercert"):
+            self._joining.greet(socket, partial(self._acceptor.opened, socket))
+            return
         socket.on_message = partial(self._hello, socket)
         socket.on_lost = partial(self._acceptor.opened, socket)
 

@@ -20,11 +20,11 @@ import msgspec
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.object_cache import Change
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.delivery.token_bucket import TokenBucket
 from fairlead_hub.status import object_sync_diff
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.object_sync import Record
 from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.token_bucket import TokenBucket
 
 COMPARISONS_MAX: Final = 1000
 """Objects of nodes compared in one sweep: about 20 ms of one core."""

@@ -107,15 +107,22 @@ class _ServerContext(ServerContext):
     """Hands each handshake over to ``newest``, which is itself at first."""
 
     newest: ssl.SSLContext
+    alpn = ""
 
 
 def server_context(
-    files: Files, *, logs_refusals: bool = True, asks_clients: bool = True, certificate_is_optional: bool = False
+    files: Files,
+    *,
+    logs_refusals: bool = True,
+    asks_clients: bool = True,
+    certificate_is_optional: bool = False,
+    alpn: str = "",
 ) -> ssl.SSLContext:
     """For listeners: every client must show a certificate of our authority, unless ``asks_clients`` is False.
 
     ``certificate_is_optional``: a client may show none, and then the caller must find out in another way who it is, or
-    refuse it; one that is shown is checked all the same.  ``logs_refusals``: log the clients that are refused.
+    refuse it; one that is shown is checked all the same.  ``alpn``: the name of what may be agreed on (``speaks``).
+    ``logs_refusals``: log the clients that are refused.
     """
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.logs_refusals = logs_refusals
@@ -128,6 +135,9 @@ def server_context(
         files.load_into(context)
     else:
         files.load_own_into(context)
+    if alpn:
+        context.alpn = alpn
+        context.set_alpn_protocols([alpn])
     context.newest = context
     context.sni_callback = _hand_over
     return context
@@ -221,7 +231,18 @@ def renew(context: ssl.SSLContext, files: Files) -> None:
         logs_refusals=context.logs_refusals,
         asks_clients=context.verify_mode is not ssl.CERT_NONE,
         certificate_is_optional=context.verify_mode is ssl.CERT_OPTIONAL,
+        alpn=context.alpn,
     )
+
+
+def newest(context: ssl.SSLContext) -> ssl.SSLContext:
+    """What the next handshake of a ``server_context`` uses."""
+    return context.newest if isinstance(context, _ServerContext) else context
+
+
+def speaks(side: ssl.SSLObject | ssl.SSLSocket | None) -> str:
+    """What was agreed in the handshake (ALPN); empty: nothing."""
+    return (side.selected_alpn_protocol() or "") if side is not None else ""
 
 
 def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:

@@ -12,7 +12,8 @@ from fairlead_hub.cluster.custom_resources.statuses import Reported, Status
 from fairlead_wire.validation import mistakes
 
 NODE = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
-USES_MAX = 10_000
+USES_MAX = 1000
+"""Of one token: its record must stay below what etcd takes (1.5 MiB)."""
 _HEX_64 = r"^[0-9a-f]{64}$"
 _TIME: dict[str, Any] = {"format": "date-time"}
 _IMMUTABLE = ("self == oldSelf", "a join token never changes; delete it and make another")
@@ -75,6 +76,15 @@ class JoinTokenUse(Reported):
     key_sha256: str = Field(alias="keySHA256", description="Of its public key.", max_length=64)
     serial: str = Field(description="Of its certificate, in hexadecimal.", max_length=64)
     time: str = Field(description="When.", json_schema_extra=_TIME)
+    not_before: str | None = Field(
+        default=None, alias="notBefore", description="From when its certificate is valid.", json_schema_extra=_TIME
+    )
+    not_after: str | None = Field(
+        default=None, alias="notAfter", description="Until when its certificate is valid.", json_schema_extra=_TIME
+    )
+    node_uid: str | None = Field(
+        default=None, alias="nodeUID", max_length=128, description="Of the Node at that time; absent: there was none."
+    )
 
 
 class JoinTokenStatus(Status):

@@ -68,6 +68,7 @@ class FileSigner:
         # A third of a millisecond with elliptic curves: no thread is worth it.
         made = certificate_profile.certificate(template, pair.certificate, pair.key)
         return Issued(
+            node=template.names.node,
             chain=made.public_bytes(serialization.Encoding.PEM) + pair.intermediates,
             serial=serial_text(template.serial),
             issuer=pair.authority.name,

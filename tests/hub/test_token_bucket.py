@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_hub.delivery.token_bucket import TokenBucket
+from fairlead_hub.token_bucket import TokenBucket
 
 
 def taken(bucket, now):

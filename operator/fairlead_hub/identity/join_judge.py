@@ -1,0 +1,161 @@
+"""May this device have a certificate by this token?  Values in, values out.
+
+    token known, secret right ▸ name covered ▸ request (csr) ▸ same again? ▸ time ▸ uses ▸ key ▸ name taken
+                                                                 └─ the very same certificate
+    ─▶ Admitted (the use to write down, what to revoke first), or IdentityRefused by code
+
+An unknown token and a wrong secret get one answer, so that ids cannot be collected.  Until the secret was right,
+nothing else is looked at.  A refusal spends nothing of the token.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from fairlead_hub.identity import certificate_profile
+from fairlead_hub.identity.csr import CheckedRequest
+from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
+from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.signer import Authority, serial_text
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.identity import join_token, node_names
+
+REPEAT_SECONDS: Final = 600
+"""So long the same request by the same token gets the same certificate again: its answer may have been lost."""
+STARTING_RETRY_SECONDS: Final = 2.0
+
+_NO_HASH: Final = "0" * 64
+
+
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """Write ``use`` down unless it ``is_repeat``; revoke what is older than ``revoke_before`` (0: nothing); sign."""
+
+    token: JoinTokenObject
+    use: Use
+    is_repeat: bool
+    revoke_before: int
+
+
+def check_secret(token: JoinTokenObject | None, secret: str) -> bool:
+    """In the same time, right or wrong, known or not."""
+    expected = token.secret_sha256 if token is not None else _NO_HASH
+    is_same = hmac.compare_digest(join_token.hash_of(secret).encode(), expected.encode())
+    return is_same and token is not None
+
+
+def node_of(token: JoinTokenObject, asked: str) -> str:
+    """Whom it admits.  Raises ``IdentityRefused``."""
+    if not asked and not token.node:
+        raise IdentityRefused(
+            "token_node", f"the token admits nodes named like {token.pattern}: say which (--node NAME)"
+        )
+    node = asked or token.node
+    if not node_names.is_node_name(node):
+        raise IdentityRefused(
+            "token_node", "the name is none a Node can have: lower-case letters, digits, dots, dashes"
+        )
+    if not token.covers(node):
+        raise IdentityRefused("token_node", f"the token does not admit {node}: make one for it, fairlead token create")
+    return node
+
+
+def judge(
+    token: JoinTokenObject,
+    node: str,
+    request: CheckedRequest,
+    *,
+    known: KnownIdentity,
+    uses: Sequence[Use],
+    key_owner: str,
+    now: float,
+    days: float,
+    authority: Authority,
+    serial: Callable[[], int],
+) -> Admitted:
+    """``uses``: admissions of this name by any token; ``key_owner``: another node with this key; ``now`` since 1970.
+
+    Raises ``IdentityRefused``, ``SignerUnavailable``.
+    """
+    if known.unknown:
+        raise IdentityRefused("starting", known.unknown, retry_after=STARTING_RETRY_SECONDS)
+    repeated = token.use_of(node, request.key_sha256)
+    if repeated is not None and now - repeated.time < REPEAT_SECONDS:
+        return _again(token, repeated, known)
+    if now >= token.expires:
+        ended, here = WallClock.utc(token.expires), WallClock.utc(int(now))
+        reason = f"the token expired on {ended:%Y-%m-%d %H:%M UTC}, and it is {here:%Y-%m-%d %H:%M} here"
+        raise IdentityRefused("token_expired", f"{reason}: make a new one, fairlead token create")
+    if len(token.uses) >= token.uses_max:
+        raise IdentityRefused("token_used", f"{_used(token)}: make a new one, fairlead token create")
+    if key_owner:
+        reason = "the key is that of another node: make a new one on each device, never copy a disk with a key on it"
+        raise IdentityRefused("csr_key_reused", reason)
+    if known.revoked_before > now:
+        reason = f"every certificate of {node} is revoked until {WallClock.text_of(known.revoked_before)}"
+        raise IdentityRefused("revoked", f"{reason}: take spec.revoked out of its EdgeNode, or set its before")
+    if not token.replace and (why := _living(known, uses, now)):
+        remedy = f"fairlead token create --replace {node} makes a token that revokes that one"
+        raise IdentityRefused("name_taken", f"{node} has an identity already ({why}); {remedy}")
+    return _admit(token, node, request, known, now, days, authority, serial)
+
+
+def _again(token: JoinTokenObject, use: Use, known: KnownIdentity) -> Admitted:
+    if known.revoked_before > use.not_before:
+        raise IdentityRefused("revoked", f"{use.node} was revoked after it had joined: make a new token for it")
+    revoke_before = use.not_before if token.replace and known.revoked_before < use.not_before else 0
+    return Admitted(token=token, use=use, is_repeat=True, revoke_before=revoke_before)
+
+
+def _used(token: JoinTokenObject) -> str:
+    if token.uses_max > 1:
+        return f"the token has admitted {token.uses_max} nodes, as many as it may"
+    return f"the token was used on {WallClock.utc(token.uses[0].time):%Y-%m-%d %H:%M UTC}"
+
+
+def _living(known: KnownIdentity, uses: Sequence[Use], now: float) -> str:
+    """Why the name is taken; empty: it is free.  An identity ends with its time, by revocation, and with its Node."""
+    is_bound = known.bound_uid and known.bound_uid == known.node_uid
+    if is_bound and known.expires > now and known.issued >= known.revoked_before:
+        return f"in use, valid until {WallClock.text_of(known.expires)}"
+    for use in uses:
+        # What was used since counts above.  Of those that were issued and never shown, only the record tells.
+        is_seen = known.bound_uid and use.not_before <= known.issued
+        is_of_this_node = not use.node_uid or use.node_uid == known.node_uid
+        if not is_seen and is_of_this_node and use.not_after > now and use.not_before >= known.revoked_before:
+            return f"joined {WallClock.text_of(use.time)}"
+    return ""
+
+
+def _admit(
+    token: JoinTokenObject,
+    node: str,
+    request: CheckedRequest,
+    known: KnownIdentity,
+    now: float,
+    days: float,
+    authority: Authority,
+    serial: Callable[[], int],
+) -> Admitted:
+    revoke_before = 0
+    if token.replace:
+        # Later than what an earlier replacement gave out in this same second.
+        revoke_before = max(int(now), known.revoked_before + 1 if known.revoked_before else 0)
+    since = revoke_before or known.revoked_before
+    not_before, not_after = certificate_profile.times(
+        WallClock.utc(int(now)), days=days, authority=authority, revoked_before=WallClock.utc(since) if since else None
+    )
+    use = Use(
+        node=node,
+        key_sha256=request.key_sha256,
+        serial=serial_text(serial()),
+        time=int(now),
+        not_before=int(not_before.timestamp()),
+        not_after=int(not_after.timestamp()),
+        node_uid=known.node_uid,
+    )
+    return Admitted(token=token, use=use, is_repeat=False, revoke_before=revoke_before)

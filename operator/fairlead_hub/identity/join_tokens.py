@@ -1,0 +1,184 @@
+"""JoinTokens as the watch brings them: whom each admits, and whom it admitted.
+
+    JoinToken (JSON) ─read→ JoinTokenObject ─put→ JoinTokens ─┬─ of(id): asked at each attempt, without the API server
+                                                        ├─ key_owner(key): of a key that was admitted before
+                                                        └─ uses_of(node): who came by this name before
+
+What is written down before a certificate is signed (``Use``) determines it: serial number and times.  So a hub that
+stops half-way, or another that goes on, makes the same certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from fairlead_hub.wall_clock import WallClock
+
+PATTERN_END = "*"
+
+
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """One admission.  Times are seconds since 1970, whole."""
+
+    node: str
+    key_sha256: str
+    serial: str
+    """Hexadecimal.  With ``cert-manager`` the issuer gives the certificate another."""
+    time: int
+    not_before: int
+    not_after: int
+    node_uid: str = ""
+    """Of the Node at that time; empty: there was none yet."""
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in ``status.uses``."""
+        found = {
+            "node": self.node, "keySHA256": self.key_sha256, "serial": self.serial,
+            "time": WallClock.text_of(self.time), "notBefore": WallClock.text_of(self.not_before),
+            "notAfter": WallClock.text_of(self.not_after),
+        }  # fmt: skip
+        return {**found, "nodeUID": self.node_uid} if self.node_uid else found
+
+
+class JoinTokenObject(msgspec.Struct, frozen=True, kw_only=True):
+    """One JoinToken of the cluster; ``node`` or ``pattern`` is empty."""
+
+    id: str
+    version: str
+    secret_sha256: str
+    node: str
+    pattern: str
+    expires: int
+    uses_max: int
+    replace: bool
+    pins: tuple[str, ...] = ()
+    url: str = ""
+    uses: tuple[Use, ...] = ()
+
+    def covers(self, node: str) -> bool:
+        if self.node:
+            return node == self.node
+        return self.pattern.endswith(PATTERN_END) and node.startswith(self.pattern.removesuffix(PATTERN_END))
+
+    def use_of(self, node: str, key_sha256: str) -> Use | None:
+        return next((use for use in self.uses if (use.node, use.key_sha256) == (node, key_sha256)), None)
+
+
+class Unreadable(ValueError):
+    """A JoinToken that admits none; the text says why."""
+
+
+def read(name: str, version: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JoinTokenObject:
+    """Raises ``Unreadable``: what cannot be read admits none, whatever an older definition let pass."""
+    secret, node, pattern = (_text(spec, key) for key in ("secretSHA256", "node", "pattern"))
+    expires, uses = _moment(spec.get("expires")), spec.get("uses", 1)
+    if len(secret) != 64 or bool(node) == bool(pattern) or not expires:
+        raise Unreadable("secretSHA256, expires and one of node and pattern are needed")
+    if not isinstance(uses, int) or isinstance(uses, bool) or uses < 1:
+        raise Unreadable("uses must be a whole number from 1")
+    replace = spec.get("replace", False) is True
+    if replace and not node:
+        raise Unreadable("replace needs node: a pattern must not revoke")
+    return JoinTokenObject(
+        id=name,
+        version=version,
+        secret_sha256=secret,
+        node=node,
+        pattern=pattern,
+        expires=expires,
+        uses_max=uses,
+        replace=replace,
+        pins=tuple(each for each in _list(status, "pins") if isinstance(each, str)),
+        url=_text(status, "url"),
+        uses=tuple(_uses(_list(status, "uses"))),
+    )
+
+
+def _uses(found: Sequence[Any]) -> Iterator[Use]:
+    for each in found:
+        if not isinstance(each, dict):
+            each = {}
+        time = _moment(each.get("time"))
+        # One that cannot be read counts all the same: else it could be used again.
+        yield Use(
+            node=_text(each, "node"),
+            key_sha256=_text(each, "keySHA256"),
+            serial=_text(each, "serial"),
+            time=time,
+            not_before=_moment(each.get("notBefore")),
+            not_after=_moment(each.get("notAfter")),
+            node_uid=_text(each, "nodeUID"),
+        )
+
+
+def _text(found: Mapping[str, Any], key: str) -> str:
+    value = found.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _list(found: Mapping[str, Any], key: str) -> list[Any]:
+    value = found.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _moment(value: Any) -> int:
+    return WallClock.moment(value) if isinstance(value, str) else 0
+
+
+class JoinTokens:
+    """All there are, by id."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, JoinTokenObject] = {}
+        self._keys: dict[str, dict[str, set[str]]] = {}
+        """Hash of a key → the nodes it was admitted for → by which tokens."""
+        self._nodes: dict[str, set[str]] = {}
+        """Node → ids of tokens that admitted it."""
+        self.listed = False
+
+    def put(self, token: JoinTokenObject) -> None:
+        self.remove(token.id)
+        self._tokens[token.id] = token
+        for use in token.uses:
+            self._keys.setdefault(use.key_sha256, {}).setdefault(use.node, set()).add(token.id)
+            self._nodes.setdefault(use.node, set()).add(token.id)
+
+    def remove(self, id: str) -> None:
+        token = self._tokens.pop(id, None)
+        for use in token.uses if token is not None else ():
+            _discard(self._keys.get(use.key_sha256, {}), use.node, id)
+            if not self._keys.get(use.key_sha256, True):
+                del self._keys[use.key_sha256]
+            _discard(self._nodes, use.node, id)
+
+    def keep(self, ids: set[str]) -> None:
+        """A list is complete: what it does not name is gone."""
+        for id in self._tokens.keys() - ids:
+            self.remove(id)
+        self.listed = True
+
+    def of(self, id: str) -> JoinTokenObject | None:
+        return self._tokens.get(id)
+
+    def __iter__(self) -> Iterator[JoinTokenObject]:
+        return iter(list(self._tokens.values()))
+
+    def key_owner(self, key_sha256: str, node: str) -> str:
+        """Another node that was admitted with this key; empty: none was."""
+        return next((each for each in self._keys.get(key_sha256, {}) if each != node), "")
+
+    def uses_of(self, node: str) -> list[Use]:
+        """All admissions of this name."""
+        tokens = (self._tokens[id] for id in self._nodes.get(node, ()))
+        return [use for token in tokens for use in token.uses if use.node == node]
+
+
+def _discard(table: dict[str, set[str]], key: str, id: str) -> None:
+    ids = table.get(key)
+    if ids is not None:
+        ids.discard(id)
+        if not ids:
+            del table[key]

@@ -1,0 +1,178 @@
+"""All of the hub's side of identity that runs: signer, JoinTokens, clock, and the conversations of devices.
+
+settings, authorities ─▶ IdentityService ─ joining ─▶ LinkServer
+                                └─ run: JoinTokens watched and filled, signer's files, pins, clock
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from fairlead_hub.hub import Hub
+from fairlead_hub.identity import clock_skew
+from fairlead_hub.identity.join_judge import Admitted
+from fairlead_hub.identity.join_tokens import JoinTokens
+from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.signer import Authority, Issued
+from fairlead_hub.io.authorities import Authorities
+from fairlead_hub.io.identity import join_token_watch
+from fairlead_hub.io.identity.file_signer import FileSigner
+from fairlead_hub.io.identity.issuing import Issuing
+from fairlead_hub.io.identity.join_service import JoinService
+from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
+from fairlead_hub.io.identity.joining import Joining
+from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.reflector import Reflector
+from fairlead_hub.settings import IdentitySettings
+from fairlead_wire.identity import join_token, pins
+from fairlead_wire.io import logs
+from fairlead_wire.io.tls import RFC_3339
+from fairlead_wire.log_limiter import LogLimiter
+
+LOOK_SECONDS: Final = 5.0
+TOLD_SECONDS: Final = 60.0
+SKEW_TOLD_SECONDS: Final = 600.0
+LEASE_RETRY_SECONDS: Final = 2.0
+_log = logs.get("hub.identity")
+
+
+def file_signer(settings: IdentitySettings, authorities: Authorities) -> FileSigner | None:
+    """The signer ``files``, where the settings want it.  Raises ``SignerFilesError``."""
+    if settings.signs_with != "files":
+        return None
+    assert settings.ca_cert and settings.ca_key
+    return FileSigner(Path(settings.ca_cert), Path(settings.ca_key), trusted=authorities.trusted_nodes)
+
+
+class IdentityService:
+    """See the module.  ``seconds_left``: how long this hub may write still; 0: another may hold the Lease."""
+
+    def __init__(
+        self,
+        settings: IdentitySettings,
+        hub: Hub,
+        kube: Kube,
+        *,
+        signer: FileSigner,
+        roots: Callable[[], bytes],
+        clock: Callable[[], float],
+        seconds_left: Callable[[], float],
+        may_send: Callable[[], bool],
+        counts: IoCounts,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._hub, self._kube, self._signer = settings, hub, kube, signer
+        self._roots, self._clock, self._seconds_left, self._wall = roots, clock, seconds_left, wall
+        self._may_send, self._counts = may_send, counts
+        self.skew = 0.0
+        """Seconds that our clock is ahead of the API server's."""
+        self._told, self._skew_told = LogLimiter(TOLD_SECONDS), LogLimiter(SKEW_TOLD_SECONDS)
+        self._watch = JoinTokenWatch(kube, JoinTokens(), seconds_left=seconds_left)
+        self.issuing = Issuing(
+            signer,
+            installation=settings.installation,
+            days=settings.certificate_days,
+            wall=wall,
+            refusal=self._may_not_sign,
+        )
+        service = JoinService(
+            kube,
+            self._watch,
+            self.issuing,
+            known=hub.known_identity,
+            clock=clock,
+            seconds_left=seconds_left,
+            joined=self._joined,
+            refused=self._refused,
+        )
+        self.joining = Joining(service, roots=roots, may_send=may_send)
+
+    @property
+    def authority(self) -> Authority:
+        return self._signer.authority
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """Joins, by what became of them."""
+        return self._counts.joins
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        authority = self.authority
+        _log.info(
+            "signer", signer=self._settings.signs_with, authority=authority.name, fingerprint=authority.fingerprint
+        )
+        reflector = Reflector(self._kube, join_token_watch.ROOT, self._watch)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(reflector.run(), name="watch jointokens")
+            group.create_task(self._watch.fill(), name="join tokens")
+            group.create_task(self._signer.keep_loaded(), name="signer")
+            group.create_task(self._look(), name="pins and clock")
+
+    async def _look(self) -> None:
+        said = ""
+        while True:
+            try:
+                found = tuple(await asyncio.to_thread(self._pins))
+                self._watch.announce(found, self._settings.url or "")
+                said = ""
+            except (OSError, ValueError) as error:
+                if said != (said := str(error)):
+                    _log.error("pins_unreadable", reason=said, remedy="put PEM certificates into tls_ca")
+            self._look_at_clock()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _pins(self) -> list[str]:
+        found = list(pins.by_pin(self._roots()))
+        if len(found) > join_token.PINS_MAX:
+            raise ValueError(f"tls_ca holds {len(found)} authorities, a token names at most {join_token.PINS_MAX}")
+        return found
+
+    def _look_at_clock(self) -> None:
+        date, at = self._kube.date
+        seconds = clock_skew.skew(date, at)
+        if seconds is None:
+            return
+        self.skew = seconds
+        if abs(seconds) > clock_skew.WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
+            stops = " and no certificate is signed" if clock_skew.refusal(seconds) is not None else ""
+            _log.warning("clock_skewed", reason=clock_skew.text(seconds) + stops, remedy="set the clock (NTP) of both")
+
+    def _may_not_sign(self) -> IdentityRefused | None:
+        if self._seconds_left() <= 0 or not self._may_send():
+            reason = "this hub may have been replaced: try again"
+            return IdentityRefused("signer_unavailable", reason, retry_after=LEASE_RETRY_SECONDS)
+        self._look_at_clock()
+        return clock_skew.refusal(self.skew)
+
+    # ---- what became of it -----------------------------------------------------------------------
+
+    def _joined(self, admitted: Admitted, issued: Issued, peer: str) -> None:
+        self._counts.joins["repeated" if admitted.is_repeat else "joined"] += 1
+        token, expires = admitted.token, issued.not_after.strftime(RFC_3339)
+        facts = {"serial": issued.serial, "token": token.id, "peer": peer, "expires": expires}
+        _log.info("identity_joined", node=issued.node, repeated=admitted.is_repeat, replaced=token.replace, **facts)
+        if not admitted.is_repeat:
+            self._hub.identity_reports.joined(
+                issued.node,
+                serial=issued.serial,
+                expires=expires,
+                token=token.id,
+                replaced=token.replace,
+                peer=peer,
+                now=self._clock(),
+            )
+
+    def _refused(self, error: IdentityRefused, node: str, token: str, peer: str) -> None:
+        self._counts.joins[error.code] += 1
+        now, reason = self._clock(), str(error)
+        times = self._told.due((error.code, node, token), now)
+        if times is not None:
+            facts = {"code": error.code, "reason": reason, "token": token, "peer": peer, "times": times}
+            _log.warning("identity_refused", node=node, **facts)
+        self._hub.identity_reports.refused(node, code=error.code, reason=reason, token=token, peer=peer, now=now)

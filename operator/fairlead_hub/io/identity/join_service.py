@@ -1,0 +1,183 @@
+"""One admission, step by step: judged, written down, the old identity revoked, signed, answered.
+
+    limits ▸ secret ▸ name ▸ request ▸ judge ─▶ 1 the use, into the JoinToken at the version we know
+                                                2 with ``replace``: EdgeNode.spec.revoked
+                                                3 sign ─▶ 4 answer
+
+The use is written before anything is signed, at the version that was judged: of two hubs, or of a hub that was deposed
+without noticing, one alone gets it through.  What was written determines the certificate, so a hub that is stopped
+after any of the steps leaves a device that asks again, and gets what it would have got.  Without the API server nobody
+joins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+from fairlead_hub.identity import join_judge, refusal
+from fairlead_hub.identity.csr import CheckedRequest, CsrRefused
+from fairlead_hub.identity.join_judge import Admitted
+from fairlead_hub.identity.join_limits import JoinLimits
+from fairlead_hub.identity.join_tokens import JoinTokenObject
+from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.signer import Issued, SignerUnavailable
+from fairlead_hub.io.identity import join_token_watch
+from fairlead_hub.io.identity.issuing import Issuing, new_serial
+from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
+from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed
+from fairlead_wire.identity import join_token
+
+EDGE_NODES: Final = "apis/fairlead.dev/v1alpha1/edgenodes"
+CONFLICTS_MAX: Final = 5
+"""Versions that are tried in one admission: a token of many uses changes while many join."""
+
+
+class JoinService:
+    """``known`` says what the hub knows of a name; ``joined`` and ``refused`` get what became of each attempt."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        watch: JoinTokenWatch,
+        issuing: Issuing,
+        *,
+        known: Callable[[str], KnownIdentity],
+        clock: Callable[[], float],
+        seconds_left: Callable[[], float],
+        joined: Callable[[Admitted, Issued, str], None],
+        refused: Callable[[IdentityRefused, str, str, str], None],
+    ) -> None:
+        self._kube, self._watch, self._issuing = kube, watch, issuing
+        self._known, self._clock, self._seconds_left = known, clock, seconds_left
+        self._joined, self._refused = joined, refused
+        self._limits = JoinLimits()
+        self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
+
+    async def join(self, header: message.Join, content: bytes, peer: str) -> Issued:
+        """Raises ``IdentityRefused``."""
+        node = ""
+        try:
+            token = self._authenticated(header)
+            node = join_judge.node_of(token, header.node)
+            request = self._issuing.check(node, content)
+            self._issuing.require()
+            lock = self._locks.setdefault(token.id, asyncio.Lock())
+            async with lock:
+                admitted, issued = await self._admit(token.id, node, request)
+        except (CsrRefused, SignerUnavailable, IdentityRefused) as error:
+            found = refusal.of(error)
+            self._refused(found, node, header.token_id if join_token.is_id(header.token_id) else "", peer)
+            raise found from None
+        self._joined(admitted, issued, peer)
+        return issued
+
+    def _authenticated(self, header: message.Join) -> JoinTokenObject:
+        """From memory alone: a guess costs the API server nothing."""
+        now = self._clock()
+        if wait := self._limits.take(now):
+            raise IdentityRefused("too_many", "too many devices join at once: try again", retry_after=max(1.0, wait))
+        if not self._watch.tokens.listed:
+            retry = join_judge.STARTING_RETRY_SECONDS
+            raise IdentityRefused("starting", "the hub has not read the JoinTokens yet", retry_after=retry)
+        token = self._watch.tokens.of(header.token_id)
+        is_right = join_judge.check_secret(token, header.secret)
+        if token is not None and (wait := self._limits.locked(token.id, now)):
+            raise IdentityRefused("too_many", "wrong secrets were tried for this token: wait", retry_after=wait)
+        if token is None or not is_right:
+            if token is not None:
+                self._limits.failed(token.id, now)
+            reason = "there is no such token, or its secret is another: was it copied whole, was it deleted?"
+            raise IdentityRefused("token_unknown", reason)
+        self._limits.passed(token.id)
+        return token
+
+    async def _admit(self, id: str, node: str, request: CheckedRequest) -> tuple[Admitted, Issued]:
+        for _ in range(CONFLICTS_MAX):
+            admitted = self._judge(id, node, request)
+            if admitted.is_repeat or await self._write_use(admitted):
+                break
+        else:
+            raise IdentityRefused("too_many", "many devices join by this token at once: try again", retry_after=2.0)
+        if admitted.revoke_before:
+            await self._revoke(admitted)
+        use = admitted.use
+        issued = await self._issuing.sign(
+            node,
+            request,
+            serial=int(use.serial, 16),
+            not_before=WallClock.utc(use.not_before),
+            not_after=WallClock.utc(use.not_after),
+        )
+        return admitted, issued
+
+    def _judge(self, id: str, node: str, request: CheckedRequest) -> Admitted:
+        tokens = self._watch.tokens
+        token = tokens.of(id)
+        if token is None:
+            raise IdentityRefused("token_unknown", "the token was deleted")
+        return join_judge.judge(
+            token,
+            node,
+            request,
+            known=self._known(node),
+            uses=tokens.uses_of(node),
+            key_owner=tokens.key_owner(request.key_sha256, node),
+            now=self._issuing.wall(),
+            days=self._issuing.days,
+            authority=self._issuing.signer.authority,
+            serial=new_serial,
+        )
+
+    async def _write_use(self, admitted: Admitted) -> bool:
+        """False: the token changed since, perhaps by this very write; judge again what stands there now."""
+        token = admitted.token
+        uses = [use.document() for use in (*token.uses, admitted.use)]
+        change = {"metadata": {"resourceVersion": token.version}, "status": {"uses": uses}}
+        try:
+            answer = await self._patch(f"{join_token_watch.ROOT}/{token.id}/status", change)
+            self._watch.put(join_token_watch.read(answer))
+        except Refused as error:
+            if error.status == 404:
+                raise IdentityRefused("token_unknown", "the token was deleted") from None
+            if error.status != 409:
+                reason = f"the use cannot be written down ({error}): the hub's account needs patch on jointokens/status"
+                raise SignerUnavailable(reason) from None
+            if not await self._watch.newer(token.id, token.version):
+                raise SignerUnavailable("the token changes, and the hub does not see how: try again") from None
+            return False
+        except (Unavailable, Malformed) as error:
+            # Perhaps it is written. Then the same request finds it, and is answered from it.
+            raise SignerUnavailable(f"without the API server no device joins: {error}") from None
+        return True
+
+    async def _revoke(self, admitted: Admitted) -> None:
+        """Certificates of the name from before this use; an EdgeNode is made where there is none."""
+        node = admitted.use.node
+        revoked = {
+            "before": WallClock.text_of(admitted.revoke_before),
+            "reason": f"replaced by token {admitted.token.id}",
+        }
+        change: dict[str, Any] = {"spec": {"revoked": revoked}}
+        try:
+            try:
+                await self._patch(f"{EDGE_NODES}/{node}", change)
+            except Refused as error:
+                if error.status != 404:
+                    raise
+                head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": node}}
+                await self._kube.request("POST", EDGE_NODES, {**head, **change}, seconds=self._seconds_left())
+        except Refused as error:
+            reason = f"the old identity cannot be revoked ({error}): the hub's account needs patch on edgenodes"
+            raise SignerUnavailable(reason) from None
+        except Unavailable as error:
+            raise SignerUnavailable(f"the old identity is not revoked yet: {error}") from None
+
+    async def _patch(self, path: str, change: dict[str, Any]) -> bytes:
+        return await self._kube.request("PATCH", path, change, content_type=MERGE_PATCH, seconds=self._seconds_left())

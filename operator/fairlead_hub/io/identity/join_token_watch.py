@@ -1,0 +1,143 @@
+"""JoinTokens as the API server has them, and what the hub says of itself in each: its authorities' pins, its address.
+
+    watch ─▶ JoinTokens (asked at each attempt)          a token without our pins ─▶ status.pins, status.url
+
+So that who makes a token learns both from the API alone, and that a hub has seen the token before a device comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from fairlead_hub.cluster import api_json
+from fairlead_hub.identity import join_tokens
+from fairlead_hub.identity.join_tokens import JoinTokenObject, JoinTokens
+from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
+from fairlead_wire import version as wire_version
+from fairlead_wire.errors import Malformed
+from fairlead_wire.io import logs
+
+ROOT: Final = "apis/fairlead.dev/v1alpha1/jointokens"
+RETRY_SECONDS: Final = 5.0
+CHANGE_SECONDS: Final = 5.0
+"""How long a write that met a newer version waits for the watch to bring it."""
+_log = logs.get("hub.join_tokens")
+
+
+class JoinTokenWatch:
+    """A reflector's sink.  ``fill`` runs beside it."""
+
+    def __init__(self, kube: Kube, tokens: JoinTokens, *, seconds_left: Callable[[], float]) -> None:
+        self.tokens = tokens
+        self._kube, self._seconds_left = kube, seconds_left
+        self._pins: tuple[str, ...] = ()
+        self._url = ""
+        self._to_fill: set[str] = set()
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    # ---- what the reflector calls ----------------------------------------------------------------
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        found = api_json.own(raw)
+        header = found.header
+        try:
+            self.put(join_tokens.read(header.name, header.version, found.spec, found.status))
+        except join_tokens.Unreadable as error:
+            self.tokens.remove(header.name)
+            _log.warning("join_token_unreadable", token=header.name, reason=str(error), remedy="delete it")
+        return header.name
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        self.tokens.remove(api_json.header(raw).name)
+        self._changed.set()
+
+    def on_listed(self, identities: set[str], version: str) -> None:
+        self.tokens.keep(identities)
+        self._changed.set()
+
+    def on_lost(self, restored: bool) -> None:
+        """The next list tells."""
+
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        remedy = "grant the hub's account get, list and watch on jointokens" if served else "kubectl apply -f crds"
+        _log.error("join_tokens_unlistable", reason=reason, remedy=remedy)
+
+    # ---- one token -------------------------------------------------------------------------------
+
+    def put(self, token: JoinTokenObject) -> None:
+        """As the watch brought it, or as the answer to a write of ours says."""
+        known = self.tokens.of(token.id)
+        if known is not None and wire_version.is_newer(known.version, token.version):
+            return  # the watch brings again what the answer to our own write said before
+        self.tokens.put(token)
+        self._changed.set()
+        self._look(token)
+
+    async def newer(self, id: str, version: str) -> bool:
+        """Wait until the watch has brought another version than this; False: it did not in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CHANGE_SECONDS):
+                while (token := self.tokens.of(id)) is not None and token.version == version:
+                    self._changed.clear()
+                    await self._changed.wait()
+                return True
+        return False
+
+    # ---- what the hub says of itself -------------------------------------------------------------
+
+    def announce(self, pins: tuple[str, ...], url: str) -> None:
+        """From now on; tokens that say otherwise are written again."""
+        if (pins, url) != (self._pins, self._url):
+            self._pins, self._url = pins, url
+            for token in self.tokens:
+                self._look(token)
+
+    def _look(self, token: JoinTokenObject) -> None:
+        if self._pins and (token.pins, token.url) != (self._pins, self._url):
+            self._to_fill.add(token.id)
+            self._wake.set()
+
+    async def fill(self) -> None:
+        """Until cancelled: write pins and address into tokens that lack them."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._to_fill:
+                id = self._to_fill.pop()
+                if not await self._fill_one(id):
+                    self._to_fill.add(id)
+                    await asyncio.sleep(RETRY_SECONDS)
+
+    async def _fill_one(self, id: str) -> bool:
+        token = self.tokens.of(id)
+        if token is None or (token.pins, token.url) == (self._pins, self._url):
+            return True
+        change = {"status": {"pins": list(self._pins), "url": self._url}}
+        try:
+            await self._kube.request(
+                "PATCH", f"{ROOT}/{id}/status", change, content_type=MERGE_PATCH, seconds=self._seconds_left()
+            )
+        except Refused as error:
+            if error.status != 404:
+                remedy = "grant the hub's account patch on jointokens/status"
+                _log.error("join_token_unwritten", token=id, reason=str(error), remedy=remedy)
+            return error.status == 404
+        except Unavailable as error:
+            _log.warning("join_token_unwritten", token=id, reason=str(error), retry_seconds=RETRY_SECONDS)
+            return False
+        return True
+
+
+def read(raw: bytes) -> JoinTokenObject:
+    """A JoinToken as the API server answers.  Raises ``Malformed``."""
+    found = api_json.own(raw)
+    try:
+        return join_tokens.read(found.header.name, found.header.version, found.spec, found.status)
+    except join_tokens.Unreadable as error:
+        raise Malformed(str(error)) from None

@@ -1,0 +1,212 @@
+"""The conversation of a device that shows no certificate: it may ask who we are, join, renew late, and nothing else.
+
+    upgrade, no certificate ─▶ agreed on ``fairlead-join/1``? ▸ fewer than ``CONVERSATIONS_MAX``? ─▶ frames, one by one
+                                       └─ no, or any other frame ─▶ refused with code ``identity``, closed
+
+It has a deadline of its own and is never a session: nothing here reaches the hub's core but by the services' verdicts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.signer import Issued
+from fairlead_hub.io.identity.join_service import JoinService
+from fairlead_hub.io.link_socket import LinkSocket
+from fairlead_wire import codec, message
+from fairlead_wire.errors import Malformed, RemoteError
+from fairlead_wire.identity import pins
+from fairlead_wire.io import logs, tls
+from fairlead_wire.io.tls import RFC_3339
+
+CONVERSATIONS_MAX: Final = 16
+SECONDS_MAX: Final = 60.0
+"""Of one conversation; an issuer outside may take a while."""
+IDLE_SECONDS: Final = 10.0
+"""Without a frame, while none is being answered."""
+FRAMES_MAX: Final = 8
+FRAME_BYTES_MAX: Final = 128 * 1024
+BUSY_RETRY_SECONDS: Final = 5.0
+_encoder = msgspec.json.Encoder()
+_log = logs.get("hub.joining")
+
+
+class LateRenewals(Protocol):
+    """Late renewal: who lost the certificate by time proves its key."""
+
+    async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Any]:
+        """The challenge, and what ``prove`` of the same conversation gets of it.  Raises ``IdentityRefused``."""
+
+    async def prove(self, begun: Any, content: bytes, peer: str) -> Issued:
+        """Raises ``IdentityRefused``."""
+
+
+class _Conversation:
+    """One connection."""
+
+    __slots__ = ("begun", "frames", "peer", "socket", "task", "timer", "until")
+
+    def __init__(self, socket: LinkSocket, until: float) -> None:
+        self.socket, self.until, self.frames = socket, until, 0
+        address = socket.transport.get_extra_info("peername")
+        self.peer = f"{address[0]}:{address[1]}" if address else ""
+        self.timer: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.begun: Any = None
+        """What was asked of a device that renews late."""
+
+
+class Joining:
+    """``greet`` gets each connection without a certificate; ``roots`` is the PEM of the hub's own authorities."""
+
+    def __init__(
+        self,
+        join: JoinService,
+        *,
+        roots: Callable[[], bytes],
+        may_send: Callable[[], bool],
+        late: LateRenewals | None = None,
+    ) -> None:
+        self._join, self._roots, self._may_send, self._late = join, roots, may_send, late
+        self._loop = asyncio.get_running_loop()
+        self._open: set[_Conversation] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def greet(self, socket: LinkSocket, over: Callable[[], None]) -> None:
+        """``over`` is called at once: the slot of a node's handshake is not for devices to keep."""
+        over()
+        # A message of a device is short: what is longer ends the connection while it arrives.
+        socket.protocol.max_message_size = FRAME_BYTES_MAX
+        socket.on_message = _ignore
+        if not self._may_send():
+            socket.transport.abort()
+            return
+        if tls.speaks(socket.transport.get_extra_info("ssl_object")) != pins.ALPN:
+            reason = f"no certificate was shown; without one only {pins.ALPN} is spoken (fairlead edge join)"
+            self._end(socket, message.Refuse(code="identity", reason=reason, retry_after=None))
+            return
+        if len(self._open) >= CONVERSATIONS_MAX:
+            reason = f"{CONVERSATIONS_MAX} devices join at this moment: try again"
+            self._end(socket, message.Refuse(code="too_many", reason=reason, retry_after=BUSY_RETRY_SECONDS))
+            return
+        conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)
+        self._open.add(conversation)
+        socket.on_message = functools.partial(self._receive, conversation)
+        socket.on_lost = functools.partial(self._lost, conversation)
+        self._wait(conversation)
+
+    def close(self) -> None:
+        """End all of them without a word."""
+        for conversation in list(self._open):
+            conversation.socket.transport.abort()
+
+    # ---- one conversation ------------------------------------------------------------------------
+
+    def _receive(self, conversation: _Conversation, frame: bytes | str) -> None:
+        conversation.frames += 1
+        try:
+            if isinstance(frame, str):
+                raise Malformed("text where a binary frame is expected")
+            if conversation.task is not None:
+                raise Malformed("another frame before the answer to the one before")
+            if conversation.frames > FRAMES_MAX:
+                raise Malformed(f"more than {FRAMES_MAX} frames")
+            header, content = codec.decode_from_device(frame)
+        except RemoteError as error:
+            reason = f"without a certificate a device may join, and nothing else: {error}"
+            self._refuse(conversation, message.Refuse(code="identity", reason=reason, retry_after=None))
+            return
+        if isinstance(header, message.AskAuthorities):
+            self._answer(conversation, message.Authorities(), self._roots())
+            self._wait(conversation)
+            return
+        conversation.task = self._run(self._serve(conversation, header, content))
+        self._wait(conversation)
+
+    async def _serve(
+        self, conversation: _Conversation, header: message.Join | message.Late | message.Prove, content: bytes
+    ) -> None:
+        try:
+            match header:
+                case message.Join():
+                    issued = await self._join.join(header, content, conversation.peer)
+                case message.Late():
+                    challenge, conversation.begun = await self._late_renewals().challenge(header, conversation.peer)
+                    self._answer(conversation, challenge, b"")
+                    conversation.task = None
+                    self._wait(conversation)
+                    return
+                case _:
+                    if conversation.begun is None:
+                        raise IdentityRefused("identity", "there is no challenge that this would be the answer to")
+                    begun, conversation.begun = conversation.begun, None
+                    issued = await self._late_renewals().prove(begun, content, conversation.peer)
+        except IdentityRefused as error:
+            self._refuse(conversation, error.frame())
+        else:
+            self._answer(conversation, *self._issued(issued))
+            self._close(conversation.socket)
+
+    def _late_renewals(self) -> LateRenewals:
+        if self._late is None:
+            raise IdentityRefused("late_off", "late renewal is off here: join again with a token")
+        return self._late
+
+    def _issued(self, issued: Issued) -> tuple[message.Issued, bytes]:
+        header = message.Issued(node=issued.node, expires=issued.not_after.strftime(RFC_3339))
+        found = message.IssuedCertificates(certificates=issued.chain.decode(), authorities=self._roots().decode())
+        return header, _encoder.encode(found)
+
+    def _wait(self, conversation: _Conversation) -> None:
+        if conversation.timer is not None:
+            conversation.timer.cancel()
+        due = conversation.until if conversation.task is not None else self._loop.time() + IDLE_SECONDS
+        conversation.timer = self._loop.call_at(min(due, conversation.until), self._give_up, conversation)
+
+    def _give_up(self, conversation: _Conversation) -> None:
+        _log.info("joining_ended", peer=conversation.peer, reason="the device was silent, or the signer too slow")
+        conversation.socket.transport.abort()
+
+    def _lost(self, conversation: _Conversation) -> None:
+        self._open.discard(conversation)
+        if conversation.timer is not None:
+            conversation.timer.cancel()
+        # What was begun is not broken off: a use that is written down is signed, and given when the device asks again.
+
+    def _refuse(self, conversation: _Conversation, refusal: message.Refuse) -> None:
+        conversation.socket.on_message = _ignore
+        self._end(conversation.socket, refusal)
+
+    def _end(self, socket: LinkSocket, refusal: message.Refuse) -> None:
+        if self._may_send():
+            socket.write_frames((codec.encode(refusal),))
+        self._close(socket)
+
+    def _answer(self, conversation: _Conversation, header: message.ToDevice, content: bytes) -> None:
+        if not self._may_send():
+            conversation.socket.transport.abort()
+            return
+        conversation.socket.write_frames((codec.encode(header, content),))
+
+    def _close(self, socket: LinkSocket) -> None:
+        self._run(socket.close())
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Kept until it is done, also when its connection is gone."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _ignore(frame: str | bytes) -> None:
+    """What comes after a refusal."""

@@ -1,0 +1,132 @@
+"""Devices join a real hub beside a real API server, by real sockets and certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.support import join_client, pki
+from tests.support.cluster import Cluster
+from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.join_client import certificates, device, join, make_token
+
+from fairlead_wire import codec, message
+from fairlead_wire.identity import pins
+from fairlead_wire.io import tls
+
+TOKENS = "/apis/fairlead.dev/v1alpha1/jointokens"
+EDGE_NODES = "/apis/fairlead.dev/v1alpha1/edgenodes"
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    yield cluster
+    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
+
+
+class Site:
+    """A hub that admits devices, and its authorities."""
+
+    def __init__(self, kube: Cluster, folder: Path, *, identity: str = "") -> None:
+        self.kube, self.folder = kube, folder
+        self.internal = pki.Authority(folder / "internal", "internal")
+        self.edges = pki.Authority(folder / "edge", "edge")
+        server = self.internal.issue("hub", hosts=("127.0.0.1",))
+        top = f'tls_ca = "{self.internal.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
+        toml = f'[identity]\nlink_ca = "{self.edges.certificate}"\nca_cert = "{self.edges.certificate}"\n'
+        toml += (
+            f'ca_key = "{self.edges.key}"\nurl = "wss://hub.example:10000"\n{identity}\n[record]\nflush_seconds = 0.1\n'
+        )
+        self.hub = HubProcess(kube, folder, top=top, toml=toml)
+        self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
+        self.url = self.hub.url = self.hub.url.replace("ws://", "wss://")
+        self.roots = self.internal.certificate.read_bytes()
+
+    async def seen(self, id: str) -> dict[str, Any]:
+        """Until a hub has noticed this token; its status."""
+
+        def status() -> Any:
+            return self.kube.get(f"{TOKENS}/{id}").get("status", {}).get("pins") and self.kube.get(f"{TOKENS}/{id}")
+
+        found = await until("the hub has seen the token", status)
+        return dict(found["status"])
+
+    def tls(self, issued: message.IssuedCertificates, key: Any) -> Any:
+        """The context of a node that joined."""
+        folder = self.folder / f"node-{abs(hash(issued.certificates))}"
+        folder.mkdir()
+        certificate, roots = folder / "node.crt", folder / "roots.crt"
+        certificate.write_text(issued.certificates)
+        roots.write_text(issued.authorities)
+        return tls.client_context(tls.Files(ca=roots, cert=certificate, key=pki.write_key(folder / "node.key", key)))
+
+
+@contextlib.asynccontextmanager
+async def running(site: Site) -> AsyncIterator[Site]:
+    await asyncio.to_thread(site.hub.start)
+    try:
+        yield site
+    finally:
+        assert await asyncio.to_thread(site.hub.stop) == 0
+    assert '"traceback"' not in (site.folder / "hub.log").read_text()
+
+
+def code(answer: tuple[message.ToDevice, bytes]) -> str:
+    header = answer[0]
+    assert isinstance(header, message.Refuse), header
+    return header.code
+
+
+async def test_a_device_joins_and_is_served(kube: Cluster, tmp_path: Path) -> None:
+    """From the token to the first session, as the command does it: authorities, join, then with the certificate."""
+    async with running(Site(kube, tmp_path)) as site:
+        kube.apply(edge_node("edge-1"))
+        token, key = make_token(kube, node="edge-1"), ec.generate_private_key(ec.SECP256R1())
+        status = await site.seen(token.id)
+        assert status["url"] == "wss://hub.example:10000"
+        async with device(site.url) as peer:
+            header, roots = await peer.ask(message.AskAuthorities())
+        assert isinstance(header, message.Authorities) and status["pins"] == list(pins.by_pin(roots))
+        answer = await join(site.url, token, roots=roots, node="edge-1", key=key)
+        issued = certificates(answer)
+        again = await join(site.url, token, roots=roots, node="edge-1", key=key)
+        assert certificates(again).certificates == issued.certificates
+        other = await join(site.url, token, roots=roots, node="edge-1")
+        assert code(other) == "token_used"
+        [use] = kube.get(f"{TOKENS}/{token.id}")["status"]["uses"]
+        [leaf] = x509.load_pem_x509_certificates(issued.certificates.encode())
+        assert use["node"] == "edge-1" and int(use["serial"], 16) == leaf.serial_number
+        async with fleet(site.hub, "edge-1", context=site.tls(issued, key)) as nodes:
+            await until("it is served", nodes["edge-1"].connected.is_set)
+        assert site.hub.metric("fairlead_hub_joins_total") == 3
+        assert [each["node"] for each in site.hub.events("identity_joined")] == ["edge-1"] * 2
+        assert token.secret not in (tmp_path / "hub.log").read_text()
+
+
+async def test_without_a_certificate_nothing_else_is_spoken(kube: Cluster, tmp_path: Path) -> None:
+    """No session, no frame of one, no other protocol; and a foreign certificate is refused as ever."""
+    hello = message.Hello(node="edge-1", agent="x", store_epoch=1, fence=0, bits=0, held=0, root="0")
+    async with running(Site(kube, tmp_path)) as site:
+        kube.apply(edge_node("edge-1"))
+        for frame in (codec.encode(hello), codec.encode(message.Renew(id=1), b"x"), b"noise", b""):
+            async with device(site.url) as peer:
+                await peer.send(frame)
+                assert code(await peer.answer()) == "identity"
+                with pytest.raises(join_client.Gone):
+                    await peer.answer()
+        async with device(site.url, alpn="") as peer:
+            assert code(await peer.answer()) == "identity"
+        assert not site.hub.events("session_opened")
+        foreign = pki.Authority(tmp_path / "foreign").issue("edge-1")
+        files = tls.Files(ca=site.internal.certificate, cert=foreign.certificate, key=foreign.key)
+        async with fleet(site.hub, "edge-1", context=tls.client_context(files)) as nodes:
+            await until("it is refused", lambda: site.hub.events("certificate_refused"))
+            assert not nodes["edge-1"].connected.is_set()
