@@ -27,6 +27,15 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     retry_in_seconds: float | None
 
 
+class Encryption(msgspec.Struct, frozen=True):
+    """What of the stores is encrypted on disk, and the fingerprint of the key it is encrypted with."""
+
+    extent: str = "none"
+    key: str = ""
+    objects: bool = False
+    messages: bool = False
+
+
 class AgentStatus(msgspec.Struct, kw_only=True):
     """One moment: ``now`` is of the store's clock; ``counters`` hold the link's events since the start."""
 
@@ -58,6 +67,7 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """By endpoint and priority."""
     certificate_ends: float | None = None
     """A Unix time; 0: it cannot be read, None: there is none."""
+    encryption: Encryption = Encryption()
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
 
@@ -114,6 +124,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "bytes": agent.outbox.bytes,
             "maxBytes": agent.outbox.max_bytes,
             "salvaged": agent.salvaged,
+            "encryption": {"encrypt": agent.encryption.extent, "key": agent.encryption.key},
         },
         "routes": msgspec.to_builtins(dict(agent.routes)),
     }
@@ -172,6 +183,13 @@ def families(agent: AgentStatus) -> list[Family]:
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
         single("fairlead_edge_outbox_bytes_max", "gauge", "room for messages ([store] max_bytes)", outbox.max_bytes),
+        Family(
+            name="fairlead_edge_store_encrypted",
+            kind="gauge",
+            help="1 where the store on disk is encrypted",
+            labels=("store",),
+            samples={("objects",): agent.encryption.objects, ("messages",): agent.encryption.messages},
+        ),
         _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", agent.counters),
         _events("publish", "messages received, accepted, repeated, without a route, refused", agent.publishing),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),

@@ -26,8 +26,12 @@ import apsw
 import uvloop
 
 from fairlead_edge import node_routes
+from fairlead_edge.agent_status import Encryption
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreFailed, StoreTooNew, StoreUnusable
 from fairlead_edge.io import data_dir
+from fairlead_edge.io.encryption import key_file
+from fairlead_edge.io.encryption import opening as encryption
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
@@ -69,7 +73,7 @@ def run(config: Path | None) -> int:
         _run_again_after_damage(settings, ServiceManager.from_environment(os.environ))
     except settings_io.SettingsError as error:
         return settings_io.complain("edge", error)
-    except (tls.TlsFilesError, BadTokens, CannotTrace) as error:
+    except (tls.TlsFilesError, BadTokens, CannotTrace, key_file.BadKey) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
     except (StoreUnusable, StoreFailed, CannotListen) as error:
@@ -117,27 +121,33 @@ async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]
         stack.callback(folder.close)
         folder.use_reserve()
         token = folder.token()
+        store_settings = settings.store
+        wanted = encryption.Wanted(
+            store_settings.encryption_key, store_settings.previous_encryption_key, store_settings.encrypt
+        )
+        opened = encryption.prepare(folder.path, wanted, os.environ)
         store = SqliteMetastore(
             folder.path,
             node=settings.node,
             bytes_max=settings.store.object_bytes,
             wall_milliseconds=int(time.time() * 1000),
             usable=node_routes.is_usable,
+            access=opened.objects,
         )
         stack.push_async_callback(store.close)
-        outbox = _open_outbox(folder.path / "outbox.db", settings, thorough)
+        outbox = _open_outbox(folder.path / encryption.MESSAGES, settings, thorough, opened.messages)
         stack.push_async_callback(outbox.close)
         folder.take_reserve()
         spans = open_spans(settings.traces, room="edge", version=version("fairlead"), environ=os.environ)
         if spans is not None:
             stack.callback(spans.close)
-        yield Agent(settings, folder=folder, token=token, store=store, outbox=outbox, spans=spans)
+        yield Agent(settings, folder=folder, token=token, store=store, outbox=outbox, spans=spans, encrypted=opened)
 
 
-def _open_outbox(path: Path, settings: Settings, thorough: bool) -> SqliteOutbox:
+def _open_outbox(path: Path, settings: Settings, thorough: bool, access: FileAccess) -> SqliteOutbox:
     try:
         epoch, limit = data_dir.new_epoch(), settings.store.message_bytes
-        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough)
+        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough, access=access)
     except NotOurs as error:
         raise StoreUnusable(f"{path}: {error}") from error
     except (apsw.Error, StoreTooNew, OSError) as error:
@@ -156,6 +166,7 @@ class Agent:
         store: SqliteMetastore,
         outbox: SqliteOutbox,
         spans: Spans | None,
+        encrypted: encryption.Opened,
     ) -> None:
         self._settings = settings
         self._folder = folder
@@ -202,7 +213,7 @@ class Agent:
         self._routes = RoutesInUse(
             settings.node,
             store,
-            RoutesCopy(folder.path / "routes.copy"),
+            RoutesCopy(folder.path / "routes.copy", encrypted.objects),
             default_ttl_seconds=settings.store.default_ttl_seconds,
             use=self._use_router,
             changed=lambda: self._reporter.changed(),
@@ -218,6 +229,7 @@ class Agent:
             watches=self._objects.watches,
             routes=self._routes,
             certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
+            encryption=_encryption(encrypted),
         )
         self._http = server.application(
             guard,
@@ -341,6 +353,10 @@ class Agent:
         if failure:
             return f"the disk failed: {failure}"
         return "stopping" if self._stopping else ""
+
+
+def _encryption(found: encryption.Opened) -> Encryption:
+    return Encryption(found.extent, found.key, found.objects is not PLAIN, found.messages is not PLAIN)
 
 
 def _files(settings: Settings) -> tls.Files:

@@ -27,6 +27,7 @@ OBJECTS_SHARE: Final = 4
 HUB_PORT: Final = 10000
 """Where a hub listens by default."""
 
+_KEY_PLACE = re.compile(r"/[^\0\n]+|credential:[A-Za-z0-9._-]{1,255}")
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -41,6 +42,15 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     evict: Literal["never", "less-urgent"] = "never"
     """A full store answers 507 (`never`), or drops the oldest messages of less urgent queues for a more urgent one,
     counted as evicted (`less-urgent`)."""
+
+    encryption_key: str | None = None
+    """Encrypts the stores: a file with a key of 32 bytes (as they are, in hex or in base 64), or `credential:NAME`, a
+    credential that systemd gives the agent. Without it the stores are plain."""
+    encrypt: Literal["secrets", "all", "none"] | None = None
+    """What is encrypted with `encryption_key`: the file of objects, where Secrets are (`secrets`, the default when a
+    key is given), the messages, too (`all`), or nothing (`none`: what was encrypted is decrypted at the next start)."""
+    previous_encryption_key: str | None = None
+    """The key that was used until now, for one start with another `encryption_key`: the stores are encrypted anew."""
 
     @property
     def object_bytes(self) -> int:
@@ -132,6 +142,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         mistakes.refuse(self._wrong())
 
     def _wrong(self) -> Iterator[Mistake]:
+        store = self.store
+        if store.encryption_key is None:
+            if store.encrypt in ("secrets", "all"):
+                yield Mistake("store.encryption_key", f'required with encrypt = "{store.encrypt}"')
+            if store.previous_encryption_key is not None:
+                yield Mistake("store.encryption_key", "required with previous_encryption_key")
+        for key in ("encryption_key", "previous_encryption_key"):
+            value = getattr(store, key)
+            if value is not None and not _KEY_PLACE.fullmatch(value):
+                # It may be the key itself, so it is not shown.
+                yield Mistake(f"store.{key}", "must be the absolute path of a file, or credential:NAME")
         if not _NODE.fullmatch(self.node):
             yield Mistake("node", f"must be the name of a Kubernetes Node, is {shown(self.node)}")
         if not self.data_dir:

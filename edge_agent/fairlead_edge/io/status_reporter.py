@@ -42,6 +42,7 @@ class StatusReporter:
         watches: Watches,
         routes: RoutesInUse,
         certificate_ends: Callable[[], float] | None = None,
+        encryption: agent_status.Encryption | None = None,
     ) -> None:
         self._node = node
         self._agent = agent
@@ -53,6 +54,7 @@ class StatusReporter:
         self._watches = watches
         self._routes = routes
         self._certificate_ends = certificate_ends
+        self._encryption = encryption or agent_status.Encryption()
         self._held = 0
         self._changed = asyncio.Event()
 
@@ -102,6 +104,7 @@ class StatusReporter:
             delivery=self._upstream.policies,
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,
+            encryption=self._encryption,
             certificate_ends=self._certificate_ends() if self._certificate_ends is not None else None,
         )
 

@@ -7,6 +7,7 @@ believed only where they are *ahead* of the file, or as old as it: then the file
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -16,6 +17,8 @@ from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 
 SLOT_BYTES: Final = 128 * 1024
 """Room for one copy; two take turns, so that one is whole whenever the process ends."""
+SEAL_BYTES_MAX: Final = 128
+"""What encryption adds to a slot."""
 COUNT_MAX: Final = 1 << 53
 """More is no count of anything, but what a disk made of one; sums of a few of them are exact everywhere."""
 PLACE_MAX: Final = (1 << 31) - 1
@@ -80,12 +83,17 @@ def encode(totals: Totals) -> bytes:
     """One slot's content; empty when it would not fit (thousands of queues): then nothing is known beside the file."""
     content = msgspec.json.encode(totals)
     slot = b"%08x %d %b\n" % (zlib.crc32(content), len(content), content)
-    return slot if len(slot) <= SLOT_BYTES else b""
+    return slot if len(slot) <= SLOT_BYTES - SEAL_BYTES_MAX else b""
 
 
 def decode(content: bytes) -> Totals | None:
     """The newest totals of both slots that are whole."""
-    found = [_read(content[:SLOT_BYTES]), _read(content[SLOT_BYTES : 2 * SLOT_BYTES])]
+    return newest((content[:SLOT_BYTES], content[SLOT_BYTES : 2 * SLOT_BYTES]))
+
+
+def newest(slots: Iterable[bytes]) -> Totals | None:
+    """The newest totals of those slots that are whole."""
+    found = map(_read, slots)
     return max((each for each in found if each is not None), key=lambda each: each.commits, default=None)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.objects.metastore import HeldObject
 
 _decoder = msgspec.json.Decoder(list[HeldObject])
@@ -21,21 +22,22 @@ _decoder = msgspec.json.Decoder(list[HeldObject])
 class RoutesCopy:
     """The file at ``path``; not flushed, for it is of use only when something else fails as well."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, access: FileAccess = PLAIN) -> None:
         self._path = path
+        self._access = access
 
     def write(self, held: Iterable[HeldObject]) -> None:
         """These are in use now; a disk that takes nothing keeps the older ones."""
         content = msgspec.json.encode(list(held))
         draft = self._path.with_suffix(".new")
         with contextlib.suppress(OSError):
-            draft.write_bytes(b"%08x %b" % (zlib.crc32(content), content))
+            draft.write_bytes(self._access.seal(b"%08x %b" % (zlib.crc32(content), content), self._path.name))
             draft.replace(self._path)
 
     def read(self) -> list[HeldObject]:
         """What was written last; nothing when that is damaged, too."""
         try:
-            crc, content = self._path.read_bytes().split(b" ", 1)
+            crc, content = self._access.unseal(self._path.read_bytes(), self._path.name).split(b" ", 1)
             return _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else []
         except (OSError, ValueError, RecursionError):
             return []

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.objects import schema
 from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.sqlite import salvage
@@ -18,9 +19,9 @@ from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 
 
-def problem(path: Path) -> str:
+def problem(path: Path, access: FileAccess = PLAIN) -> str:
     """What is wrong with the structure of the file at ``path``; "" when nothing is, or there is none."""
-    return salvage.problem(path, partial(_look, path), model=schema.model) or ""
+    return salvage.problem(path, partial(_look, path), model=schema.model, access=access) or ""
 
 
 def _look(path: Path, connection: apsw.Connection) -> str:
@@ -40,7 +41,7 @@ def audit(connection: apsw.Connection) -> str:
     return salvage.lacks(connection, model) if model is not None else ""
 
 
-def run(path: Path) -> int:
+def run(path: Path, access: FileAccess = PLAIN) -> int:
     """Returns how many objects are held on.  Raises ``StoreUnusable`` when there is no room for the new file."""
     kept: list[int] = []
 
@@ -58,7 +59,7 @@ def run(path: Path) -> int:
         kept.append(rows(target, sql.COUNT)[0][0])
 
     try:
-        salvage.salvage(path, fill=fill)
+        salvage.salvage(path, fill=fill, access=access)
     except (OSError, apsw.Error) as error:
         raise StoreUnusable(f"{path}: is damaged and there is no room to salvage it: {error}") from error
     return kept[0] if kept else 0

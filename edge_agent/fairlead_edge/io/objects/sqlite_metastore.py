@@ -19,6 +19,7 @@ from typing import Any, Final
 import apsw
 
 from fairlead_edge.errors import StoreFull, StoreUnusable
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.objects import objects_table, salvage, schema
 from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.objects.schema import fact, held, remember
@@ -67,6 +68,7 @@ class SqliteMetastore:
         bytes_max: int,
         wall_milliseconds: int,
         usable: metastore.Usable = metastore.anything,
+        access: FileAccess = PLAIN,
     ) -> None:
         self.path = folder / FILE_NAME
         self._usable = usable
@@ -87,13 +89,13 @@ class SqliteMetastore:
         """Objects the disk was found to have changed, since the opening."""
         self._listeners: list[Callable[[int], None]] = []
         try:
-            if problem := salvage.problem(self.path):
+            if problem := salvage.problem(self.path, access):
                 _log.error("store_damaged", path=str(self.path), reason=problem)
-                kept = salvage.run(self.path)
+                kept = salvage.run(self.path, access)
                 remedy = f"look at the disk's health; {FILE_NAME}.damaged may be removed; the hub sends what is missing"
                 _log.warning("store_salvaged", path=str(self.path), held=kept, remedy=remedy)
                 self.salvaged = problem
-            self.writer = Writer(self.path, setup=setup, audit=salvage.audit)
+            self.writer = Writer(self.path, setup=setup, audit=salvage.audit, access=access)
         except apsw.Error as error:
             raise StoreUnusable(f"{self.path}: cannot be opened: {error}") from error
         except StoreUnusable as error:

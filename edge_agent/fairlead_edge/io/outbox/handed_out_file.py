@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.outbox.queue_id import QueueId
 
 BYTES_MAX: Final = 64 * 1024
@@ -26,14 +27,16 @@ _decoder: Final = msgspec.json.Decoder(list[tuple[str, int, int]])
 class HandedOutFile:
     """Open for as long as the store is.  A disk that takes nothing leaves it as it was; no caller waits for it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, access: FileAccess = PLAIN) -> None:
+        self._name = path.name
+        self._access = access
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._highest: dict[QueueId, int] = {}
 
     def read(self) -> dict[QueueId, int]:
         """The highest offset of each queue that left, before this opening; nothing when it is damaged."""
         try:
-            crc, size, rest = os.pread(self._file, BYTES_MAX, 0).split(b" ", 2)
+            crc, size, rest = self._access.unseal(os.pread(self._file, BYTES_MAX, 0), self._name).split(b" ", 2)
             content = rest[: int(size)]
             if int(crc, 16) != zlib.crc32(content):
                 return {}
@@ -56,7 +59,7 @@ class HandedOutFile:
 
     def _write(self) -> None:
         content = msgspec.json.encode([(each.endpoint, each.priority, at) for each, at in self._highest.copy().items()])
-        line = b"%08x %d %b\n" % (zlib.crc32(content), len(content), content)
+        line = self._access.seal(b"%08x %d %b\n" % (zlib.crc32(content), len(content), content), self._name)
         if len(line) <= BYTES_MAX:
             with contextlib.suppress(OSError):
                 os.pwrite(self._file, line, 0)

@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
 from fairlead_edge.io.outbox.repair import audit, damage, opening
@@ -61,20 +62,30 @@ class SqliteOutbox:
     another node than ``node`` ("": any) accepted.
     """
 
-    def __init__(self, path: Path, *, epoch: int, max_bytes: int, node: str = "", thorough: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        epoch: int,
+        max_bytes: int,
+        node: str = "",
+        thorough: bool = False,
+        access: FileAccess = PLAIN,
+    ) -> None:
         self.path = path
+        self.access = access
         self.epoch = epoch
         self.max_bytes = max_bytes
-        self._handed_out = HandedOutFile(Path(f"{path}.handed-out"))
+        self._handed_out = HandedOutFile(Path(f"{path}.handed-out"), access)
         self.in_flight = InFlight(self._handed_out.note)
         self._ttl_seconds: dict[str, float | None] = {}
         """By EdgeRoutes object, how long what inherits from it lives now."""
         self._evicts = False
         """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
-        self._totals = TotalsFile(Path(f"{path}.totals"))
+        self._totals = TotalsFile(Path(f"{path}.totals"), access)
         kept = self._totals.read()
         self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
-        sound = opening.make_sound(path, kept, epoch=epoch, thorough=thorough)
+        sound = opening.make_sound(path, kept, epoch=epoch, thorough=thorough, access=access)
         self.salvaged = sound.salvaged
         """Why the file was salvaged at this opening; "" when it was sound."""
         self.scrubber = Scrubber(self, is_looked_through=sound.is_looked_through)
@@ -88,7 +99,7 @@ class SqliteOutbox:
             self._remember_handed_out(connection)
 
         try:
-            self.writer = Writer(path, setup=setup, audit=audit.audit, closing=self._close_transaction)
+            self.writer = Writer(path, setup=setup, audit=audit.audit, closing=self._close_transaction, access=access)
         except BaseException:
             self._totals.close()
             self._handed_out.close()

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import apsw
 
+from fairlead_edge.io.file_access import PLAIN, PLAIN_SCHEMA, SEALED_SCHEMA, FileAccess, is_database
 from fairlead_edge.io.sqlite import schema_pages, wal
 from fairlead_edge.io.sqlite import statements as sql
 from fairlead_edge.io.sqlite.rows import rows
 
-MAGIC: Final = b"SQLite format 3\0"
 WAL: Final = "-wal"
 SHM: Final = "-shm"
 BUSY_MILLISECONDS: Final = 5_000
@@ -39,11 +39,16 @@ Fill = Callable[[apsw.Connection, apsw.Connection], None]
 """(damaged, new and empty): take over what can be read."""
 Model = Callable[[int], apsw.Connection | None]
 """An empty store in memory with the tables of this version; None when the program does not know it."""
-SCHEMA_KEPT: Final = ".schema"
-"""Beside the file: the pages that name its tables (``schema_pages``)."""
 
 
-def problem(path: Path, look: Callable[[apsw.Connection], str], *, model: Model, gone: str = "") -> str | None:
+def problem(
+    path: Path,
+    look: Callable[[apsw.Connection], str],
+    *,
+    model: Model,
+    gone: str = "",
+    access: FileAccess = PLAIN,
+) -> str | None:
     """What is wrong with the file at ``path``; "" when nothing is, and ``gone`` when there is none.
 
     ``look`` reads what SQLite opens.  None: it was ended by a progress handler, and had found nothing until then.
@@ -58,7 +63,7 @@ def problem(path: Path, look: Callable[[apsw.Connection], str], *, model: Model,
     if wrong := head_problem(path):
         return wrong
     try:
-        connection = apsw.Connection(str(path))
+        connection = access.connect(path)
         try:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.set_busy_timeout(BUSY_MILLISECONDS)
@@ -82,7 +87,7 @@ def is_unfinished(path: Path) -> bool:
     return _beside(path, ".salvaging").exists()
 
 
-def salvage(path: Path, *, fill: Fill) -> None:
+def salvage(path: Path, *, fill: Fill, access: FileAccess = PLAIN) -> None:
     """Put a sound file in the place of a damaged one, with what ``fill`` takes over.
 
     Raises ``OSError`` or ``apsw.Error`` when there is no room for it.
@@ -95,8 +100,8 @@ def salvage(path: Path, *, fill: Fill) -> None:
                     os.replace(f"{path}{end}", f"{aside}{end}")
         for leftover in (f"{path}{SHM}", *(f"{new}{end}" for end in ("", WAL, SHM, "-journal"))):
             Path(leftover).unlink(missing_ok=True)
-        _mend(aside, _beside(path, SCHEMA_KEPT))
-        _fill(aside, new, fill)
+        _mend(aside, _schema_kept(path), access)
+        _fill(aside, new, fill, access)
         _flush(new)
         new.rename(path)
         _flush(path.parent)
@@ -108,6 +113,11 @@ def salvage(path: Path, *, fill: Fill) -> None:
     _flush(path.parent)
 
 
+def _schema_kept(path: Path) -> Path:
+    sealed = _beside(path, SEALED_SCHEMA)
+    return sealed if sealed.exists() else _beside(path, PLAIN_SCHEMA)
+
+
 def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)
 
@@ -117,7 +127,7 @@ def lost_its_end(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(100)
         size = file.seek(0, os.SEEK_END)
-    if not head.startswith(MAGIC):
+    if not is_database(head):
         return False  # it lost more than that
     return size % PAGE_BYTES != 0 and int.from_bytes(head[28:32], "big") * PAGE_BYTES > size
 
@@ -126,7 +136,7 @@ def head_problem(path: Path) -> str:
     """Does the head of the file say what SQLite would not open, or not write to?"""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    if len(head) < _HEAD_BYTES or not head.startswith(MAGIC):
+    if len(head) < _HEAD_BYTES or not is_database(head):
         return ""  # that is found out anyway
     is_sound = head[18] in _FILE_FORMATS and head[19] in _FILE_FORMATS and head[44:48] in _SCHEMA_FORMATS
     return "" if is_sound else "its head was changed"
@@ -138,25 +148,25 @@ def version_problem(path: Path, found: int, present: int) -> str:
     The pages kept beside it say so; where they are of a newer program than this (``present``), so is the file.  They
     are copied again after a migration, so a file between them and the present was brought there by this program.
     """
-    kept = schema_pages.version(_beside(path, SCHEMA_KEPT))
+    kept = schema_pages.version(_schema_kept(path))
     is_written = kept is None or kept > present or kept <= found <= present
     return "" if is_written else f"its version was changed from {kept} to {found}"
 
 
 def is_strange(path: Path, error: Exception) -> bool:
     """No database, and nothing beside it says that it was one of ours: not to be replaced behind people's backs."""
-    return isinstance(error, apsw.NotADBError) and not _beside(path, SCHEMA_KEPT).exists()
+    return isinstance(error, apsw.NotADBError) and not _schema_kept(path).exists()
 
 
-def _mend(aside: Path, kept: Path) -> None:
+def _mend(aside: Path, kept: Path, access: FileAccess) -> None:
     """Make the file one that SQLite opens: with all of its log, and with the pages that name its tables."""
     wal.fold(aside)
-    schema_pages.restore(aside, kept, unless_newer=_has_tables(aside))
+    schema_pages.restore(aside, kept, unless_newer=_has_tables(aside, access))
 
 
-def _has_tables(path: Path) -> bool:
+def _has_tables(path: Path, access: FileAccess) -> bool:
     try:
-        connection = _opened(path)
+        connection = _opened(path, access)
         try:
             return bool(rows(connection, sql.TABLES))
         finally:
@@ -165,20 +175,20 @@ def _has_tables(path: Path) -> bool:
         return False
 
 
-def _opened(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path))
+def _opened(path: Path, access: FileAccess) -> apsw.Connection:
+    connection = access.connect(path)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     rows(connection, sql.WRITABLE_SCHEMA)
     return connection
 
 
-def _fill(aside: Path, new: Path, fill: Fill) -> None:
-    target = apsw.Connection(str(new))
+def _fill(aside: Path, new: Path, fill: Fill, access: FileAccess) -> None:
+    target = access.connect(new)
     try:
         for pragma in sql.SALVAGE_SETTINGS:
             rows(target, pragma)
         # Of a file that is beyond reading nothing is taken over.
-        source = _opened(aside) if _has_tables(aside) else apsw.Connection(":memory:")
+        source = _opened(aside, access) if _has_tables(aside, access) else apsw.Connection(":memory:")
         try:
             fill(source, target)
         finally:

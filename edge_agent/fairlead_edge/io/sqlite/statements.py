@@ -41,6 +41,7 @@ PAGE_COUNT: Final = "PRAGMA page_count"
 """Pages of the file."""
 PAGE_SIZE: Final = "PRAGMA page_size"
 """Bytes of a page."""
+TEMPORARY_IN_MEMORY: Final = "PRAGMA temp_store=MEMORY"
 WRITABLE_SCHEMA: Final = "PRAGMA writable_schema=ON"
 """Else nothing is read of a file that lost its end."""
 WRITER_SETTINGS: Final = (

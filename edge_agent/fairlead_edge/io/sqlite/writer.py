@@ -31,6 +31,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.io.sqlite import statements as sql
 from fairlead_edge.io.sqlite.rows import rows
@@ -80,17 +81,18 @@ class Writer:
         setup: Callable[[apsw.Connection], None],
         audit: Audit = sound,
         closing: Callable[[apsw.Connection], Callable[[], None]] | None = None,
+        access: FileAccess = PLAIN,
     ) -> None:
         self._audit = audit
         self._closing = closing
-        self._connection = _open(path, setup)
+        self._connection = _open(path, setup, access)
         try:
-            self._reader_connection = _open_reader(path)
+            self._reader_connection = _open_reader(path, access)
         except apsw.Error:
             self._connection.close()
             raise
         self._room = Room(path)
-        schema_pages.keep(self._connection, self._room.file, Path(f"{path}.schema"))
+        schema_pages.keep(self._connection, self._room.file, Path(f"{path}{access.schema_end}"))
         self._loop: asyncio.AbstractEventLoop | None = None
         self.failed = asyncio.Event()
         """Set when ``failure`` is."""
@@ -313,8 +315,8 @@ def _asked(audit: Audit, connection: apsw.Connection) -> str:
         return f"it cannot be looked through: {error}"
 
 
-def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connection:
-    connection = apsw.Connection(str(path), statementcachesize=200)
+def _open(path: Path, setup: Callable[[apsw.Connection], None], access: FileAccess) -> apsw.Connection:
+    connection = access.connect(path, statementcachesize=200)
     connection.set_busy_timeout(5_000)
     for pragma in sql.WRITER_SETTINGS:
         rows(connection, pragma)
@@ -330,7 +332,7 @@ def _open(path: Path, setup: Callable[[apsw.Connection], None]) -> apsw.Connecti
     return connection
 
 
-def _open_reader(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=100)
+def _open_reader(path: Path, access: FileAccess) -> apsw.Connection:
+    connection = access.connect(path, flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(5_000)
     return connection

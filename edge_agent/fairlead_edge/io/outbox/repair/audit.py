@@ -10,6 +10,7 @@ from typing import Final
 
 import apsw
 
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox.repair import statements as repair_sql
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.store_identity import load_stamp
@@ -44,10 +45,10 @@ def audit(connection: apsw.Connection) -> str:
     return glance(connection) or _check(connection, _LARGE)
 
 
-def audit_beside(path: Path) -> str:
+def audit_beside(path: Path, access: FileAccess = PLAIN) -> str:
     """``audit`` on a connection of its own, while the file is in use."""
     try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        connection = access.connect(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             connection.set_busy_timeout(5_000)
             connection.execute(sqlite.BEGIN)  # one moment, whatever is written meanwhile

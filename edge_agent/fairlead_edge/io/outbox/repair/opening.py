@@ -10,6 +10,7 @@ import secrets
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.tables import schema
@@ -34,7 +35,7 @@ class Sound(NamedTuple):
     """False: the time was too short for all of it."""
 
 
-def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool) -> Sound:
+def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool, access: FileAccess = PLAIN) -> Sound:
     """``kept``: the totals beside the file.  ``thorough``: look at all of it, however long that takes.
 
     Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
@@ -42,14 +43,15 @@ def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool) -
     seconds = None if thorough else SECONDS_MAX
     salvaged = ""
     for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
-        problem = salvage.problem(path, kept, seconds=seconds)
+        problem = salvage.problem(path, kept, seconds=seconds, access=access)
         if not problem:
-            schema.upgrade(path)
-            problem = salvage.problem(path, kept, seconds=seconds)
+            schema.upgrade(path, access)
+            problem = salvage.problem(path, kept, seconds=seconds, access=access)
         if not problem:
             return Sound(salvaged, problem is not None)
         _log.error("store_damaged", path=str(path), reason=problem)
-        report = salvage.run(path, kept=kept, epoch=epoch, at=store_clock.timestamp(), new_id=new_id)
+        at = store_clock.timestamp()
+        report = salvage.run(path, kept=kept, epoch=epoch, at=at, new_id=new_id, access=access)
         for queue, gap in report.lost:
             log_gap(queue, gap)
         _log.warning(

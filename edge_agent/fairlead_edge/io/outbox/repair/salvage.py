@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import apsw
 
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import audit, damage
 from fairlead_edge.io.outbox.repair import statements as repair_sql
@@ -47,11 +48,13 @@ class Report:
         self.lost: list[tuple[QueueId, Gap]] = []
 
 
-def run(path: Path, *, kept: Totals | None, epoch: int, at: str, new_id: Callable[[], str]) -> Report:
+def run(
+    path: Path, *, kept: Totals | None, epoch: int, at: str, new_id: Callable[[], str], access: FileAccess = PLAIN
+) -> Report:
     """Raises ``OSError`` or ``apsw.Error`` when there is no room for the new file."""
     report = Report()
     fill = partial(_fill, report=report, kept=kept, epoch=epoch, at=at, new_id=new_id)
-    salvage.salvage(path, fill=fill)
+    salvage.salvage(path, fill=fill, access=access)
     return report
 
 
@@ -237,14 +240,14 @@ def _balance(target: apsw.Connection) -> None:
     target.execute(repair_sql.BALANCE)
 
 
-def problem(path: Path, kept: Totals | None, *, seconds: float | None = None) -> str | None:
+def problem(path: Path, kept: Totals | None, *, seconds: float | None = None, access: FileAccess = PLAIN) -> str | None:
     """What is wrong with the file at ``path``, before it is used; "" when nothing is, or there is none.
 
     None: nothing so far, but there was more to look through than ``seconds`` allow.
     """
     gone = "it is gone" if kept is not None and kept.queues else ""
     look = partial(_look, path, kept=kept, seconds=seconds)
-    return salvage.problem(path, look, model=schema.model, gone=gone)
+    return salvage.problem(path, look, model=schema.model, gone=gone, access=access)
 
 
 def _look(path: Path, connection: apsw.Connection, *, kept: Totals | None, seconds: float | None) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
+from fairlead_edge.io.file_access import FileAccess
 from fairlead_edge.io.outbox.repair import audit, damage
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
@@ -30,6 +31,7 @@ class Store(Protocol):
 
     path: Path
     writer: Writer
+    access: FileAccess
 
     def now(self) -> float:
         """The store's clock."""
@@ -59,7 +61,7 @@ class Scrubber:
 
     async def look_through(self) -> None:
         """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
-        problem = await asyncio.to_thread(audit.audit_beside, self._store.path)
+        problem = await asyncio.to_thread(audit.audit_beside, self._store.path, self._store.access)
         if problem:
             self._store.writer.damaged(problem)
 

@@ -24,6 +24,7 @@ from typing import Final
 import apsw
 
 from fairlead_edge.errors import StoreTooNew
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox.tables.upgrade import add_checksums
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
@@ -144,11 +145,11 @@ def migrate(connection: apsw.Connection) -> None:
     rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
 
 
-def upgrade(path: Path) -> None:
+def upgrade(path: Path, access: FileAccess = PLAIN) -> None:
     """Bring an existing older file to the present version before it is looked through.  Raises as ``migrate``."""
     if not path.exists():
         return
-    connection = apsw.Connection(str(path))
+    connection = access.connect(path)
     try:
         if 0 < rows(connection, sqlite.USER_VERSION)[0][0] != len(MIGRATIONS):
             connection.execute(sqlite.BEGIN_IMMEDIATE)

@@ -1,0 +1,196 @@
+"""A store's files from one data key to another, or from and to none: in place, so that no old page stays behind.
+
+Pages in use, pages that hold nothing any more, the log, and copies a salvage set aside: every byte is written over.
+A journal beside the store (``X.converting``) says how far it is and holds the piece that is written now:
+
+    piece ──▶ journal, flushed ──▶ file, flushed ──▶ next piece
+
+Killed anywhere, the next start writes the piece in the journal once more and goes on behind it.  Two places in the
+journal take turns, so that one piece is whole whenever the power goes; before the first one is whole no file is
+touched.  It needs room for two pieces, however large the store is.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from fairlead_edge.io.encryption.pages import Pages
+from fairlead_edge.io.file_access import PAGE_BYTES, PLAIN_SCHEMA, SEALED_SCHEMA
+from fairlead_edge.io.sqlite.wal import FRAME_BYTES, FRAME_HEADER_BYTES, HEADER_BYTES
+
+PIECE_PAGES: Final = 256
+JOURNAL: Final = ".converting"
+_HEAD_BYTES: Final = 4096
+_PIECE: Final = struct.Struct("<IQIQI")
+"""CRC-32 of all that follows, its number, which file, where in it, how many bytes."""
+_SLOT_BYTES: Final = 4096 + PIECE_PAGES * FRAME_BYTES
+_WAL: Final = "-wal"
+_GONE: Final = ("-shm", "-journal", ".new", ".new-wal", ".new-shm", ".new-journal", PLAIN_SCHEMA, SEALED_SCHEMA)
+"""Made again by SQLite, by a salvage that is repeated, or at the opening."""
+_DATABASES: Final = ("", ".damaged", ".salvaging")
+
+Flush = Callable[[int], None]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Names of data keys, "" for none, and the files in the order they are done."""
+
+    since: str
+    until: str
+    files: list[str]
+
+
+class _Piece(NamedTuple):
+    number: int
+    file: int
+    at: int
+    content: bytes
+
+
+_plans: Final = msgspec.json.Decoder(Plan)
+
+
+def unfinished(store: Path) -> Plan | None:
+    """What was begun and did not come to its end; None when nothing was, or no file was touched yet."""
+    try:
+        with journal_of(store).open("rb") as file:
+            crc, size, rest = file.read(_HEAD_BYTES).split(b" ", 2)
+            content = rest[: int(size)]
+            return _plans.decode(content) if int(crc, 16) == zlib.crc32(content) else None
+    except (OSError, ValueError):
+        return None
+
+
+def journal_of(store: Path) -> Path:
+    return store.with_name(store.name + JOURNAL)
+
+
+def run(store: Path, since: Pages, until: Pages) -> int:
+    """Convert every SQLite file of ``store``; goes on where an earlier run ended.  Returns the bytes written.
+
+    No connection may have any of them open.  Raises ``OSError``: no room for the journal, or the disk fails.
+    """
+    plan = unfinished(store)
+    assert plan is None or (plan.since, plan.until) == (since.name, until.name)
+    if plan is None:
+        plan = Plan(since.name, until.name, [path.name for path in _files(store)])
+        _begin(store, plan)
+    files = [store.with_name(name) for name in plan.files]
+    written = 0
+    with journal_of(store).open("r+b") as journal:
+        last = _last(journal.fileno())
+        if last is not None:
+            _write(files[last.file], last)
+        for piece in _pieces(files, last, since, until):
+            _note(journal.fileno(), piece)
+            _write(files[piece.file], piece)
+            written += len(piece.content)
+    for end in _GONE:
+        Path(f"{store}{end}").unlink(missing_ok=True)
+    _flush_folder(store.parent)
+    return written
+
+
+def finish(store: Path) -> None:
+    """What is known of the files elsewhere follows them now: forget the journal."""
+    journal_of(store).unlink(missing_ok=True)
+    _flush_folder(store.parent)
+
+
+def _files(store: Path) -> Iterator[Path]:
+    for end in _DATABASES:
+        for log in ("", _WAL):
+            if (path := Path(f"{store}{end}{log}")).exists():
+                yield path
+
+
+def _begin(store: Path, plan: Plan) -> None:
+    content = msgspec.json.encode(plan)
+    path = journal_of(store)
+    draft = path.with_name(path.name + ".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(b"%08x %d %b" % (zlib.crc32(content), len(content), content))
+        file.flush()
+        os.posix_fallocate(file.fileno(), 0, _HEAD_BYTES + 2 * _SLOT_BYTES)
+        os.fsync(file.fileno())
+    draft.replace(path)
+    _flush_folder(path.parent)
+
+
+def _pieces(files: list[Path], last: _Piece | None, since: Pages, until: Pages) -> Iterator[_Piece]:
+    number = 0 if last is None else last.number + 1
+    for index, path in enumerate(files):
+        if last is not None and index < last.file:
+            continue
+        log = path.name.endswith(_WAL)
+        at = HEADER_BYTES if log else 0
+        if last is not None and index == last.file:
+            at = last.at + len(last.content)
+        unit = FRAME_BYTES if log else PAGE_BYTES
+        with path.open("rb") as file:
+            while True:
+                file.seek(at)
+                read = file.read(unit * PIECE_PAGES)
+                if not read:
+                    break
+                units = [read[start : start + unit] for start in range(0, len(read), unit)]
+                if log:
+                    content = b"".join(_frame(each, since, until) for each in units)
+                else:
+                    first = at // PAGE_BYTES + 1
+                    content = b"".join(
+                        until.encrypt(page, since.decrypt(page, each)) for page, each in enumerate(units, first)
+                    )
+                yield _Piece(number, index, at, content)
+                number += 1
+                at += len(read)
+
+
+def _frame(frame: bytes, since: Pages, until: Pages) -> bytes:
+    """Its head says which page it is; one of zeros is room that was never used."""
+    number = int.from_bytes(frame[:4], "big")
+    if not number:
+        return frame
+    page = frame[FRAME_HEADER_BYTES:]
+    return frame[:FRAME_HEADER_BYTES] + until.encrypt(number, since.decrypt(number, page))
+
+
+def _write(path: Path, piece: _Piece) -> None:
+    with path.open("r+b") as file:
+        file.seek(piece.at)
+        file.write(piece.content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _note(journal: int, piece: _Piece) -> None:
+    rest = _PIECE.pack(0, piece.number, piece.file, piece.at, len(piece.content))[4:] + piece.content
+    at = _HEAD_BYTES + piece.number % 2 * _SLOT_BYTES
+    os.pwrite(journal, zlib.crc32(rest).to_bytes(4, "little") + rest, at)
+    os.fsync(journal)
+
+
+def _last(journal: int) -> _Piece | None:
+    found = []
+    for slot in range(2):
+        content = os.pread(journal, _SLOT_BYTES, _HEAD_BYTES + slot * _SLOT_BYTES)
+        crc, number, file, at, size = _PIECE.unpack_from(content)
+        whole = content[: _PIECE.size + size]
+        if size and len(whole) == _PIECE.size + size and zlib.crc32(whole[4:]) == crc:
+            found.append(_Piece(number, file, at, whole[_PIECE.size :]))
+    return max(found, default=None)
+
+
+def _flush_folder(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

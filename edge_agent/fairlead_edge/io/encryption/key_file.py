@@ -1,0 +1,82 @@
+"""The operator's key: ``[store] encryption_key`` names a file, or ``credential:NAME`` of systemd."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from fairlead_wire.errors import LocalError
+from fairlead_wire.io import logs
+
+KEY_BYTES: Final = 32
+CREDENTIAL: Final = "credential:"
+CREDENTIALS_DIRECTORY: Final = "CREDENTIALS_DIRECTORY"
+FILE_BYTES_MAX: Final = 4096
+DIFFERENT_BYTES_MIN: Final = 8
+"""A random key has fewer different bytes than this once in more than 2^100."""
+OTHERS: Final = 0o077
+HOW: Final = "make one with: openssl rand -hex 32 > FILE"
+
+_log = logs.get("edge.encryption")
+
+
+class BadKey(LocalError):
+    """There is no such key, or it is none; the text says which setting and what to do, never what the file holds."""
+
+
+def read(setting: str, value: str, environ: Mapping[str, str], *, data_dir: Path | None = None) -> bytes:
+    """The 32 bytes behind ``value``, which ``setting`` says.  Raises ``BadKey``."""
+    path = place(setting, value, environ)
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+            mode = path.stat().st_mode
+    except OSError as error:
+        raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {HOW}") from None
+    key = _decoded(content)
+    if key is None:
+        raise BadKey(
+            f"[store] {setting}: {path}: holds no key of {KEY_BYTES} bytes (as they are, as {2 * KEY_BYTES} hex "
+            f"digits, or in base 64); {HOW}"
+        )
+    if len(set(key)) < DIFFERENT_BYTES_MIN:
+        raise BadKey(f"[store] {setting}: {path}: its bytes are not random; {HOW}")
+    if stat.S_IMODE(mode) & OTHERS and not value.startswith(CREDENTIAL):
+        _log.warning("encryption_key_readable", path=str(path), remedy=f"other users may read it: chmod 600 {path}")
+    if data_dir is not None and path.resolve().is_relative_to(data_dir.resolve()):
+        remedy = "a disk that is stolen has its key on it: keep it on another one, or as a systemd credential"
+        _log.warning("encryption_key_beside_store", path=str(path), remedy=remedy)
+    return key
+
+
+def place(setting: str, value: str, environ: Mapping[str, str]) -> Path:
+    """Which file it is.  Raises ``BadKey`` when systemd gave no credentials."""
+    if not value.startswith(CREDENTIAL):
+        return Path(value)
+    name = value.removeprefix(CREDENTIAL)
+    folder = environ.get(CREDENTIALS_DIRECTORY, "")
+    if not folder:
+        raise BadKey(
+            f"[store] {setting}: {value}: systemd gave this process no credentials; put LoadCredential={name}:FILE or "
+            f"LoadCredentialEncrypted={name}:FILE into its unit"
+        )
+    return Path(folder) / name
+
+
+def _decoded(content: bytes) -> bytes | None:
+    if len(content) == KEY_BYTES:
+        return content
+    text = content.strip()
+    with contextlib.suppress(ValueError):
+        if len(text) == 2 * KEY_BYTES:
+            return bytes.fromhex(text.decode("ascii"))
+    with contextlib.suppress(ValueError):
+        padded = text + b"=" * (-len(text) % 4)
+        decoded = base64.b64decode(padded.replace(b"-", b"+").replace(b"_", b"/"), validate=True)
+        if len(decoded) == KEY_BYTES:
+            return decoded
+    return None
