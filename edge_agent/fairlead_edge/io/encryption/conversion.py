@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -35,8 +35,6 @@ _WAL: Final = "-wal"
 _GONE: Final = ("-shm", "-journal", ".new", ".new-wal", ".new-shm", ".new-journal", PLAIN_SCHEMA, SEALED_SCHEMA)
 """Made again by SQLite, by a salvage that is repeated, or at the opening."""
 _DATABASES: Final = ("", ".damaged", ".salvaging")
-
-Flush = Callable[[int], None]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -163,17 +161,24 @@ def _frame(frame: bytes, since: Pages, until: Pages) -> bytes:
 
 
 def _write(path: Path, piece: _Piece) -> None:
-    with path.open("r+b") as file:
-        file.seek(piece.at)
-        file.write(piece.content)
-        file.flush()
-        os.fsync(file.fileno())
+    opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        _put(opened, piece.content, piece.at)
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _put(opened: int, content: bytes, at: int) -> None:
+    while content:
+        written = os.pwrite(opened, content, at)
+        content, at = content[written:], at + written
 
 
 def _note(journal: int, piece: _Piece) -> None:
     rest = _PIECE.pack(0, piece.number, piece.file, piece.at, len(piece.content))[4:] + piece.content
     at = _HEAD_BYTES + piece.number % 2 * _SLOT_BYTES
-    os.pwrite(journal, zlib.crc32(rest).to_bytes(4, "little") + rest, at)
+    _put(journal, zlib.crc32(rest).to_bytes(4, "little") + rest, at)
     os.fsync(journal)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -31,19 +33,19 @@ def pages_of(key: DataKey | None, store: str) -> pages.Pages:
     return pages.EncryptedPages(_derived(key, f"pages of {store}", pages.KEY_BYTES), key.name)
 
 
-def small_files_of(key: DataKey) -> SmallFiles:
+def small_files_of(key: DataKey, random: Callable[[int], bytes] = os.urandom) -> SmallFiles:
     """The small files of all stores; each is bound to its name."""
-    return SmallFiles(lambda salt: _derived(key, "small files", 32, salt), key.name)
+    return SmallFiles(lambda salt: _derived(key, "small files", 32, salt), key.name, random)
 
 
 class SealedFiles:
-    """``file_access.FileAccess`` of ``store`` (the name of its SQLite file)."""
+    """``file_access.FileAccess`` of ``store`` (the name of its SQLite file).  ``random`` salts its small files."""
 
     schema_end = SEALED_SCHEMA
 
-    def __init__(self, key: DataKey, store: str) -> None:
+    def __init__(self, key: DataKey, store: str, random: Callable[[int], bytes] = os.urandom) -> None:
         self._vfs = EncryptedVfs(pages_of(key, store))
-        self._small = small_files_of(key)
+        self._small = small_files_of(key, random)
 
     def connect(
         self,

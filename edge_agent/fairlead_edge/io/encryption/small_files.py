@@ -21,6 +21,7 @@ from fairlead_edge.io.file_access import KEY_NAME_BYTES, SEALED_MAGIC
 
 _HEAD: Final = struct.Struct(f">{len(SEALED_MAGIC)}s{KEY_NAME_BYTES}sI16sQ")
 TAG_BYTES: Final = 16
+SALT_BYTES: Final = 16
 _COUNTER_BYTES: Final = 12
 
 Derive = Callable[[bytes], bytes]
@@ -30,10 +31,10 @@ Derive = Callable[[bytes], bytes]
 class SmallFiles:
     """``name`` is that of the data key behind ``derive``."""
 
-    def __init__(self, derive: Derive, name: str) -> None:
+    def __init__(self, derive: Derive, name: str, random: Callable[[int], bytes] = os.urandom) -> None:
         self._derive = derive
         self._name = name.encode()
-        self._salt = os.urandom(16)
+        self._salt = random(SALT_BYTES)
         self._cipher = AESGCM(derive(self._salt))
         self._counter = itertools.count()
 

@@ -12,21 +12,24 @@ from tests.support.held import config_map, put
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import StoreDamaged, StoreUnusable
+from fairlead_edge.io.encryption.keyring import DataKey
+from fairlead_edge.io.encryption.sealed_files import SealedFiles
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.objects import salvage
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.objects.metastore import Put, Unchanged, WriteRefused
 
-FILES = ("objects.db", "objects.db", "objects.db-wal", "objects.db.schema")
+FILES = ("objects.db", "objects.db", "objects.db-wal", "objects.db.schema", "objects.db.sealed-schema")
 
 
-def opened(folder: Path) -> SqliteMetastore:
-    return SqliteMetastore(folder, node="edge-1", bytes_max=1 << 26, wall_milliseconds=1000)
+def opened(folder: Path, access: FileAccess = PLAIN) -> SqliteMetastore:
+    return SqliteMetastore(folder, node="edge-1", bytes_max=1 << 26, wall_milliseconds=1000, access=access)
 
 
-async def live(folder: Path, seed: int) -> None:
+async def live(folder: Path, seed: int, access: FileAccess = PLAIN) -> None:
     random = Random(seed)
     (folder / "a").mkdir()
-    store = opened(folder / "a")
+    store = opened(folder / "a", access)
     sent: dict[str, set[bytes]] = {}
     newest: dict[str, Put] = {}
     for _ in range(random.choice((1, 5, 20))):
@@ -47,7 +50,7 @@ async def live(folder: Path, seed: int) -> None:
     done = [spoil(random.choice(there), random) for _ in range(random.choice((1, 1, 3)))]
     try:
         for _ in range(3):
-            store = opened(folder)
+            store = opened(folder, access)
             try:
                 found, _ = await store.select("", "configmaps")
                 assert all(each.content in sent[each.resource.name] for each in found), "served something else"
@@ -65,7 +68,7 @@ async def live(folder: Path, seed: int) -> None:
         assert await store.fence() in (0, 7)
         assert all(isinstance(each, Unchanged) for each in await store.apply(list(newest.values()), now=3.0))
         await store.close()
-        assert salvage.problem(folder / "objects.db") == ""
+        assert salvage.problem(folder / "objects.db", access) == ""
     except BaseException as error:
         error.add_note(f"seed {seed}, {'killed' if killed else 'closed'}: {done}")
         raise
@@ -75,6 +78,13 @@ async def live(folder: Path, seed: int) -> None:
 async def test_any_damage_is_survived(tmp_path: Path, seed: int) -> None:
     """Stopped or killed: nothing else is served, and what the hub sends again is held."""
     await live(tmp_path, seed)
+
+
+@pytest.mark.parametrize("seed", dose(range(100, 130), 6))
+async def test_any_damage_to_an_encrypted_store_is_survived(tmp_path: Path, seed: int) -> None:
+    """The same laws: damage stays where it is, and rows and salvage show it."""
+    key = DataKey("0a1b2c3d", Random(seed).randbytes(32))
+    await live(tmp_path, seed, SealedFiles(key, "objects.db"))
 
 
 async def test_a_file_that_never_was_ours_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from tests.support.dose import dose
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreTooNew
+from fairlead_edge.io.encryption.keyring import DataKey
+from fairlead_edge.io.encryption.sealed_files import SealedFiles
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import opening
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -28,7 +31,14 @@ from fairlead_edge.outbox.queue_id import QueueId
 
 AT = "2026-11-20T12:00:00.000Z"
 QUEUES = (QueueId("iothub", 0), QueueId("iothub", 3), QueueId("iothub"), QueueId("edge-1/m/in", 2))
-FILES = ("outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.schema", "outbox.db.handed-out")
+FILES = (
+    "outbox.db",
+    "outbox.db-wal",
+    "outbox.db.totals",
+    "outbox.db.schema",
+    "outbox.db.sealed-schema",
+    "outbox.db.handed-out",
+)
 
 
 class World:
@@ -105,8 +115,8 @@ class World:
             assert len(missing) <= counted, f"{queue}: {len(missing)} are missing, {counted} are counted"
 
 
-def opened(folder: Path, epoch: int) -> SqliteOutbox:
-    return SqliteOutbox(folder / "outbox.db", epoch=epoch, max_bytes=1 << 30)
+def opened(folder: Path, epoch: int, access: FileAccess = PLAIN) -> SqliteOutbox:
+    return SqliteOutbox(folder / "outbox.db", epoch=epoch, max_bytes=1 << 30, access=access)
 
 
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
@@ -121,16 +131,16 @@ def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(opening, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
 
 
-async def live(folder: Path, seed: int) -> None:
+async def live(folder: Path, seed: int, access: FileAccess = PLAIN) -> None:
     with pytest.MonkeyPatch.context() as patch:
         by_seed(patch, seed)
-        await _live(folder, seed)
+        await _live(folder, seed, access)
 
 
-async def _live(folder: Path, seed: int) -> None:
+async def _live(folder: Path, seed: int, access: FileAccess) -> None:
     world = World(folder / "a", seed)
     world.folder.mkdir()
-    box = opened(world.folder, 1)
+    box = opened(world.folder, 1, access)
     await world.use(box, world.random.choice((3, 20, 60)))
     if killed := world.random.random() < 0.6:
         shutil.copytree(world.folder, folder / "b")
@@ -146,17 +156,17 @@ async def _live(folder: Path, seed: int) -> None:
     if everywhere:
         done += [spoil(world.random.choice(there), world.random) for _ in range(4)]
     try:
-        box = opened(world.folder, 2)
+        box = opened(world.folder, 2, access)
         try:
             await world.use(box, 10)
             await box.scrubber.look_through()
             await world.drain(box)
         except StoreDamaged:  # what no look at the structure shows: the program opens it anew
             await box.close()
-            box = opened(world.folder, 3)
+            box = opened(world.folder, 3, access)
             await world.drain(box)
         await box.close()
-        box = opened(world.folder, 4)
+        box = opened(world.folder, 4, access)
         assert box.salvaged == "", "a salvaged file is sound"
         await world.drain(box)
         if not everywhere:  # where the file and what was kept beside it are damaged, not all can be known
@@ -172,6 +182,14 @@ async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> 
     """Stopped or killed, whichever file, whatever was done to it."""
     async with asyncio.timeout(280):
         await live(tmp_path, seed)
+
+
+@pytest.mark.parametrize("seed", dose(range(100, 130), 6))
+async def test_any_damage_to_an_encrypted_store_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
+    """The same laws: damage stays where it is, and rows and salvage show it."""
+    key = DataKey("0a1b2c3d", Random(seed).randbytes(32))
+    async with asyncio.timeout(280):
+        await live(tmp_path, seed, SealedFiles(key, "outbox.db", random=Random(seed).randbytes))
 
 
 async def test_a_damaged_owner_does_not_lock_the_node_out(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""A folder brought to what the settings want: whenever it ends in between, the next start reads everything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io.encryption import keyring, sealing
+from fairlead_edge.io.encryption.opening import Extent, Opened
+from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
+from fairlead_edge.io.outbox.totals_file import TotalsFile
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.totals import Totals
+
+FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
+TEXT = "nobody may read this"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def plain(folder: Path) -> None:
+    """Two stores with logs that were not folded back, and the small files beside them."""
+    folder.mkdir()
+    for store in ("objects.db", "outbox.db"):
+        connection = apsw.Connection(str(folder / store))
+        connection.execute("PRAGMA journal_mode=WAL; CREATE TABLE t(a); PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.execute("INSERT INTO t VALUES(?)", (f"{TEXT} in {store}",))
+        copy = {end: (folder / f"{store}{end}").read_bytes() for end in ("", "-wal")}
+        connection.close()
+        for end, content in copy.items():
+            (folder / f"{store}{end}").write_bytes(content)
+    totals = TotalsFile(folder / "outbox.db.totals")
+    totals.write(Totals(4, (), None, TEXT))
+    totals.write(Totals(5, (), None, TEXT))
+    totals.close()
+    handed_out = HandedOutFile(folder / "outbox.db.handed-out")
+    handed_out.begin({QueueId(TEXT, 0): 7, QueueId(f"{TEXT} of a longer list", 1): 8})
+    handed_out.begin({QueueId(TEXT, 0): 7})  # shorter: older text lies behind its end
+    handed_out.close()
+    (folder / "routes.copy").write_text(TEXT)
+
+
+def check(folder: Path, opened: Opened) -> None:
+    for store, access in (("objects.db", opened.objects), ("outbox.db", opened.messages)):
+        connection = access.connect(folder / store)
+        assert connection.execute("SELECT a FROM t").fetchall() == [(f"{TEXT} in {store}",)]
+        connection.close()
+    totals = TotalsFile(folder / "outbox.db.totals", opened.messages)
+    assert totals.read() == Totals(5, (), None, TEXT)
+    totals.close()
+    handed_out = HandedOutFile(folder / "outbox.db.handed-out", opened.messages)
+    assert handed_out.read() == {QueueId(TEXT, 0): 7}
+    handed_out.close()
+    assert opened.objects.unseal((folder / "routes.copy").read_bytes(), "routes.copy") == TEXT.encode()
+
+
+def open_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if TEXT.encode() in path.read_bytes()}
+
+
+def test_from_each_extent_to_each_other(tmp_path: Path) -> None:
+    """With the same key and with another; what should be hidden is."""
+    folder = tmp_path / "data"
+    plain(folder)
+    key, extents = FIRST, ("secrets", "all", "none", "all", "secrets", "none", "secrets")
+    assert len(open_in(folder)) >= 5
+    for extent in extents:
+        opened = sealing.bring(folder, [key], extent)
+        check(folder, opened)
+        messages = {"outbox.db", "outbox.db-wal", "outbox.db.totals", "outbox.db.handed-out"}
+        objects = {"objects.db", "objects.db-wal", "routes.copy"}
+        hidden = {"none": set(), "secrets": objects, "all": objects | messages}[extent]
+        assert not open_in(folder) & hidden, extent
+        before = sealing.bring(folder, [SECOND, key], extent)
+        check(folder, before)
+        key = SECOND if extent != "none" else key
+        if extent == "none":
+            assert not keyring.exists(folder)
+        else:
+            found = keyring.read(folder, [key])
+            assert found is not None and len(found.keys) == 1, "the data key that was used until now is gone"
+            with pytest.raises(StoreUnusable):
+                sealing.bring(folder, [FIRST if key == SECOND else SECOND], extent)
+
+
+@pytest.mark.parametrize(
+    ("until", "keys"), [("all", [FIRST]), ("all", [SECOND, FIRST]), ("none", [FIRST])], ids=["on", "rotated", "off"]
+)
+def test_killed_at_any_step_everything_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Extent, keys: list[bytes]
+) -> None:
+    """Before each write, flush and rename, of the keyring, too; the next start gets the same settings."""
+    origin = tmp_path / "origin"
+    plain(origin)
+    if until == "none" or len(keys) > 1:
+        sealing.bring(origin, [FIRST], "all")
+    left = [0]
+
+    def step(call: Any) -> Any:
+        def stepped(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return call(*arguments, **named)
+
+        return stepped
+
+    for owner, name in ((os, "pwrite"), (os, "fsync"), (os, "replace"), (Path, "replace"), (Path, "unlink")):
+        monkeypatch.setattr(owner, name, step(getattr(owner, name)))
+    number = 0
+    while True:
+        number += 1
+        folder = tmp_path / "data"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(origin, folder)
+        left[0] = number
+        try:
+            sealing.bring(folder, keys, until)
+        except Killed:
+            left[0] = 0
+            check(folder, sealing.bring(folder, keys, until))
+            continue
+        left[0] = 0
+        break
+    assert number > 10
+
+
+def test_keys_and_stores_of_different_copies_are_refused(tmp_path: Path) -> None:
+    """A store restored from before a rotation, and a keyring that is gone."""
+    folder = tmp_path / "data"
+    plain(folder)
+    sealing.bring(folder, [FIRST], "all")
+    older = (folder / "outbox.db").read_bytes()
+    sealing.bring(folder, [SECOND, FIRST], "all")
+    (folder / "outbox.db").write_bytes(older)
+    with pytest.raises(StoreUnusable, match="different copies"):
+        sealing.bring(folder, [SECOND], "all")
+    assert (folder / "outbox.db").read_bytes() == older
+    keyring.remove(folder)
+    with pytest.raises(StoreUnusable, match="is gone"):
+        sealing.bring(folder, [SECOND], "all")
+
+
+def test_a_damaged_head_is_left_to_the_salvage(tmp_path: Path) -> None:
+    """Which key it has is said by the pages kept beside it, and by the settings when there are none."""
+    folder = tmp_path / "data"
+    plain(folder)
+    opened = sealing.bring(folder, [FIRST], "all")
+    page = (folder / "outbox.db").read_bytes()[:4096]
+    (folder / "outbox.db.sealed-schema").write_bytes(bytes(12) + page)
+    for damage in (b"FLseal1:00000000", b"garbage garbage!"):
+        (folder / "outbox.db").write_bytes(damage + (folder / "outbox.db").read_bytes()[16:])
+        again = sealing.bring(folder, [FIRST], "all")
+        assert again.messages.schema_end == opened.messages.schema_end == ".sealed-schema"
+        assert (folder / "outbox.db").read_bytes().startswith(damage)
