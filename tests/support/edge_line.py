@@ -196,7 +196,14 @@ class EdgeProgram:
     """``fairlead edge run`` as a user starts it; stop it by ``with``, ``kill`` it as often as you like."""
 
     def __init__(
-        self, folder: Path, hub_port: int, *, node: str = "edge-1", max_bytes: int = 8 << 30, settings: str = ""
+        self,
+        folder: Path,
+        hub_port: int,
+        *,
+        node: str = "edge-1",
+        max_bytes: int = 8 << 30,
+        settings: str = "",
+        store: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -206,7 +213,7 @@ class EdgeProgram:
         self._config.write_text(
             f'node = "{node}"\nhub_url = "ws://127.0.0.1:{hub_port}"\ndata_dir = "{folder}/data"\n'
             f'http_listen = "127.0.0.1:{self.port}"\nsecurity = "insecure"\n{settings}\n'
-            f"[store]\nmax_bytes = {max_bytes}\n"
+            f"[store]\nmax_bytes = {max_bytes}\n{store}"
         )
         self.running: Running | None = None
 

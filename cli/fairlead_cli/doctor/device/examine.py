@@ -13,11 +13,12 @@ from typing import Any
 
 import apsw
 
-from fairlead_cli.doctor.device import agent, certificates, clock, disk, link, permissions, store
+from fairlead_cli.doctor.device import agent, certificates, clock, disk, encryption, link, permissions, store
 from fairlead_cli.doctor.device.io import (
     agent_folder,
     certificate_files,
     disk_probe,
+    encryption_key,
     hub_dial,
     kernel_clock,
     store_file,
@@ -46,6 +47,7 @@ def checks(settings: Settings) -> list[Check]:
         ("permissions", lambda: _permissions(settings, folder), HUNG_DISK),
         ("certificate", lambda: _certificates(settings), "see tls_ca, tls_cert and tls_key in the settings"),
         ("store", lambda: _stores(settings, folder), HUNG_DISK),
+        ("encryption", lambda: _encryption(settings, folder), "see encryption_key in the settings"),
         ("agent", lambda: _running(settings, folder), "see http_listen in the settings, and the agent's log"),
     ]
     return [
@@ -94,6 +96,11 @@ def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
     ):
         path = folder / f"{what}.db"
         yield from store.judge(store_file.look(path, what, limit_bytes=limit, known_version=known, in_use=in_use), what)
+
+
+def _encryption(settings: Settings, folder: Path) -> Iterator[Finding]:
+    place = settings.store.encryption_key
+    yield from encryption.judge(encryption_key.look(place, folder, os.environ) if place else None, place or "")
 
 
 def _running(settings: Settings, folder: Path) -> Iterator[Finding]:

@@ -24,6 +24,8 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     unfinished: bool = False
     """A salvage began and did not come to its end: the next start goes on with it."""
+    encrypted: bool = False
+    """Then only its agent can look through it, and does at each start."""
     damaged_copy: str = ""
     """Where an earlier damaged file was put aside."""
 
@@ -42,6 +44,7 @@ def judge(store: Store | None, what: str) -> Iterator[Finding]:
         yield problem(check, text, "install the newer agent again: an older one must not write to this file")
     else:
         looked = "sound" if store.integrity == "ok" else "sound as far as was looked in the time there was"
+        looked = "encrypted (the agent looks through it when it starts)" if store.encrypted else looked
         size = f"{store.size_bytes // MIB:,} of {store.limit_bytes // MIB:,} MiB"
         yield ok(check, f"{store.path} is {looked}, version {store.version}, {size}")
     if store.unfinished:

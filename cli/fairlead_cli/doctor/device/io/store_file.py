@@ -14,7 +14,9 @@ from urllib.parse import quote
 import apsw
 
 from fairlead_cli.doctor.device.store import Store
+from fairlead_edge.io.file_access import CLEAR_BYTES, key_name
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.io.sqlite.schema_pages import USER_VERSION
 
 LOOKING_SECONDS: Final = 3.0
 BUSY_MILLISECONDS: Final = 1_000
@@ -27,7 +29,11 @@ def look(path: Path, what: str, *, limit_bytes: int, known_version: int, in_use:
     unfinished = Path(f"{path}.salvaging").exists()
     if not path.exists() and not unfinished:
         return None
-    version, integrity, error = _look(path, in_use) if path.exists() else (None, "", "")
+    encrypted = _encrypted_version(path) if path.exists() else None
+    if encrypted is not None or not path.exists():
+        version, integrity, error = encrypted, "", ""
+    else:
+        version, integrity, error = _look(path, in_use)
     aside = Path(f"{path}.damaged")
     return Store(
         what=what,
@@ -39,8 +45,16 @@ def look(path: Path, what: str, *, limit_bytes: int, known_version: int, in_use:
         integrity=integrity,
         error=error,
         unfinished=unfinished,
+        encrypted=encrypted is not None,
         damaged_copy=str(aside) if aside.exists() else "",
     )
+
+
+def _encrypted_version(path: Path) -> int | None:
+    """Its version, which lies open; None when it is not encrypted."""
+    with path.open("rb") as file:
+        head = file.read(CLEAR_BYTES)
+    return int.from_bytes(head[USER_VERSION : USER_VERSION + 4], "big") if key_name(head) else None
 
 
 def _look(path: Path, in_use: bool) -> tuple[int | None, str, str]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import apsw
 
 from fairlead_cli.doctor.device.io import store_file
+from fairlead_edge.io.encryption.keyring import DataKey
+from fairlead_edge.io.encryption.sealed_files import SealedFiles
 
 
 def made(path: Path) -> Path:
@@ -49,3 +51,14 @@ def test_a_store_the_disk_changed(tmp_path: Path) -> None:
     assert found is not None and "not a database" in found.error
     nothing = store_file.look(tmp_path / "none.db", "objects", limit_bytes=1, known_version=1, in_use=False)
     assert nothing is None
+
+
+def test_an_encrypted_store_says_its_version_and_is_not_read(tmp_path: Path) -> None:
+    """Only its agent has the key; it is not damaged because of that."""
+    path = tmp_path / "objects.db"
+    connection = SealedFiles(DataKey("0a1b2c3d", bytes(range(32))), path.name).connect(path)
+    connection.execute("PRAGMA user_version = 2; CREATE TABLE t (a)").fetchall()
+    connection.close()
+    found = store_file.look(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
+    assert found is not None and (found.version, found.encrypted, found.error) == (2, True, "")
+    assert [each.name for each in tmp_path.iterdir()] == ["objects.db"]
