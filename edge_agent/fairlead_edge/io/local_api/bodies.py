@@ -215,12 +215,20 @@ class QueueStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
     retrying: int = 0
 
 
+class EncryptionStatus(Answer, frozen=True, kw_only=True):
+    """What of the stores is encrypted on disk (`none`, `secrets`, `all`), and the fingerprint of the key."""
+
+    encrypt: str
+    key: str
+
+
 class StoreStatus(Answer, frozen=True, kw_only=True):
     """The store of messages."""
 
     bytes: int
     max_bytes: int
     salvaged: str
+    encryption: EncryptionStatus
 
 
 class AgentAccount(Answer, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ PAGE_COUNT: Final = "PRAGMA page_count"
 PAGE_SIZE: Final = "PRAGMA page_size"
 """Bytes of a page."""
 TEMPORARY_IN_MEMORY: Final = "PRAGMA temp_store=MEMORY"
+"""What a query sorts lies in no file."""
 WRITABLE_SCHEMA: Final = "PRAGMA writable_schema=ON"
 """Else nothing is read of a file that lost its end."""
 WRITER_SETTINGS: Final = (
