@@ -144,7 +144,7 @@ async def test_a_stolen_disk_shows_nothing_and_every_change_of_settings_keeps_ev
         await asyncio.to_thread(agent.kill)  # with a log that is not folded back
         assert not found_on_disk(data, hidden)
 
-    both = [*HIDDEN_OBJECTS, *HIDDEN_MESSAGES, *packed]
+    both: list[str | bytes] = [*HIDDEN_OBJECTS, *HIDDEN_MESSAGES, *packed]
     await starts(hidden=HIDDEN_OBJECTS, count=30, STORE_ENCRYPTION_KEY=first)
     await starts(hidden=both, count=31, STORE_ENCRYPT="all")
     rotated = {"STORE_ENCRYPTION_KEY": second, "STORE_PREVIOUS_ENCRYPTION_KEY": first, "STORE_ENCRYPT": "all"}

@@ -70,7 +70,8 @@ def test_from_each_extent_to_each_other(tmp_path: Path) -> None:
     """With the same key and with another; what should be hidden is."""
     folder = tmp_path / "data"
     plain(folder)
-    key, extents = FIRST, ("secrets", "all", "none", "all", "secrets", "none", "secrets")
+    key = FIRST
+    extents: tuple[Extent, ...] = ("secrets", "all", "none", "all", "secrets", "none", "secrets")
     assert len(open_in(folder)) >= 5
     for extent in extents:
         opened = sealing.bring(folder, [key], extent)
