@@ -132,6 +132,11 @@ sim: dev ## the deterministic simulation; SEEDS=how many, FIRST=from which, SEED
 	$(call needs,tests/sim/__main__.py,the simulation is not part of this checkout)
 	@$(PY) -m tests.sim $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) </dev/null
 
+# Not the shell's own SECONDS, which a recipe would begin with.
+.PHONY: fuzz
+fuzz: dev ## search parsers for inputs that break them; SECONDS=how long (60), ONLY=parser,…, SEED=…
+	@$(PY) -m tests.fuzz $(if $(filter command line,$(origin SECONDS)),--seconds $(SECONDS)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) </dev/null
+
 .PHONY: faults
 faults: dev control-plane ## kill real processes at random; ONLY=room, KILLS=how many; writes faults.json
 	@$(PY) -m tests.faults $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) </dev/null

@@ -42,7 +42,8 @@ def is_of_another(origin: str | None, host: str) -> bool:
 @lru_cache(64)  # asked of every request, and nearly always about the same name
 def _is_local(host: str) -> bool:
     try:
-        name = urlsplit(f"//{host}").hostname or ""
+        parts = urlsplit(f"//{host}")
+        _, name = parts.port, parts.hostname or ""  # a port that is no number raises
         if name == "localhost" or name.endswith(".localhost"):
             return True
         ipaddress.ip_address(name)

@@ -148,7 +148,7 @@ def parse(value: Mapping[str, Any] | bytes | str) -> Offsets:
             raise errors.Stop(errors.BAD_CHECKPOINT, f"offset version {plain.get('v')!r}; ours is {VERSION}")
         topics = msgspec.convert(plain["topics"], dict[str, TopicOffset])
         return Offsets(service=str(plain["svc"]), topics=topics)
-    except (msgspec.DecodeError, KeyError, AttributeError, TypeError, ValueError) as error:
+    except (msgspec.DecodeError, KeyError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"not an offset of this source: {error}") from error
 
 

@@ -108,7 +108,7 @@ def rule(body: dict[str, Any]) -> Rule:
     return Rule(
         name=str(body["metadata"]["name"]),
         uid=str(body["metadata"].get("uid", "")),
-        generation=int(body["metadata"].get("generation", 0)),
+        generation=_generation(body["metadata"]),
         nodes=selector.compile(spec.get("nodeSelector"), "spec.nodeSelector"),
         entries=tuple(_entry(item, delivery, priority) for item in spec["resources"]),
         form=form if len(form) <= FORM_BYTES_MAX else "",
@@ -215,11 +215,17 @@ def routes(body: dict[str, Any]) -> Routes:
     return Routes(
         name=str(body["metadata"]["name"]),
         uid=str(body["metadata"]["uid"]),
-        generation=int(body["metadata"].get("generation", 0)),
+        generation=_generation(body["metadata"]),
         nodes=selector.compile(spec.get("nodeSelector"), "spec.nodeSelector"),
         topics=frozenset((DEFAULT_TOPIC, *named)),
         route_names=frozenset(str(name) for name in table),
     )
+
+
+def _generation(metadata: dict[str, Any]) -> int:
+    """Zero where it is none."""
+    found = metadata.get("generation", 0)
+    return found if isinstance(found, int) else 0
 
 
 def _spec(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""``tests/corpus/<target>/``: one file an input; beside one that was a finding stands ``<name>.why``, its sentence."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from tests.fuzz.target import ROOT
+
+CORPUS = ROOT / "tests" / "corpus"
+GROWN = ROOT / "build" / "fuzz"
+"""Inputs that reached new code at earlier runs here; the next run goes on from them."""
+WHY = ".why"
+
+
+def committed(target: str) -> dict[str, bytes]:
+    """By file name."""
+    return _files(CORPUS / target)
+
+
+def grown(target: str) -> dict[str, bytes]:
+    """By file name; empty on a fresh checkout."""
+    return _files(GROWN / target)
+
+
+def keep(target: str, content: bytes, folder: Path = GROWN) -> Path:
+    """An input that reached new code."""
+    return _write(folder / target / _name(content), content)
+
+
+def write_finding(target: str, content: bytes, sentence: str, folder: Path = CORPUS) -> Path:
+    """The input stays for ever: after the mend it shows that it stays mended."""
+    path = _write(folder / target / f"found-{_name(content)}", content)
+    path.with_name(path.name + WHY).write_text(" ".join(sentence.split()) + "\n")
+    return path
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    if not folder.is_dir():
+        return {}
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != WHY}
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def _name(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
