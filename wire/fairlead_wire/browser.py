@@ -9,12 +9,16 @@ Programs that are no browser send neither header and notice nothing.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 OWN_SITE = frozenset(["same-origin", "none"])
 """Of ``Sec-Fetch-Site``: our own page, or an address a person typed."""
+
+_HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^\[\]:@/]+))(?::[0-9]{0,5})?")
+"""Of the header ``Host``; a reader of addresses takes more, such as ``localhost:[::1].example``."""
 
 
 def refusal(headers: Mapping[str, str]) -> str:
@@ -41,9 +45,11 @@ def is_of_another(origin: str | None, host: str) -> bool:
 
 @lru_cache(64)  # asked of every request, and nearly always about the same name
 def _is_local(host: str) -> bool:
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = (found["ipv6"] or found["name"]).lower()
     try:
-        parts = urlsplit(f"//{host}")
-        _, name = parts.port, parts.hostname or ""  # a port that is no number raises
         if name == "localhost" or name.endswith(".localhost"):
             return True
         ipaddress.ip_address(name)

@@ -16,10 +16,8 @@ from fairlead_edge.routes.values import UNDEFINED
 
 def reasons(condition: Condition, message: RoutedMessage) -> list[str]:
     """One sentence for each cause, in the order of the text; empty when the condition is true or false."""
-    if condition.run(message) is not UNDEFINED:
+    if condition.node is None or condition.run(message) is not UNDEFINED:
         return []
-    if condition.node is None:
-        return ["the condition is empty"]
     explainer = _Explainer(condition.text, message)
     explainer.visit(condition.node)
     return list(dict.fromkeys(explainer.found)) or ["the condition is a value, but not true or false"]

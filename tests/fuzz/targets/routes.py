@@ -41,7 +41,8 @@ def condition(content: bytes) -> None:
         else:
             answer = evaluate_condition(compiled, MESSAGE)
             promise(answer in (True, False, "undefined"), "a condition is true, false or undefined")
-            promise(bool(reasons(compiled, MESSAGE)) >= (answer == "undefined"), "what is undefined is explained")
+            explained = bool(reasons(compiled, MESSAGE)) or compiled.node is None
+            promise(explained >= (answer == "undefined"), "what is undefined is explained, unless it is empty")
 
 
 def route(content: bytes) -> None:
