@@ -31,7 +31,7 @@ NOUNS = (
     *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
     *("deadletters", "edge_status", "edge_join", "module_token", "doctor"),
     *("nodes", "objects", "events", "tail", "top", "completion"),
-    *("pause", "resync", "approve", "diff", "bundle", "console", "rbac", "node"),
+    *("pause", "resync", "approve", "diff", "bundle", "console", "rbac", "node", "token"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 
@@ -49,7 +49,9 @@ EXTRAS = {
     "routes": "edge",
     "backoff": "plot",
     "doctor": "edge,hub",
-    **dict.fromkeys(("pause", "resume", "resync", "approve", "diff", "bundle", "console", "rbac", "node"), "hub"),
+    **dict.fromkeys(
+        ("pause", "resume", "resync", "approve", "diff", "bundle", "console", "rbac", "node", "token"), "hub"
+    ),
 }
 """Which extra brings what a command needs."""
 

@@ -30,6 +30,11 @@ def edge_routes(context: click.Context, _: click.Parameter, incomplete: str) -> 
     return beginning(incomplete, within(lambda: _names(context, f"{OURS}/edgeroutes")))
 
 
+def join_tokens(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids of join tokens."""
+    return beginning(incomplete, within(lambda: _names(context, f"{OURS}/jointokens")))
+
+
 def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Namespaces of the cluster."""
     return beginning(incomplete, within(lambda: _names(context, "api/v1/namespaces")))

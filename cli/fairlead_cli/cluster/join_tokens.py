@@ -1,0 +1,188 @@
+"""Join tokens in the cluster: made, looked at, taken back.  Only the hash of a secret ever goes there.
+
+create(kube, wanted, whom) ─▶ Made (object and text)      a hub fills in status: the pins of its authorities, its URL
+introduced(kube, id)       ─▶ pins and URL, once a hub has seen the token
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import secrets
+import urllib.parse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli.cluster import collections
+from fairlead_cli.cluster.target import OURS
+from fairlead_wire.identity import join_token
+from fairlead_wire.identity.join_token import JoinToken
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.kube import Kube
+
+PATH = f"{OURS}/jointokens"
+EDGE_LABEL = "node-role.kubernetes.io/edge"
+HUB_SECONDS = 10.0
+"""So long a hub may take to see a new token."""
+LOOK_SECONDS = 0.1
+AT_ONCE = 32
+"""Requests under way together."""
+NOT_FOUND, CONFLICT = 404, 409
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+
+random_bytes: Callable[[int], bytes] = secrets.token_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What all tokens of one command share."""
+
+    expires: datetime.datetime
+    uses: int = 1
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hub:
+    """Where devices dial it, and by which authorities they know it."""
+
+    url: str = ""
+    pins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """``whom``: a node, or a pattern.  ``token`` has no pins yet: they are the hub's."""
+
+    whom: str
+    token: JoinToken
+    document: dict[str, Any]
+
+
+async def create(kube: Kube, wanted: Wanted, whom: str) -> Made:
+    """``whom`` ends in * where it is a pattern.  Raises ``Refused`` or ``Unavailable``."""
+    from fairlead_hub.io.kube import Refused
+
+    token = join_token.make(random_bytes, ())
+    document = {
+        "apiVersion": OURS.removeprefix("apis/"),
+        "kind": "JoinToken",
+        "metadata": {"name": token.id},
+        "spec": {
+            "secretSHA256": join_token.hash_of(token.secret),
+            "pattern" if whom.endswith("*") else "node": whom,
+            "expires": wanted.expires.strftime(RFC_3339),
+            "uses": wanted.uses,
+            "replace": wanted.replace,
+        },
+    }
+    try:
+        await kube.request("POST", PATH, document)
+    except Refused as error:
+        # Of a request that was sent again since its answer got lost; names are drawn from 2^50.
+        if error.status != CONFLICT:
+            raise
+    return Made(whom=whom, token=token, document=document)
+
+
+async def introduced(kube: Kube, id: str, seconds: float) -> Hub | None:
+    """The hub that has seen this token; None: none did within ``seconds``."""
+    until = asyncio.get_running_loop().time() + seconds
+    while True:
+        status = json.loads(await kube.get(f"{PATH}/{id}")).get("status") or {}
+        if status.get("pins"):
+            return Hub(url=str(status.get("url") or ""), pins=tuple(map(str, status["pins"])))
+        if asyncio.get_running_loop().time() >= until:
+            return None
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def delete(kube: Kube, id: str) -> bool:
+    """False: there is no such token.  Raises ``Refused`` or ``Unavailable``."""
+    from fairlead_hub.io.kube import Refused
+
+    try:
+        await kube.request("DELETE", f"{PATH}/{urllib.parse.quote(id, safe='')}")
+    except Refused as error:
+        if error.status != NOT_FOUND:
+            raise
+        return False
+    return True
+
+
+async def create_all(
+    kube: Kube, wanted: Wanted, names: Sequence[str], done: Callable[[str], None]
+) -> list[Made | Exception]:
+    """One for each name, in their order, many at a time; what goes wrong with one stops no other."""
+    from fairlead_wire.errors import FairleadError
+
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> Made | Exception:
+        async with gate:
+            try:
+                return await create(kube, wanted, name)
+            except FairleadError as error:
+                return error
+            finally:
+                done(name)
+
+    return list(await asyncio.gather(*map(one, names)))
+
+
+async def strangers(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of these names: those that no Node has, and those whose Node lacks the label of edge nodes."""
+    if len(names) == 1:
+        found = await _node(kube, names[0])
+    else:
+        found = {each["metadata"]["name"]: each for each in await collections.items(kube, "api/v1/nodes")}
+    missing = [name for name in names if name not in found]
+    plain = [name for name in names if name in found and EDGE_LABEL not in _labels(found[name])]
+    return missing, plain
+
+
+async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
+    """Node objects that Fairlead serves, for devices outside of the cluster.  Raises ``Refused``, ``Unavailable``."""
+    from fairlead_hub.io.kube import Refused
+
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> None:
+        document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {EDGE_LABEL: ""}}}
+        async with gate:
+            try:
+                await kube.request("POST", "api/v1/nodes", document)
+            except Refused as error:
+                if error.status != CONFLICT:
+                    raise
+
+    await asyncio.gather(*map(one, names))
+
+
+async def _node(kube: Kube, name: str) -> dict[str, Any]:
+    from fairlead_hub.io.kube import Refused
+
+    try:
+        return {name: json.loads(await kube.get(f"api/v1/nodes/{urllib.parse.quote(name, safe='')}"))}
+    except Refused as error:
+        if error.status != NOT_FOUND:
+            raise
+        return {}
+
+
+def _labels(item: dict[str, Any]) -> dict[str, str]:
+    return item["metadata"].get("labels") or {}
+
+
+def no_hub() -> click.ClickException:
+    """The sentence for a token that no hub has seen."""
+    return click.ClickException(
+        f"no hub has seen the token within {HUB_SECONDS:g} s, so its URL and authorities are not known here; the token"
+        " was taken back. Does a hub of 0.3 run, with [identity] signer set (kubectl get pods,"
+        " kubectl logs)? Or give --hub URL and --ca-file FILE"
+    )
