@@ -108,6 +108,44 @@ def test_hub_reads_only_what_the_values_name() -> None:
     assert written == {"events", "leases"}
 
 
+@every_combination
+def test_every_pod_has_a_policy_where_there_are_policies(name: str) -> None:
+    """Also the ones that hooks start; none is left open because its component was forgotten."""
+    policies = [each["spec"] for each in objects(name) if each["kind"] == "NetworkPolicy"]
+    if not policies:
+        return
+    for found in objects(name):
+        template = found if found["kind"] == "Pod" else found.get("spec", {}).get("template")
+        if template:
+            labels = template["metadata"]["labels"].items()
+            chosen = [each for each in policies if each["podSelector"]["matchLabels"].items() <= labels]
+            assert chosen, found["metadata"]["name"]
+            assert all(each["policyTypes"] == ["Ingress", "Egress"] for each in chosen)
+
+
+def test_policies_name_ports_that_containers_have() -> None:
+    """A rule for a port nothing listens on would shut a room out without a word."""
+    for name in ("locked-down", "everything"):
+        ports = {
+            (port["name"], port["containerPort"])
+            for spec in pods(name).values()
+            for container in spec["containers"]
+            for port in container.get("ports", ())
+        }
+        for policy in (each for each in objects(name) if each["kind"] == "NetworkPolicy"):
+            ours = {
+                port for rule in policy["spec"].get("ingress", ()) for each in rule["ports"] for port in (each["port"],)
+            }
+            assert ours <= {each for each, _ in ports}, policy["metadata"]["name"]
+            inside = {
+                each["port"]
+                for rule in policy["spec"]["egress"]
+                if "podSelector" in str(rule.get("to")) and "component" in str(rule["to"])
+                for each in rule["ports"]
+            }
+            assert inside <= {number for _, number in ports}, policy["metadata"]["name"]
+
+
 UNIT = Path(__file__).parents[2] / "charts/fairlead-edge/systemd/fairlead-edge.service"
 
 

@@ -135,3 +135,26 @@ spec:
 {{- define "fairlead.priorityClass" -}}
 {{- printf "%s-%s" .Release.Namespace (include "fairlead.fullname" .) | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
+
+{{/* What a NetworkPolicy lets out to DNS: its Service's port, and the one behind it on OpenShift. */}}
+{{- define "fairlead.dnsEgress" -}}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+    - {port: 5353, protocol: UDP}
+    - {port: 5353, protocol: TCP}
+  {{- with .Values.networkPolicy.dnsTo }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* What a NetworkPolicy lets out to the API server: its Service's port, and the port behind it. */}}
+{{- define "fairlead.apiServerEgress" -}}
+- ports:
+    {{- range ((.Values.networkPolicy.apiServer).ports) | default (list 443 6443) }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+  {{- with ((.Values.networkPolicy.apiServer).to) }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
