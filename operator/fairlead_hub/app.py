@@ -235,7 +235,7 @@ class _App:
         )
         recorder = EventRecorder(client, hub.name, seconds_left=lambda: keeper.seconds_left)
         publisher = self._publisher(hub, messaging)
-        self._metrics.serves(server, publisher)
+        self._metrics.serves(server, publisher, identity)
         watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts, traces=traces)
         hub.started(loop.time())
         if self._console is not None:

@@ -42,6 +42,7 @@ QUIET = {
         (f"fairlead_{room}_certificate_ends_timestamp_seconds" for room in ("hub", "messaging", "edge")),
         "this line is insecure: there are no certificates",
     ),
+    "fairlead_hub_signer_ends_timestamp_seconds": "this line is insecure: no certificate is signed",
     "fairlead_ingest_failures_total": "no query fails",
 }
 """Metrics without a series where nothing goes wrong, and why: the first value of a label makes its first series."""

@@ -34,6 +34,16 @@ class Publisher(Protocol):
     def dropped(self) -> int: ...
 
 
+class Identity(Protocol):
+    """``IdentityService``."""
+
+    @property
+    def signer_ends(self) -> tuple[str, str, float] | None: ...
+
+    @property
+    def skew(self) -> float: ...
+
+
 class HubMetrics(Collector):
     """Reads the hub when asked; counting costs nothing but an addition."""
 
@@ -52,12 +62,13 @@ class HubMetrics(Collector):
         self._certificate_ends = certificate_ends
         self._link: Link | None = None
         self._publisher: Publisher | None = None
+        self._identity: Identity | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def serves(self, link: Link, publisher: Publisher | None) -> None:
-        """From now on nodes are served, and events published."""
-        self._link, self._publisher = link, publisher
+    def serves(self, link: Link, publisher: Publisher | None, identity: Identity | None = None) -> None:
+        """From now on nodes are served, events published, and certificates signed."""
+        self._link, self._publisher, self._identity = link, publisher, identity
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -148,6 +159,20 @@ class HubMetrics(Collector):
             text = "When the hub's own certificate ends, a Unix time; 0: it cannot be read."
             name = "fairlead_hub_certificate_ends_timestamp_seconds"
             yield GaugeMetricFamily(name, text, value=self._certificate_ends())
+
+        yield from self._signing()
+
+    def _signing(self) -> Iterator[Metric]:
+        if self._identity is None:
+            return
+        text = "Seconds this hub's clock is ahead of the API server's."
+        yield GaugeMetricFamily("fairlead_hub_clock_skew_seconds", text, value=self._identity.skew)
+        if (found := self._identity.signer_ends) is not None:
+            text = "When the authority that signs nodes' certificates ends, a Unix time."
+            labels = ["authority", "fingerprint"]
+            ends = GaugeMetricFamily("fairlead_hub_signer_ends_timestamp_seconds", text, labels=labels)
+            ends.add_metric(list(found[:2]), found[2])
+            yield ends
 
     def _status_lag(self, now: float) -> float:
         return max(0.0, now - min(self._hub.status_cache.behind_since.values(), default=now))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -119,3 +120,23 @@ async def test_the_certificates_end_is_shown_where_there_is_one(core: Core, kube
     shown = HubMetrics(core.hub, kube, lambda: core.now, certificate_ends=lambda: 1.9e9).text().decode()
     assert f"{name} 1.9e+09" in shown
     assert not any(each.startswith(name) for each in samples(core, kube))
+
+
+class Signing:
+    """In place of the service that signs."""
+
+    signer_ends, skew = ("edges", "ab12", 1.9e9), -2.5
+
+    def openings(self) -> tuple[int, int]:
+        return 0, 0
+
+
+async def test_the_signing_authority_is_shown_where_there_is_one(core: Core, kube: Kube) -> None:
+    """By its fingerprint, so that two hubs that sign by different ones are seen; and how right the clock is."""
+    metrics = HubMetrics(core.hub, kube, lambda: core.now)
+    assert "signer" not in metrics.text().decode()
+    signing: Any = Signing()
+    metrics.serves(signing, None, signing)
+    shown = metrics.text().decode()
+    assert 'fairlead_hub_signer_ends_timestamp_seconds{authority="edges",fingerprint="ab12"} 1.9e+09' in shown
+    assert "fairlead_hub_clock_skew_seconds -2.5" in shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -97,9 +97,10 @@ class IdentityService:
         return self._signer.authority
 
     @property
-    def outcomes(self) -> Mapping[str, int]:
-        """Joins, by what became of them."""
-        return self._counts.joins
+    def signer_ends(self) -> tuple[str, str, float] | None:
+        """Name, fingerprint and end (a Unix time) of the authority that signs; None: only the issuer knows."""
+        found = self.authority
+        return (found.name, found.fingerprint, found.not_after.timestamp()) if found.fingerprint else None
 
     async def run(self) -> None:
         """Until cancelled."""
