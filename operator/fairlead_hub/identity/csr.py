@@ -42,6 +42,16 @@ _READ: Final = frozenset(
 )
 """Extensions a request may carry; each is looked at or without effect."""
 
+UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""What ``cryptography`` raises for bytes that are no request; three of them are no ``ValueError``."""
+
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 
@@ -82,7 +92,7 @@ def _read(der: bytes) -> x509.CertificateSigningRequest:
         request = x509.load_der_x509_csr(der)
         # Parsed when they are asked for: everything that can fail does so here.
         _ = request.subject, request.extensions, list(request.attributes)
-    except (ValueError, TypeError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+    except UNREADABLE:
         raise CsrRefused("not a certificate signing request in DER (PKCS #10)", code="csr_malformed") from None
     return request
 

@@ -12,8 +12,10 @@ ingest          messages on their way into rows, offsets in checkpoints
 from __future__ import annotations
 
 from tests.fuzz.target import Target
-from tests.fuzz.targets import edge, hub, ingest, link, messaging, routes, texts
+from tests.fuzz.targets import edge, hub, identity, ingest, link, messaging, routes, texts
 
 TARGETS: dict[str, Target] = {
-    target.name: target for room in (link, texts, edge, routes, hub, messaging, ingest) for target in room.TARGETS
+    target.name: target
+    for room in (link, identity, texts, edge, routes, hub, messaging, ingest)
+    for target in room.TARGETS
 }
