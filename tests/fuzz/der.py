@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 CONSTRUCTED = 0x20
@@ -37,10 +37,8 @@ def encode(element: Element) -> bytes:
     return bytes((element.tag,)) + length + content
 
 
-def mutate(
-    chance: random.Random, tree: Element, others: Sequence[Element], change: Callable[[bytes], bytes]
-) -> Element:
-    """A changed tree; ``tree`` is this call's own."""
+def mutate(chance: random.Random, tree: Element, other: Element | None, change: Callable[[bytes], bytes]) -> Element:
+    """A changed tree, with a part of ``other`` perhaps; both are this call's own."""
     places = _places(tree)
     if not places:
         return Element(chance.choice(TAGS), change(tree.content), tree.inner)
@@ -53,8 +51,8 @@ def mutate(
             holder.inner[at:at] = [element] * chance.choice((1, 2, 100))
         case 2:
             element.tag = chance.choice(TAGS)
-        case 3 if others:
-            donor = _places(chance.choice(others))
+        case 3 if other is not None:
+            donor = _places(other)
             if donor:
                 where, there = chance.choice(donor)
                 holder.inner[at] = where.inner[there]

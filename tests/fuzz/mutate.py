@@ -194,8 +194,8 @@ class Mutator:
         tree = der.parse(content)
         if tree is None:
             return None
-        others = [other for each in self.pool[:50] if (other := der.parse(each)) is not None]
-        return der.encode(der.mutate(chance, tree, others, lambda old: self.blind(chance, old)))
+        other = der.parse(chance.choice(self.pool))
+        return der.encode(der.mutate(chance, tree, other, lambda old: self.blind(chance, old)))
 
     def frame(self, chance: random.Random, content: bytes) -> bytes | None:
         """Header or content of a frame; the length in front fits again, mostly, and packed content is packed again."""

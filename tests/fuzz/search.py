@@ -14,6 +14,8 @@ from tests.fuzz.target import Finding, Target, attempt
 
 TRACED, UNTRACED = 8, 32
 """In turn: a trace finds what to go on from, and costs as much time as four or five inputs without one."""
+GROWN_MAX = 100
+"""Inputs of earlier runs that one slice begins with: each is traced once, to know what is new."""
 FINDINGS_MAX = 20
 """Of one slice; the rest is found again when these are mended."""
 
@@ -57,7 +59,8 @@ def search(
 ) -> Slice:
     """Guided by coverage.  ``guarded`` tries one input, under whatever limits."""
     chance = random.Random(f"{target.name} {seed}")
-    pool = {**corpus.committed(target.name), **corpus.grown(target.name)}
+    grown = sorted(corpus.grown(target.name).items())
+    pool = {**corpus.committed(target.name), **dict(chance.sample(grown, min(len(grown), GROWN_MAX)))}
     mutator, coverage, found = Mutator(target.shape, target.words, list(pool.values())), Coverage(), Slice()
 
     def once(content: bytes) -> bool:
