@@ -169,6 +169,15 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             "config": {"store": {"max_bytes": 268435456}},
         },
     ),
+    "edge-token": ("fairlead-edge", {"certificates": {"source": "token"}}),
+    "edge-tokens": (
+        "fairlead-edge",
+        {
+            "certificates": {"source": "token", "nodes": ["edge-1", LONGEST_NAME]},
+            "data": {"prepare": False},
+            "hubUrl": "wss://hub.example.com:443",
+        },
+    ),
     "edge-host": (
         "fairlead-edge",
         {"certificates": {"source": "host"}, "data": {"hostPath": "/srv/fairlead", "prepare": False}},
