@@ -1,20 +1,21 @@
-"""An edge agent outside the cluster: certificate files out of a Secret, through the NodePort, with mutual TLS."""
+"""An edge agent outside the cluster, through the NodePort with mutual TLS: files out of a Secret, or by a token."""
 
 from __future__ import annotations
 
 import base64
 import json
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from e2e.story import tokens
 from e2e.story.cluster import Cluster
 from tests.support.processes import Running, free_ports, start
 
 ROOT = Path(__file__).resolve().parents[2]
 PRIVATE_MODE = 0o600
+FILES = {"ca": "ca.crt", "cert": "tls.crt", "key": "tls.key"}
 REQUEST_SECONDS = 60.0
 
 
@@ -29,31 +30,35 @@ class Outside:
         self._port = free_ports(1)[0]
 
     def take_certificate(self, cluster: Cluster, namespace: str, secret: str) -> None:
-        """Write ca.crt, tls.crt and tls.key from the Secret that the chart made for this node."""
+        """Write ca.crt, tls.crt and tls.key from the Secret that the chart made for this node, and edge.toml."""
         self.folder.mkdir(parents=True, exist_ok=True)
         data = json.loads(cluster.kubectl("get", "secret", "-n", namespace, secret, "-o", "json"))["data"]
-        for name in ("ca.crt", "tls.crt", "tls.key"):
+        for name in FILES.values():
             path = self.folder / name
             path.touch(mode=PRIVATE_MODE)
             path.write_bytes(base64.b64decode(data[name]))
+        files = {f"tls_{name}": str(self.folder / file) for name, file in FILES.items()}
+        self._write_settings({"node": self.name, "hub_url": self.hub_url, **files})
+
+    def join(self, token: str) -> str:
+        """`fairlead edge join` with this token, which completes edge.toml; returns what it says."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._write_settings({})
+        command = ("edge", "join", self.hub_url, "--token-file", "-", "--config", str(self.folder / "edge.toml"))
+        done = tokens.run(*command, stdin=f"{token}\n")
+        assert done.returncode == 0, f"fairlead {' '.join(command)} says: {done.stdout}{done.stderr}"
+        return done.stdout
 
     def start(self) -> None:
         """Run `fairlead edge run`."""
-        settings = {
-            "node": self.name,
-            "hub_url": self.hub_url,
-            "data_dir": str(self.folder / "data"),
-            "http_listen": f"127.0.0.1:{self._port}",
-            "tls_ca": str(self.folder / "ca.crt"),
-            "tls_cert": str(self.folder / "tls.crt"),
-            "tls_key": str(self.folder / "tls.key"),
-        }
-        config = self.folder / "edge.toml"
-        # Strings in JSON are strings in TOML.
-        config.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items()))
-        program = Path(sys.executable).parent / "fairlead"
-        log = self.folder / "edge.log"
-        self.running = start("edge", [str(program), "edge", "run", "--config", str(config)], log, folder=ROOT)
+        command = [str(tokens.PROGRAM), "edge", "run", "--config", str(self.folder / "edge.toml")]
+        self.running = start("edge", command, self.folder / "edge.log", folder=ROOT)
+
+    def _write_settings(self, settings: dict[str, str]) -> None:
+        """Strings in JSON are strings in TOML."""
+        all_ways = {"data_dir": str(self.folder / "data"), "http_listen": f"127.0.0.1:{self._port}", **settings}
+        text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in all_ways.items())
+        (self.folder / "edge.toml").write_text(text)
 
     def stop(self) -> None:
         """SIGTERM, and wait. Safe when it never ran."""

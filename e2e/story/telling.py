@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from e2e.images.build import TAG
+from e2e.story import tokens
 from e2e.story.cluster import Cluster
+from e2e.story.in_pods import FILES_OF_THE_HUB, PUBLISH_IN_POD, READ_IN_POD, READ_TABLE, SHOP
 from e2e.story.outside import Outside
 from tests.support.processes import wait_until
 
@@ -20,12 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 CHARTS = ROOT / "charts"
 NAMESPACE = "fairlead"
 AUTHORITIES = [f"secret/{NAMESPACE}-authority-edge", f"secret/{NAMESPACE}-authority-internal"]
-SHOP = "shop"
 OUTSIDE = "outside"
+JOINED = "joined"
 NODE_PORT = 30900
 MESSAGES = 1000
 WHILE_AWAY = 100
-FROM_THE_POD = 50
 INSTALL_SECONDS = 900
 WAIT_SECONDS = 600.0
 ROOMS = ("hub", "messaging", "ingest", "edge")
@@ -33,34 +34,6 @@ CRDS = tuple(
     f"{plural}.fairlead.dev"
     for plural in ("objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes", "edgenodes", "jointokens")
 )
-
-# Run in the edge's Pod: its own API, its own token; the certificate is for the hub's eyes, not checked on loopback.
-IN_POD = """
-import json, ssl, sys, urllib.request
-def call(method, path, body=None):
-    request = urllib.request.Request("https://127.0.0.1:10550" + path, method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": "Bearer " + open("/data/token").read().strip(), "Content-Type": "application/json"})
-    return json.load(urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=60))
-"""
-READ_IN_POD = (
-    IN_POD
-    + f"""
-print(json.dumps(call("GET", "/api/v1/namespaces/{SHOP}/configmaps/menu")["data"]))
-"""
-)
-PUBLISH_IN_POD = (
-    IN_POD
-    + f"""
-messages = [{{"source": "/messages/modules/pod/outputs/out", "body": {{"pod": n}}}} for n in range({FROM_THE_POD})]
-print(json.dumps([result["id"] for result in call("POST", "/v1/messages", {{"messages": messages}})["results"]]))
-"""
-)
-READ_TABLE = """
-import json
-from deltalake import DeltaTable
-print(json.dumps(DeltaTable("/data/telemetry").to_pyarrow_table(columns=["id"])["id"].to_pylist()))
-"""
 
 
 class Story:
@@ -71,13 +44,16 @@ class Story:
         self.say = say
         self.figures: dict[str, float] = {}
         self.published: list[str] = []
-        self.outside = Outside(OUTSIDE, folder / OUTSIDE, f"wss://{cluster.address}:{NODE_PORT}")
+        hub_url = f"wss://{cluster.address}:{NODE_PORT}"
+        self.outside = Outside(OUTSIDE, folder / OUTSIDE, hub_url)
+        self.joined = Outside(JOINED, folder / JOINED, hub_url)
 
     def tell(self) -> None:
         """All chapters. Raises AssertionError (with what was seen) where one does not come true."""
         try:
             self.install()
             self.edge_as_a_pod()
+            self.join_by_a_token()
             self.upstream()
             self.at_rest()
             self.hub_killed()
@@ -88,6 +64,7 @@ class Story:
             raise AssertionError(f"{error}\n{self.state()}") from None
         finally:
             self.outside.stop()
+            self.joined.stop()
 
     # --- chapters
 
@@ -121,12 +98,22 @@ class Story:
         self.say("helm test succeeded")
 
     def edge_as_a_pod(self) -> None:
-        """The second chart: an agent on a node of the cluster."""
+        """The second chart: an agent on a node of the cluster, which joins by a token and never needs it again."""
         began = time.monotonic()
+        node = self.cluster.node
+        token = tokens.create(self.cluster, self.joined.folder, node)
+        self._apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": f"fairlead-join-{node}", "namespace": NAMESPACE},
+                "stringData": {"token": token},
+            }
+        )
         self.cluster.helm(
             "install", "fairlead-edge", str(CHARTS / "fairlead-edge"), "--namespace", NAMESPACE, "--wait",
             "--timeout", f"{INSTALL_SECONDS}s", "--set", f"image.tag={TAG}", "--set", "image.pullPolicy=Never",
-            "--set", f"certificates.nodes[0]={self.cluster.node}",
+            "--set", f"certificates.source=token,certificates.nodes[0]={node}",
         )  # fmt: skip
         self._until("the edge in its Pod holds the object", lambda: self._held_in_pod() == "tomato")
         self._figure("edge_pod_install_to_object_seconds", began)
@@ -134,6 +121,27 @@ class Story:
         self._until("both edges' records say Synced", lambda: self._synced() == {OUTSIDE, self.cluster.node})
         status = self.cluster.kubectl("exec", "-n", NAMESPACE, "deployment/fairlead-hub", "--", "fairlead", "status")
         assert OUTSIDE in status and self.cluster.node in status, f"fairlead status in the hub's Pod says: {status}"
+
+        self.cluster.kubectl("delete", "secret", "-n", NAMESPACE, f"fairlead-join-{node}")
+        agent = f"daemonset/fairlead-edge-{node}"
+        self.cluster.kubectl("rollout", "restart", "-n", NAMESPACE, agent)
+        self.cluster.kubectl("rollout", "status", "-n", NAMESPACE, agent, f"--timeout={WAIT_SECONDS:g}s")
+        self._until("the edge in its Pod is back without the token", lambda: self._held_in_pod() == "tomato")
+
+    def join_by_a_token(self) -> None:
+        """A device that brings nothing but a token; the hub signs with the nodes' authority, and sees no other key."""
+        began = time.monotonic()
+        token = tokens.create(self.cluster, self.joined.folder, JOINED)
+        said = self.joined.join(token)
+        assert f"joined as {JOINED}" in said, said
+        self._figure("token_to_identity_seconds", began)
+        self.joined.start()
+        self._until("the edge that joined holds its first object", lambda: self._held_by(self.joined) == "tomato")
+        self._figure("token_to_first_object_seconds", began)
+        hub = ("exec", "-n", NAMESPACE, "deployment/fairlead-hub", "--", "python3", "-c", FILES_OF_THE_HUB)
+        modes = json.loads(self.cluster.kubectl(*hub))
+        assert modes == {"tls.crt": "440", "tls.key": "440"}, f"the hub's Pod has of authorities: {modes}"
+        self.joined.stop()
 
     def upstream(self) -> None:
         """A thousand messages from outside and some from the Pod, each once in the table."""
@@ -247,7 +255,7 @@ class Story:
         claim = {"storageClass": self.cluster.storage_class, "size": "2Gi"}
         return {
             "image": {"tag": TAG, "pullPolicy": "Never"},
-            "certificates": {"edges": [self.cluster.node, OUTSIDE]},
+            "certificates": {"edges": [OUTSIDE]},
             "hub": {"service": {"type": "NodePort", "nodePort": NODE_PORT}, "hosts": [self.cluster.address]},
             "messaging": {"persistence": claim},
             "ingest": {"persistence": claim, "trigger": 1},
@@ -302,7 +310,14 @@ class Story:
         }
 
     def _held_outside(self) -> str | None:
-        return self.outside.config_map(SHOP, "menu").get("soup")
+        return self._held_by(self.outside)
+
+    def _held_by(self, edge: Outside) -> str | None:
+        """None as well while its API does not answer yet."""
+        try:
+            return edge.config_map(SHOP, "menu").get("soup")
+        except OSError:
+            return None
 
     def _held_in_pod(self) -> str | None:
         soup: str | None = json.loads(self._in_edge_pod(READ_IN_POD)).get("soup")
