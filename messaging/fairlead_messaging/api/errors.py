@@ -93,5 +93,12 @@ class Unavailable(MessagingError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class OverQuota(Unavailable):
+    """A quota of the namespace is used up for now (429); nothing was begun."""
+
+    status = 429
+    code = "quota_bytes_per_second"
+
+
 class StorageError(FairleadError):
     """A store could not read or write; whether the write took place is unknown until it is read again."""

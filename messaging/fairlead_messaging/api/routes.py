@@ -114,7 +114,8 @@ class Route(Generic[R]):
 _TOPIC = (error_codes.TOPIC_NOT_FOUND,)
 _CHANGES = ("bad_name", "bad_ttl", "bad_properties")
 _WRITE = (*_TOPIC, "bad_content_type", "bad_query", "bad_ttl", "bad_producer", "too_many_messages",
-          error_codes.NOT_IN_PROGRESS, error_codes.TRANSACTIONS_UNAVAILABLE, "transaction_refused")  # fmt: skip
+          error_codes.NOT_IN_PROGRESS, error_codes.TRANSACTIONS_UNAVAILABLE, "transaction_refused",
+          "quota_bytes_per_second", "quota_stored_bytes")  # fmt: skip
 _READ = (*_TOPIC, "bad_content_type", "bad_message_id", "bad_limit", "bad_wait", "too_many_pages",
          "too_many_long_polls", error_codes.TRANSACTIONS_UNAVAILABLE)  # fmt: skip
 _BULK = (*_READ, error_codes.EXPIRED, error_codes.GENERATION_CHANGED)
@@ -125,7 +126,7 @@ CREATE_TOPIC: Route[None] = Route(
     verbs=(Verb.ADMINISTER, Verb.CREATE),
     operation="createTopic", method="PUT", path=TOPIC, response=None, request=requests.Properties,
     summary="Create a topic; body: its properties, or nothing.",
-    codes=(*_CHANGES, error_codes.TOPIC_EXISTS),
+    codes=(*_CHANGES, error_codes.TOPIC_EXISTS, "quota_topics"),
     example={"ttl": 604800, "transactional": "allowed", "delivery": {"minimum_delay": 5, "maximum_delay": 300}},
 )  # fmt: skip
 TOPIC_PROPERTIES: Route[Topic] = Route(

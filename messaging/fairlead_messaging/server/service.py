@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fairlead_messaging.api.errors import Conflict
+from fairlead_messaging.api.errors import Conflict, OverQuota
 from fairlead_messaging.server import publishing, readers, retention
 from fairlead_messaging.server.access import caller
 from fairlead_messaging.server.access.caller import Caller
@@ -57,13 +57,26 @@ from fairlead_messaging.server.transactions.manager import Started, TransactionM
 from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction
 
 T = TypeVar("T")
+TOPICS_RETRY_SECONDS = 60.0
+"""Until a topic may have been deleted."""
+
+
+def _no_limit(namespace: str) -> int | None:
+    return None
 
 
 class Service:
     """Decides every change; the caller applies one batch at a time, in order."""
 
-    def __init__(self, kv: OrderedKV, limits: TransactionLimits | None = None) -> None:
+    def __init__(
+        self,
+        kv: OrderedKV,
+        limits: TransactionLimits | None = None,
+        topics_max: Callable[[str], int | None] = _no_limit,
+    ) -> None:
+        """``topics_max``: how many topics a namespace may have, None for any number."""
         self._kv = kv
+        self._topics_max = topics_max
         self._topics = TopicStates(kv)
         self._decided: set[Name] = set()
         self.transaction_service = TransactionService(kv, limits)
@@ -139,6 +152,13 @@ class Service:
                 f"topic {command.namespace}/{command.name} exists",
                 code="topic_exists",
                 generation=before.generation,
+            )
+        most = self._topics_max(command.namespace)
+        if most is not None and self._topics.count(command.namespace) >= most:
+            raise OverQuota(
+                f"namespace {command.namespace} may have {most} topics: delete one, or raise its quota",
+                code="quota_topics",
+                retry_after_seconds=TOPICS_RETRY_SECONDS,
             )
         generation = abs(before.generation) + 1 if before is not None else 1
         return self._topics.replace(_topic(command, generation), batch)

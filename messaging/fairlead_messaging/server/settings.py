@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 
 from fairlead_messaging.server.access.access_model import AccessModel, TokenReviewModel
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
+from fairlead_messaging.server.quotas.quota_model import QuotaModel
 from fairlead_messaging.server.transactions.deadline import (
     HOLD_UP_SECONDS_MAX,
     LIFETIME_SECONDS_MAX,
@@ -100,6 +101,7 @@ class MessagingSettings(Model):
     everyone for whom `tls_ca` vouches may do everything, with a warning at the start; the next version denies that.
     Needs `mtls`."""
     token_review: TokenReviewModel = TokenReviewModel()
+    quotas: list[QuotaModel] = Field(default=[])
     clients: list[str] | None = None
     """The older key, for one version more: names in certificates that may do everything; write `access` entries."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])

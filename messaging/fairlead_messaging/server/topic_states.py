@@ -36,6 +36,8 @@ class TopicStates:
         self._kv = kv
         self._states: dict[Name, TopicState] = {}
         self._advanced: set[Name] = set()
+        self._replaced: set[Name] = set()
+        """Whose records the batch being built holds."""
         self._given_out: dict[Name, Position] = {}
 
     def of(self, name: Name) -> TopicState:
@@ -57,9 +59,23 @@ class TopicStates:
         """Write a topic's record, and go on with it."""
         state = self.of((topic.namespace, topic.name))
         topics.write(batch, topic)
+        self._replaced.add((topic.namespace, topic.name))
         if state.log.replace(topic):
             state.producers.clear()
         return topic
+
+    def count(self, namespace: str) -> int:
+        """Living topics of a namespace, those among them that the batch being built makes or deletes."""
+        with self._kv.snapshot() as snapshot:
+            living = set(topics.names(snapshot, namespace))
+        for changed in self._replaced:
+            if changed[0] == namespace:
+                topic = self.of(changed).log.topic
+                if topic is not None and topic.exists:
+                    living.add(changed[1])
+                else:
+                    living.discard(changed[1])
+        return len(living)
 
     def advance(self, name: Name) -> None:
         """The batch holds rows of this topic: where it ends is written with it."""
@@ -73,6 +89,7 @@ class TopicStates:
     def applied(self) -> set[Name]:
         """The batch is durable; returns the topics it added rows to."""
         advanced, self._advanced = self._advanced, set()
+        self._replaced.clear()
         for name in advanced:
             self._states[name].producers.trim()
         if len(self._states) > TOPICS_CACHED_MAX:
@@ -84,4 +101,5 @@ class TopicStates:
         for name in self._advanced:
             self._given_out[name] = self._states[name].log.sequencer.last
         self._advanced.clear()
+        self._replaced.clear()
         self._states.clear()

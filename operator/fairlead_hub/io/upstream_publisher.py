@@ -34,6 +34,7 @@ AWAY_SECONDS = 1.0
 """How long messaging is taken for away after it was found so; then a batch finds out."""
 AWAY_STATUSES = frozenset({502, 503, 504, 507})
 """Answers "not now" that are not about one topic or producer."""
+QUOTA_STATUS = 429
 REFUSED_LOG_SECONDS = 60.0
 STREAMS_MAX = 256
 """Streams of one session; an edge has one for each priority."""
@@ -298,6 +299,8 @@ class UpstreamPublisher:
                 continue  # it harms itself alone; the others are created
             except Temporary as error:
                 _log.warning("topic_delayed", topic=topic, reason=str(error))
+                if isinstance(error, Busy) and error.status == QUOTA_STATUS:
+                    continue  # of its namespace alone
                 return
 
     async def _create(self, topic: str) -> None:

@@ -20,6 +20,7 @@ from fairlead_messaging.server.log import keys, reader, topics
 from fairlead_messaging.server.log.topic import Topic, expand_system_topics
 from fairlead_messaging.server.memory_budget import MemoryBudget
 from fairlead_messaging.server.page_cache import CachedPage, PageCache, PageKey
+from fairlead_messaging.server.quotas.quota_model import Quotas
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.batch import Batch
@@ -55,7 +56,8 @@ class Broker:
         self.bodies = MemoryBudget(settings.bodies_bytes_max, "too_many_bodies")
         self.pages = MemoryBudget(settings.pages_bytes_max, "too_many_pages")
         self.transaction_limits = settings.transactions.limits
-        self._service = Service(kv, self.transaction_limits)
+        self.quotas = Quotas(settings.quotas)
+        self._service = Service(kv, self.transaction_limits, lambda namespace: self.quotas.of(namespace).topics)
         self._committer = Committer(kv, self._service, now_ms, self._notifier.notify)
         self._keeper = TransactionKeeper(self._committer, self._service, now_ms)
         self.cleaner = Cleaner(kv, self._committer, self._readers, now_ms)

@@ -63,6 +63,13 @@ class Metrics:
             "Requests that no access entry grants, by verb; none: of a subject without any entry",
             "verb",
         )
+        self.quota_refused = self._counter(
+            "quota_refused", "Requests answered 429 for a quota of their namespace", "namespace_of_topic", "quota"
+        )
+        self.quota_stored = self._gauge(
+            "quota_stored_bytes", "What a namespace with a quota of stored bytes holds", "namespace_of_topic"
+        )
+        self.quota_stored_max = self._gauge("quota_stored_bytes_max", "How much it may hold", "namespace_of_topic")
         self.pushed = self._counter(
             "pushed_messages", "Messages of subscriptions dealt with, by outcome", "topic", "subscription", "outcome"
         )
@@ -148,6 +155,14 @@ class Metrics:
             for reader in each.readers:
                 self.lag_messages.labels(each.topic, reader.name).set(reader.lag_messages)
                 self.lag_seconds.labels(each.topic, reader.name).set(reader.lag_seconds)
+
+    def show_quotas(self, found: Mapping[str, tuple[int, int]]) -> None:
+        """What each namespace holds and may hold, in place of what was shown."""
+        self.quota_stored.clear()
+        self.quota_stored_max.clear()
+        for namespace, (held, limit) in found.items():
+            self.quota_stored.labels(namespace).set(held)
+            self.quota_stored_max.labels(namespace).set(limit)
 
     def show_transactions(
         self, in_progress: int, unmarked: int, oldest_start_ms: int | None, ended: Mapping[Any, int], now_ms: int

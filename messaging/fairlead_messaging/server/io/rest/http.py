@@ -17,6 +17,7 @@ from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
+from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans
 
@@ -25,6 +26,7 @@ METRICS = web.AppKey("metrics", Metrics)
 SPANS: web.AppKey[Spans | None] = web.AppKey("spans")
 """None: no span is ever recorded."""
 PUSHER = web.AppKey("pusher", Pusher)
+QUOTAS = web.AppKey("quotas", QuotaKeeper)
 ACCESS = web.AppKey("access", AccessControl)
 
 SMALL_PAGE_BYTES = 16 * 1024

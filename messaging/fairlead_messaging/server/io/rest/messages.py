@@ -21,6 +21,7 @@ from fairlead_messaging.server.io.rest import bulk
 from fairlead_messaging.server.io.rest.http import (
     BROKER,
     METRICS,
+    QUOTAS,
     SPANS,
     body,
     caller_of,
@@ -54,13 +55,14 @@ async def publish(request: web.Request) -> web.Response:
         namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer, by=caller_of(request)
     )
     answer: Published
-    if (spans := request.app[SPANS]) is None:
-        answer = await broker.change(command, size)
-    else:
-        came = trace.parse(request.headers.get(trace.TRACEPARENT))
-        named = trace_names.of_messages(len(messages), f"{namespace}/{name}", operation="receive")
-        with recording(spans.begin(trace_names.STORE, came, kind="server", attributes=named)):
+    with request.app[QUOTAS].storing(namespace, messages):
+        if (spans := request.app[SPANS]) is None:
             answer = await broker.change(command, size)
+        else:
+            came = trace.parse(request.headers.get(trace.TRACEPARENT))
+            named = trace_names.of_messages(len(messages), f"{namespace}/{name}", operation="receive")
+            with recording(spans.begin(trace_names.STORE, came, kind="server", attributes=named)):
+                answer = await broker.change(command, size)
     metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)
     if pointer is not None:
@@ -102,7 +104,8 @@ async def store(request: web.Request) -> web.Response:
         raise Refused("store needs transactionWritePointer and messages, and no producer", code="bad_store")
     pointer = asked.transactionWritePointer
     command = Store(namespace=namespace, name=name, messages=messages, pointer=pointer, by=caller_of(request))
-    await broker.change(command, size)
+    with request.app[QUOTAS].storing(namespace, messages):
+        await broker.change(command, size)
     return web.Response()
 
 

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from fairlead_messaging.api import openapi, responses
 from fairlead_messaging.api import routes as api
+from fairlead_messaging.api.errors import OverQuota
 from fairlead_messaging.api.headers import JSON
 from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import Route
@@ -19,6 +20,7 @@ from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
+from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
 from fairlead_messaging.server.io.rest import (
     authorization,
     bulk,
@@ -33,6 +35,7 @@ from fairlead_messaging.server.io.rest.http import (
     BROKER,
     METRICS,
     PUSHER,
+    QUOTAS,
     SPANS,
     Handler,
     body,
@@ -58,10 +61,21 @@ def application(
     app[PUSHER] = Pusher(broker, metrics)
     app[ACCESS] = access or access_control.of_settings(broker.settings, metrics)
     app[authorization.ROUTE_OF] = {handler: route for route, handler in _HANDLERS.items()}
+    app[QUOTAS] = QuotaKeeper(broker, broker.quotas, metrics)
+    app.on_startup.append(_start_quotas)
+    app.on_cleanup.append(_stop_quotas)
     app.on_startup.append(_start_pushing)
     app.on_cleanup.append(_stop_pushing)
     _add(app, api.ROUTES)
     return app
+
+
+async def _start_quotas(app: web.Application) -> None:
+    await app[QUOTAS].start()
+
+
+async def _stop_quotas(app: web.Application) -> None:
+    await app[QUOTAS].close()
 
 
 async def _start_pushing(app: web.Application) -> None:
@@ -103,7 +117,12 @@ async def create_topic(request: web.Request) -> web.Response:
     namespace, name = names(request)
     raw = json_bodies.decode_properties(await body(request))
     ttl, texts, policy = parse_properties(raw, broker.settings.default_ttl_seconds)
-    await broker.change(CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy))
+    command = CreateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy)
+    try:
+        await broker.change(command)
+    except OverQuota:
+        request.app[QUOTAS].refused_topic(namespace)
+        raise
     return web.Response()
 
 

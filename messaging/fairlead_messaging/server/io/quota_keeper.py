@@ -1,0 +1,121 @@
+"""Quotas at work: a publish is let in, or answered 429 with the seconds until there is room.
+
+handler ─storing(namespace, messages)→ let in, then stored or not
+run     ─every MEASURE_SECONDS→ what each namespace holds, for the sum and for metrics
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from fairlead_messaging.api.errors import OverQuota, StorageError, Unavailable
+from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.log.message import Messages, columns
+from fairlead_messaging.server.quotas import measure
+from fairlead_messaging.server.quotas.byte_rate import ByteRate
+from fairlead_messaging.server.quotas.quota_model import Quotas
+from fairlead_messaging.server.quotas.stored_bytes import StoredBytes
+from fairlead_wire.io import logs
+
+MEASURE_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 30.0
+"""For bytes that have to expire first: when, depends on their times to live."""
+
+_log = logs.get("messaging.quotas")
+
+
+class QuotaKeeper:
+    """``start`` before the first publish: what is stored already counts."""
+
+    def __init__(
+        self, broker: Broker, quotas: Quotas, metrics: Metrics, *, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._broker = broker
+        self._quotas = quotas
+        self._metrics = metrics
+        self._steady = steady
+        self._rate = ByteRate()
+        self._stored = StoredBytes()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        if self._quotas:
+            await self._look()
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @contextlib.contextmanager
+    def storing(self, namespace: str, messages: Messages) -> Iterator[None]:
+        """Around the write.  Raises: OverQuota, and nothing was begun."""
+        quota = self._quotas.of(namespace)
+        if quota.bytes_per_second is None and quota.stored_bytes is None:
+            yield
+            return
+        size = measure.size_of(len(messages), sum(map(len, columns(messages)[0])))
+        now = self._steady()
+        if quota.stored_bytes is not None and self._stored.of(namespace) + size > quota.stored_bytes:
+            self._refuse(
+                namespace, "stored_bytes", RETRY_SECONDS,
+                f"namespace {namespace} may hold {quota.stored_bytes} bytes, and these {size} are more than are left: "
+                "delete topics or lower times to live, or raise its quota",
+            )  # fmt: skip
+        if quota.bytes_per_second is not None:
+            if wait := self._rate.wait(namespace, now):
+                self._refuse(
+                    namespace, "bytes_per_second", wait,
+                    f"namespace {namespace} may take {quota.bytes_per_second} bytes a second: come again in "
+                    f"{math.ceil(wait)} s",
+                )  # fmt: skip
+            self._rate.take(namespace, size, quota.bytes_per_second, now)
+        self._stored.coming(namespace, size)
+        stored = False
+        try:
+            yield
+            stored = True
+        finally:
+            self._stored.ended(namespace, size, stored=stored)
+
+    def refused_topic(self, namespace: str) -> None:
+        """The writer refused one more topic."""
+        self._metrics.quota_refused.labels(namespace, "topics").inc()
+
+    def _refuse(self, namespace: str, quota: str, seconds: float, text: str) -> None:
+        self._metrics.quota_refused.labels(namespace, quota).inc()
+        code = {"stored_bytes": "quota_stored_bytes"}.get(quota, "quota_bytes_per_second")
+        raise OverQuota(text, code=code, retry_after_seconds=seconds)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(MEASURE_SECONDS)
+            try:
+                await self._look()
+            except (Unavailable, StorageError) as error:
+                _log.warning("quota_not_measured", reason=str(error))
+
+    async def _look(self) -> None:
+        self._stored.begin()
+        counts = partial(_counts, self._quotas)
+        now_ms = self._broker.now_ms()
+        found = await self._broker.read(lambda snapshot: measure.take(snapshot, now_ms, counts), probe=True)
+        self._stored.measured(found)
+        self._metrics.show_quotas({namespace: (size, self._limit(namespace)) for namespace, size in found.items()})
+
+    def _limit(self, namespace: str) -> int:
+        limit = self._quotas.of(namespace).stored_bytes
+        assert limit is not None  # else it is not measured
+        return limit
+
+
+def _counts(quotas: Quotas, namespace: str) -> bool:
+    return quotas.of(namespace).stored_bytes is not None
