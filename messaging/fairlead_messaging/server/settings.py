@@ -102,6 +102,7 @@ class MessagingSettings(Model):
     Needs `mtls`."""
     token_review: TokenReviewModel = TokenReviewModel()
     quotas: list[QuotaModel] = Field(default=[])
+    """How much a namespace may take; beyond it publishing and making topics are 429 with `Retry-After`."""
     clients: list[str] | None = None
     """The older key, for one version more: names in certificates that may do everything; write `access` entries."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])

@@ -65,18 +65,22 @@ class QuotaKeeper:
         size = measure.size_of(len(messages), sum(map(len, columns(messages)[0])))
         now = self._steady()
         if quota.stored_bytes is not None and self._stored.of(namespace) + size > quota.stored_bytes:
-            self._refuse(
-                namespace, "stored_bytes", RETRY_SECONDS,
+            self._refused(namespace, "stored_bytes")
+            raise OverQuota(
                 f"namespace {namespace} may hold {quota.stored_bytes} bytes, and these {size} are more than are left: "
                 "delete topics or lower times to live, or raise its quota",
-            )  # fmt: skip
+                code="quota_stored_bytes",
+                retry_after_seconds=RETRY_SECONDS,
+            )
         if quota.bytes_per_second is not None:
             if wait := self._rate.wait(namespace, now):
-                self._refuse(
-                    namespace, "bytes_per_second", wait,
+                self._refused(namespace, "bytes_per_second")
+                raise OverQuota(
                     f"namespace {namespace} may take {quota.bytes_per_second} bytes a second: come again in "
                     f"{math.ceil(wait)} s",
-                )  # fmt: skip
+                    code="quota_bytes_per_second",
+                    retry_after_seconds=wait,
+                )
             self._rate.take(namespace, size, quota.bytes_per_second, now)
         self._stored.coming(namespace, size)
         stored = False
@@ -88,12 +92,10 @@ class QuotaKeeper:
 
     def refused_topic(self, namespace: str) -> None:
         """The writer refused one more topic."""
-        self._metrics.quota_refused.labels(namespace, "topics").inc()
+        self._refused(namespace, "topics")
 
-    def _refuse(self, namespace: str, quota: str, seconds: float, text: str) -> None:
+    def _refused(self, namespace: str, quota: str) -> None:
         self._metrics.quota_refused.labels(namespace, quota).inc()
-        code = {"stored_bytes": "quota_stored_bytes"}.get(quota, "quota_bytes_per_second")
-        raise OverQuota(text, code=code, retry_after_seconds=seconds)
 
     async def _run(self) -> None:
         while True:
