@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from fairlead_edge.identity import status as identity_status
+from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
@@ -68,6 +70,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     certificate_ends: float | None = None
     """A Unix time; 0: it cannot be read, None: there is none."""
     encryption: Encryption = Encryption()
+    identity: IdentityStatus | None = None
+    """None: security is off."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
 
@@ -88,6 +92,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "offlineSeconds": link.offline_at(agent.now),
             "lastContactSeconds": _ago(agent.now, link.last_contact),
         },
+        "identity": None if agent.identity is None else identity_status.body(agent.identity),
         "objects": {
             "held": agent.held,
             "damaged": agent.damaged,
@@ -215,6 +220,8 @@ def families(agent: AgentStatus) -> list[Family]:
     if agent.certificate_ends is not None:
         text = "when our own certificate ends, a Unix time; 0: it cannot be read"
         found.append(single("fairlead_edge_certificate_ends_timestamp_seconds", "gauge", text, agent.certificate_ends))
+    if agent.identity is not None:
+        found.extend(identity_status.families(agent.identity))
     for place, name, text in (
         (0, "leased", "messages that modules have taken and not acknowledged"),
         (1, "retrying", "messages that wait for their next attempt at a module"),

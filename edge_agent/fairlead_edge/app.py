@@ -32,6 +32,7 @@ from fairlead_edge.io import data_dir
 from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.encryption import opening as encryption
 from fairlead_edge.io.file_access import PLAIN, FileAccess
+from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
@@ -185,6 +186,9 @@ class Agent:
         if settings.security == "mtls":
             self._client_tls = tls.ClientTls(_files(settings))
             self._server_tls = tls.server_context(_files(settings), asks_clients=False)
+        self._identity = identity_keeper.open_keeper(
+            settings, folder.path, store, agent=agent, renew=lambda request: self._link.renew(request)
+        )
         self._link = Link(
             hub_url=settings.hub_url,
             node=settings.node,
@@ -197,6 +201,7 @@ class Agent:
             client_tls=self._client_tls,
             unfit=self._unfit,
             spans=spans,
+            identity=self._identity,
         )
         self._upstream = Upstream(
             outbox=outbox,
@@ -230,6 +235,7 @@ class Agent:
             routes=self._routes,
             certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
             encryption=_encryption(encrypted),
+            identity=self._identity.status if self._identity is not None else None,
         )
         self._http = server.application(
             guard,
@@ -284,6 +290,8 @@ class Agent:
         node = self._settings.node
         if self._client_tls is not None:
             loops.append(("tls", self._client_tls.keep_loaded(node, on_reload=self._link.certificate_replaced)))
+        if self._identity is not None and self._identity.renewer is not None:
+            loops.append(("renewal", self._identity.renewer.run()))
         if self._server_tls is not None:
             loops.append(("local tls", tls.keep_loaded(self._server_tls, _files(self._settings), node)))
         return loops

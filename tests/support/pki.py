@@ -89,8 +89,10 @@ class Authority:
         valid: datetime.timedelta = VALID,
         private_key: Any = None,
         is_authority: bool = True,
+        age: datetime.timedelta = SKEW,
     ) -> None:
-        """Signs itself, or is below ``signer``.  ``is_authority``: False makes one that may not sign."""
+        """Signs itself, or is below ``signer``.  ``is_authority``: False makes one that may not sign; ``age``: since
+        when it is valid."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.certificate = folder / "ca.crt"
@@ -107,7 +109,7 @@ class Authority:
         certificate = (
             x509.CertificateBuilder(above, self._name, self._key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(min(now, now + valid) - SKEW)
+            .not_valid_before(min(now, now + valid) - age)
             .not_valid_after(now + valid)
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
             .add_extension(usage, critical=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from fairlead_edge import agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
+from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api.watches import Watches
@@ -43,7 +44,9 @@ class StatusReporter:
         routes: RoutesInUse,
         certificate_ends: Callable[[], float] | None = None,
         encryption: agent_status.Encryption | None = None,
+        identity: Callable[[], IdentityStatus] | None = None,
     ) -> None:
+        self._identity = identity
         self._node = node
         self._agent = agent
         self._object_bytes_max = object_bytes_max
@@ -106,6 +109,7 @@ class StatusReporter:
             damaged=self._store.damaged,
             encryption=self._encryption,
             certificate_ends=self._certificate_ends() if self._certificate_ends is not None else None,
+            identity=self._identity() if self._identity is not None else None,
         )
 
     async def status(self) -> dict[str, Any]:

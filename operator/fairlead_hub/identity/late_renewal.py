@@ -20,7 +20,7 @@ HELD_RETRY_SECONDS: Final = 60.0
 """A person may approve it meanwhile."""
 REFUSED_RETRY_SECONDS: Final = 600.0
 """Only another certificate or another setting helps."""
-Code = Literal["late_off", "node_unknown", "revoked", "too_late", "not_newest", "held"]
+Code = Literal["starting", "late_off", "node_unknown", "revoked", "too_late", "not_newest", "held"]
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,11 +39,16 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
     exists: bool
     """There is an edge Node of this name."""
+    connected: bool = False
+    """It has an open session."""
+    recreated: bool = False
+    """The Node was deleted and made again since its certificates were used."""
     newest_issued: float | None = None
     """When the newest certificate that it used was issued; None: none is remembered."""
     store_epoch: int = 0
     """Of its last session; 0: none is remembered."""
-    revoked_before: float | None = None
+    revoked: str = ""
+    """Why this certificate is among those that a person revoked."""
     approved: str = ""
     """The value that a person approved."""
 
@@ -65,9 +70,8 @@ def judge(claim: Claim, known: Known, *, now: float, late_days: int) -> Refusal 
     if not known.exists:
         reason = f"there is no Node {claim.node} with label node-role.kubernetes.io/edge"
         return Refusal(code="node_unknown", reason=reason, retry_after=HELD_RETRY_SECONDS)
-    if known.revoked_before is not None and claim.not_before < known.revoked_before:
-        reason = f"this certificate of {claim.node} was revoked: join again with a token"
-        return Refusal(code="revoked", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
+    if known.revoked:
+        return Refusal(code="revoked", reason=known.revoked, retry_after=REFUSED_RETRY_SECONDS)
     if now > claim.not_after + late_days * DAY_SECONDS:
         days = (now - claim.not_after) / DAY_SECONDS
         reason = f"the certificate ended {days:.0f} days ago, at most {late_days} are allowed: join again with a token"
@@ -78,7 +82,11 @@ def judge(claim: Claim, known: Known, *, now: float, late_days: int) -> Refusal 
 def _doubt(claim: Claim, known: Known) -> Refusal | None:
     """What looks like a copy waits for a person."""
     code: Code = "held"
-    if known.newest_issued is None:
+    if known.connected:
+        doubt = "a machine with this identity is connected now"
+    elif known.recreated:
+        doubt = "the Node was deleted and made again since"
+    elif known.newest_issued is None:
         doubt = "no certificate of this node is remembered"
     elif int(claim.not_before) != int(known.newest_issued):
         code, doubt = "not_newest", "another certificate of this node was used after this one was issued"
@@ -95,5 +103,5 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
 
 def value(claim: Claim, known: Known) -> str:
     """What a person approves: this claim, as long as nothing newer was used."""
-    facts = (claim.node, claim.serial, claim.store_epoch, known.newest_issued, known.store_epoch)
+    facts = (claim.node, claim.serial, claim.store_epoch, known.newest_issued, known.store_epoch, known.recreated)
     return "late-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:20]

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
 from websockets.asyncio.client import ClientConnection
@@ -64,7 +64,10 @@ class Conversation:
         counters: Counter[str],
         opened: Callable[[message.Welcome], None],
         spans: Spans | None = None,
+        remember: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open."""
+        self._remember = remember
         self._spans = spans
         self._connection = connection
         self._core = core
@@ -82,6 +85,7 @@ class Conversation:
         self._working: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[effects.Close] = asyncio.get_running_loop().create_future()
         self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
+        self._renewals: dict[int, asyncio.Future[tuple[message.Issued | message.Nack, bytes]]] = {}
         self._was_open = False
         self.upstream_window = 0
         """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
@@ -146,6 +150,20 @@ class Conversation:
         self._to_send.set()
         return await batch.answer
 
+    async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
+        """Ask for a certificate; the answer and its content.  Raises ``LinkDown`` as ``send_upstream`` does."""
+        if not self._core.is_open:
+            raise LinkDown("no session with the hub is open")
+        loop = asyncio.get_running_loop()
+        id, send = self._core.send_renew(request, loop.time())
+        answer: asyncio.Future[tuple[message.Issued | message.Nack, bytes]] = loop.create_future()
+        self._renewals[id] = answer
+        self._perform(send)
+        try:
+            return await answer
+        finally:
+            self._renewals.pop(id, None)
+
     def _perform(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Send():
@@ -168,8 +186,17 @@ class Conversation:
                 waiting = self._unanswered.pop(effect.answer.parent_id, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(effect.answer)
+                elif isinstance(effect.answer, message.Nack):
+                    self._renewal_answered(effect.answer, b"")
+            case effects.Certified():
+                self._renewal_answered(effect.issued, effect.content)
             case effects.Close():
                 self.end(effect)
+
+    def _renewal_answered(self, answer: message.Issued | message.Nack, content: bytes) -> None:
+        waiting = self._renewals.get(answer.parent_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result((answer, content))
 
     # ---- the store -------------------------------------------------------------------------------
 
@@ -206,6 +233,8 @@ class Conversation:
 
     async def _persist_fence(self, effect: effects.PersistFence) -> events.Event:
         await self._store.persist_fence(effect.fence)
+        if self._remember is not None:
+            await self._remember()
         return events.FencePersisted()
 
     async def _summarise(self, effect: effects.Summarise) -> events.Event:
@@ -276,7 +305,9 @@ class Conversation:
                 await self._connection.close(_CLOSE_CODES.get(end.code, _NORMAL_CLOSURE), reason)
 
     def _fail_unanswered(self) -> None:
-        for waiting in (*self._unanswered.values(), *(batch.answer for _, _, batch in self._bulk)):
+        unsent = (batch.answer for _, _, batch in self._bulk)
+        all_waiting: list[asyncio.Future[Any]] = [*self._unanswered.values(), *unsent, *self._renewals.values()]
+        for waiting in all_waiting:
             if not waiting.done():
                 waiting.set_exception(_lost())
         self._unanswered.clear()

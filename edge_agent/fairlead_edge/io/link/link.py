@@ -9,36 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
-import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, Protocol
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidMessage, InvalidStatus, WebSocketException
-from websockets.proxy import get_proxy
-from websockets.uri import parse_uri
+from websockets.asyncio.client import ClientConnection
 
 from fairlead_edge.errors import LinkDown, StoreFailed
-from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX, Conversation
+from fairlead_edge.io.link.conversation import Conversation
+from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects, events, session
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import Temporary
-from fairlead_wire.io import handshake, logs, tls
+from fairlead_wire.io import logs, tls
 from fairlead_wire.io.spans import Spans
-from fairlead_wire.validation.listen_address import is_loopback
 
-DIAL_SECONDS_MAX: Final = 2.0
-"""For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link
-that came back sooner, and costs a hub that is there nothing."""
-OPEN_SECONDS_MAX: Final = 10.0
-"""For TLS and the upgrade: a hub to which a thousand nodes come back needs its time."""
 RETRY_AFTER_SECONDS_MAX: Final = 600.0
 """A hub that asks for more is asked again after this."""
 ATTEMPT_JITTER: Final = 0.5
@@ -46,12 +36,28 @@ ATTEMPT_JITTER: Final = 0.5
 CONTACT_SECONDS: Final = 10.0
 """How often the time of the last contact is written down."""
 
-TCP_NOTSENT_LOWAT: Final = 25
-"""Linux's number; this Python's socket module has no name for it."""
-UNSENT_BYTES_MAX: Final = 128 * 1024
-"""What the kernel may hold unsent: an ack that is urgent waits behind no more than this."""
-
 _log = logs.get("edge.link")
+
+
+class Identity(Protocol):
+    """What the link tells the keeper of the node's certificate, and asks of it."""
+
+    def dialling(self, context: ssl.SSLContext | None) -> None:
+        """The next connection uses this context, which may be changed now."""
+
+    async def remember(self, store_epoch: int, peer: Mapping[str, Any] | None) -> None:
+        """A session is about to be open; ``peer``: the hub's certificate."""
+
+    def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
+        """It is open."""
+
+    def ended(self) -> None:
+        """The connection is over."""
+
+    async def unreachable(
+        self, error: Unreachable, context: ssl.SSLContext | None, end: effects.Close
+    ) -> effects.Close:
+        """No connection came about, which would be told as ``end``; what became of it."""
 
 
 class Link:
@@ -76,13 +82,11 @@ class Link:
         client_tls: tls.ClientTls | None = None,
         unfit: Callable[[], str] = lambda: "",
         spans: Spans | None = None,
+        identity: Identity | None = None,
     ) -> None:
-        self._spans = spans
+        self._spans, self._identity = spans, identity
         self._unfit = unfit
-        self._hub_url = hub_url
-        url = urlsplit(hub_url)
-        self._host = url.hostname or ""
-        self._port = url.port or (443 if url.scheme == "wss" else 80)
+        self._dialler = Dialler(hub_url, agent=agent)
         self._node = node
         self._agent = agent
         self._store_epoch = store_epoch
@@ -138,6 +142,12 @@ class Link:
         return await self._conversation.send_upstream(
             stream, encoding, content, follows=follows, priority=priority, traceparent=traceparent
         )
+
+    async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
+        """Ask the hub for a certificate; its answer and the content.  Raises ``LinkDown``."""
+        if not self._conversation:
+            raise LinkDown("not connected to the hub")
+        return await self._conversation.renew(request)
 
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.
@@ -199,90 +209,34 @@ class Link:
         return min(asked, RETRY_AFTER_SECONDS_MAX) + jittered
 
     async def _attempt(self) -> effects.Close:
-        dialled: list[_Dialled] = []
-
-        def remembered(*args: Any, **options: Any) -> _Dialled:
-            dialled.append(_Dialled(*args, **options))
-            return dialled[-1]
-
-        alert_socket: socket.socket | None = None
         context = self._tls.context() if self._tls is not None else None
+        if self._identity is not None:
+            self._identity.dialling(context)
         try:
-            proxy = None if is_loopback(self._host) else get_proxy(parse_uri(self._hub_url))
-            dialled_socket = None if proxy else await self._dial()
-            if dialled_socket is not None and context is not None:
-                alert_socket = handshake.spare(dialled_socket)
-            connection = await connect(
-                self._hub_url,
-                sock=dialled_socket,
-                ssl=context,
-                compression=None,  # contents are packed once for all nodes by the codec
-                proxy=proxy,
-                open_timeout=OPEN_SECONDS_MAX,
-                close_timeout=CLOSE_SECONDS_MAX,
-                ping_interval=None,  # the session's own keepalive finds a half-open link
-                max_size=codec.FRAME_BYTES_MAX,
-                create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
-                user_agent_header=f"fairlead-edge/{self._agent}",
-            )
-        except InvalidStatus as error:
-            return _turned_away(error)
-        except (OSError, WebSocketException, TimeoutError) as error:
-            handshake.send_alert(alert_socket, handshake.refusal(error))
-            return self._unreachable(error, context, *(each.lost for each in dialled))
-        finally:
-            if alert_socket is not None:
-                alert_socket.close()
+            connection = await self._dialler.connect(context)
+        except TurnedAway as error:
+            return effects.Close(code="turned_away", reason=str(error), retry_after=error.retry_after)
+        except Unreachable as error:
+            end = self._describe(error)
+            return end if self._identity is None else await self._identity.unreachable(error, context, end)
         try:
-            return await self._converse(connection)
+            return await self._converse(connection, context)
         except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
             return effects.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
         finally:
             connection.transport.abort()
 
-    def _unreachable(
-        self, error: BaseException, context: ssl.SSLContext | None, *lost: BaseException | None
-    ) -> effects.Close:
-        """Why, in words a person at the node can act on; a certificate's fault before all others."""
-        refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
-        unfit = self._unfit() if context is not None else ""
+    def _describe(self, error: Unreachable) -> effects.Close:
+        """A certificate's fault before all others."""
+        refused, unfit = error.refused, self._unfit() if self._tls is not None else ""
         if refused is not None and not refused.ours:
-            return effects.Close(code="certificate", reason=f"{self._host}:{self._port}: {refused}")
-        if refused is not None or (unfit and isinstance(error, InvalidMessage)):
-            said = str(refused) if refused is not None else "the hub hung up without a word"
+            return effects.Close(code="certificate", reason=str(error))
+        if refused is not None or (unfit and error.hung_up):
+            said = str(error) if refused is not None else "the hub hung up without a word"
             return effects.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
-        if context is not None and isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
-            # Older hubs, and proxies in between, close without saying that they refuse a certificate.
-            own = getattr(context, "own", None)
-            said = f"the hub hung up after TLS; most likely it refuses our certificate, which is {own or 'unreadable'}"
-            return effects.Close(code="unreachable", reason=said)
-        return effects.Close(code="unreachable", reason=f"{type(error).__name__}: {error}")
+        return effects.Close(code="unreachable", reason=str(error))
 
-    async def _dial(self) -> socket.socket:
-        """A TCP connection to the hub.  Raises ``OSError`` or ``TimeoutError`` of the last address tried."""
-        loop = asyncio.get_running_loop()
-        failure: OSError = OSError("no address")
-        for family, kind, protocol, _, address in await loop.getaddrinfo(
-            self._host, self._port, type=socket.SOCK_STREAM
-        ):
-            dialled = socket.socket(family, kind, protocol)
-            dialled.setblocking(False)
-            try:
-                if sys.platform == "linux":
-                    dialled.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
-                async with asyncio.timeout(DIAL_SECONDS_MAX):
-                    await loop.sock_connect(dialled, address)
-            except OSError as error:
-                dialled.close()
-                failure = error
-            except BaseException:
-                dialled.close()
-                raise
-            else:
-                return dialled
-        raise failure
-
-    async def _converse(self, connection: ClientConnection) -> effects.Close:
+    async def _converse(self, connection: ClientConnection, context: ssl.SSLContext | None) -> effects.Close:
         now = asyncio.get_running_loop().time()
         core = session.EdgeSession(
             node=self._node,
@@ -291,8 +245,17 @@ class Link:
             fence=await self._store.fence(),
             now=now,
         )
+        identity = self._identity
+        peer = connection.transport.get_extra_info("peercert")
         conversation = Conversation(
-            connection, core, self._store, self._clock, self.counters, self._session_opened, self._spans
+            connection,
+            core,
+            self._store,
+            self._clock,
+            self.counters,
+            partial(self._session_opened, context),
+            self._spans,
+            partial(identity.remember, self._store_epoch, peer) if identity is not None else None,
         )
         self._conversation = conversation
         contact = asyncio.create_task(self._keep_contact(conversation))
@@ -302,15 +265,19 @@ class Link:
             end = await conversation.run()
         finally:
             self._conversation = None
+            if identity is not None:
+                identity.ended()
             contact.cancel()
             self._heard(conversation)
         await self._touch()
         return end
 
-    def _session_opened(self, welcome: message.Welcome) -> None:
+    def _session_opened(self, context: ssl.SSLContext | None, welcome: message.Welcome) -> None:
         self.counters["sessions"] += 1
         self.state = self.state.opened(hub=welcome.hub, fence=welcome.fence, now=self._clock())
         _log.info("link_up", hub=welcome.hub, fence=welcome.fence, session=welcome.session)
+        if self._identity is not None:
+            self._identity.opened(welcome, context)
         for listener in self._opened:
             listener()
 
@@ -344,23 +311,3 @@ class Link:
             with contextlib.suppress(Temporary):  # a full disk: the age is understated after a restart, no more
                 await self._store.touch(contact)
             self._touched = contact
-
-
-class _Dialled(ClientConnection):
-    """Remembers what ended it: during the upgrade the library says that it ended, not why."""
-
-    lost: Exception | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost = exc
-        super().connection_lost(exc)
-
-
-def _turned_away(error: InvalidStatus) -> effects.Close:
-    response = error.response
-    try:
-        asked = float(response.headers.get("Retry-After", "0"))
-    except ValueError:
-        asked = 0.0  # a date: our own pace will do
-    reason = f"the hub answered HTTP {response.status_code}"
-    return effects.Close(code="turned_away", reason=reason, retry_after=max(0.0, asked))

@@ -53,6 +53,13 @@ class UpstreamAnswered(msgspec.Struct, frozen=True):
     answer: message.Ack | message.Nack
 
 
+class Certified(msgspec.Struct, frozen=True):
+    """The hub answered the request for a certificate ``issued.parent_id``."""
+
+    issued: message.Issued
+    content: bytes
+
+
 class Close(msgspec.Struct, frozen=True):
     """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
 
@@ -64,4 +71,4 @@ class Close(msgspec.Struct, frozen=True):
     retry_after: float | None = 0.0
 
 
-Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Close
+Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Certified | Close

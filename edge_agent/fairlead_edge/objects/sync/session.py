@@ -24,6 +24,7 @@ from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, Write
 from fairlead_edge.objects.sync.chunks import Chunks
 from fairlead_edge.objects.sync.effects import (
     Apply,
+    Certified,
     Close,
     Effect,
     ListEntries,
@@ -120,6 +121,16 @@ class EdgeSession:
         header = message.Upstream(id=id, stream=stream, encoding=encoding, follows=follows, traceparent=traceparent)
         return id, self._send(header, now, content)
 
+    def send_renew(self, request: bytes, now: float) -> tuple[int, Send]:
+        """Asks for a certificate; ``Certified`` or ``UpstreamAnswered`` with its id follows unless the session ends.
+
+        Raises ``LocalError`` unless the session is open.
+        """
+        if not self.is_open:
+            raise LocalError("no session is open")
+        id = self.session.take_id()
+        return id, self._send(message.Renew(id=id), now, request)
+
     def _handle(self, event: Event, now: float) -> list[Effect]:
         match event:
             case Connected():
@@ -170,7 +181,9 @@ class EdgeSession:
                 return self._enqueue(Query(header))
             case message.Ack() | message.Nack():
                 return [UpstreamAnswered(header)]
-            case message.Issued() | message.Authorities():
+            case message.Issued():
+                return [Certified(header, content)]
+            case message.Authorities():
                 return []  # not asked for
             case message.Keepalive():
                 return []

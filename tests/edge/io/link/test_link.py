@@ -14,6 +14,7 @@ from tests.support.hub_server import WAIT_SECONDS, HubServer, config_map
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 
+from fairlead_edge.io.link import dialler
 from fairlead_edge.io.link import link as link_module
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import message
@@ -42,10 +43,10 @@ async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypat
     converse = link_module.Link._converse
     errors = iter([RuntimeError("what a library never raised before"), KeyError("gone")])
 
-    async def broken(self: link_module.Link, connection: Any) -> Any:
+    async def broken(self: link_module.Link, connection: Any, context: Any) -> Any:
         for error in errors:
             raise error
-        return await converse(self, connection)
+        return await converse(self, connection, context)
 
     monkeypatch.setattr(link_module.Link, "_converse", broken)
     async with HubServer() as hub:
@@ -102,7 +103,7 @@ async def test_attempts_are_jittered_and_never_further_apart_than_configured() -
 
 async def test_where_packets_are_dropped_it_dials_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dial that gets no answer is given up soon, so that a link that came back is found soon."""
-    monkeypatch.setattr(link_module, "DIAL_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(dialler, "DIAL_SECONDS_MAX", 0.1)
     with contextlib.ExitStack() as stack:
         deaf = stack.enter_context(socket.socket())
         deaf.bind(("127.0.0.1", 0))

@@ -1,0 +1,147 @@
+"""Joins what keeps the node's certificate: the link tells it what happens, and asks it what to do.
+
+before a dial ──▶ is the clock believed? else certificates are held against the earliest time that it can be
+session opens ──▶ last-session.json; Renewer: when to renew; the old pair is removed
+refused by TLS ─▶ a pair not used before: back to the one before it │ expired: LateRenewal
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from fairlead_edge.identity import clock
+from fairlead_edge.identity.status import IdentityStatus
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.identity.last_session import LastSession
+from fairlead_edge.io.identity.late_renewal import LateRenewal
+from fairlead_edge.io.identity.renewer import Ask, Renewer
+from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.objects.metastore import Metastore
+from fairlead_edge.objects.sync import effects
+from fairlead_edge.settings import Settings
+from fairlead_wire import message
+from fairlead_wire.io import handshake, logs, tls
+
+LATE_SECONDS: Final = 10.0
+"""Between two attempts at a late renewal, at least; the hub asks for more."""
+_EXPIRED: Final = handshake.ALERTS["CERTIFICATE_EXPIRED"]
+_log = logs.get("edge.identity")
+
+
+class IdentityKeeper:
+    """``renewer`` is None where the files are not those of ``fairlead edge join``: others renew them."""
+
+    def __init__(
+        self,
+        *,
+        data_dir: Path,
+        files: tls.Files,
+        renewer: Renewer | None,
+        late: LateRenewal | None,
+        fence: Callable[[], Awaitable[int]],
+    ) -> None:
+        self._data_dir, self._files, self._fence = data_dir, files, fence
+        self.renewer, self._late = renewer, late
+        self._last = last_session.read(data_dir)
+        self.judgement = self._judge()
+
+    def _judge(self) -> clock.Judgement:
+        own = self._files.certificate()
+        anchor = self._last.time if self._last is not None else None
+        not_before = own.not_before.timestamp() if own is not None else None
+        return clock.judge(store_clock.read(), anchor, own_not_before=not_before)
+
+    def status(self) -> IdentityStatus:
+        """As it is now."""
+        own, renewer = self._files.certificate(), self.renewer
+        return IdentityStatus(
+            certificate=own,
+            renewal=renewer.state if renewer is not None else None,
+            renewal_in_seconds=renewer.seconds_left() if renewer is not None else None,
+            distrust=self.judgement.distrust,
+            counters=renewer.counters if renewer is not None else {},
+        )
+
+    # ---- what the link says ----------------------------------------------------------------------
+
+    def dialling(self, context: ssl.SSLContext | None) -> None:
+        """See ``link.Identity``, as the four below."""
+        before, self.judgement = self.judgement.distrust, self._judge()
+        distrust = self.judgement.distrust
+        if distrust and not before:
+            _log.warning(
+                "clock_distrusted", reason=distrust, remedy="set the clock; certificates are held against that"
+            )
+        elif before and not distrust:
+            _log.info("clock_believed")
+        if isinstance(context, handshake.Context):
+            context.distrust_clock(self._earliest)
+
+    @property
+    def _earliest(self) -> float | None:
+        return self.judgement.earliest if self.judgement.distrust else None
+
+    async def remember(self, store_epoch: int, peer: Mapping[str, Any] | None) -> None:
+        try:
+            not_before = ssl.cert_time_to_seconds((peer or {})["notBefore"])
+        except (KeyError, ValueError):
+            not_before = None
+        anchor = clock.anchored(store_clock.read(), self.judgement, peer_not_before=not_before)
+        self._last = LastSession(store_epoch=store_epoch, time=anchor)
+        await asyncio.to_thread(last_session.write, self._data_dir, self._last)
+
+    def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
+        if self.renewer is not None:
+            self.renewer.opened(welcome, getattr(context, "own", None))
+
+    def ended(self) -> None:
+        if self.renewer is not None:
+            self.renewer.ended()
+
+    async def unreachable(
+        self, error: Unreachable, context: ssl.SSLContext | None, end: effects.Close
+    ) -> effects.Close:
+        refused, own = error.refused, getattr(context, "own", None)
+        if self.renewer is None or self._late is None or own is None:
+            return end
+        is_refused = refused is not None and refused.ours
+        has_ended = own.not_after.timestamp() < (self._earliest or time.time())
+        if is_refused and self.renewer.refused(own, refused.check if refused is not None else ""):
+            return end
+        if not (is_refused and refused is not None and refused.check == _EXPIRED) and not (error.hung_up and has_ended):
+            return end
+        last = self._last
+        try:
+            return await self._late.attempt(
+                store_epoch=last.store_epoch if last is not None else 0,
+                fence=await self._fence(),
+                earliest=self._earliest,
+            )
+        except (Unreachable, TurnedAway) as failed:
+            reason = f"{end.reason}; a late renewal found no hub: {failed}"
+            return effects.Close(code="certificate", reason=reason, retry_after=LATE_SECONDS)
+
+
+def open_keeper(
+    settings: Settings, data_dir: Path, store: Metastore, *, agent: str, renew: Ask
+) -> IdentityKeeper | None:
+    """What an agent with these settings needs; None: security is off."""
+    if settings.security != "mtls":
+        return None
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
+    files = tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
+    own, node = IdentityFiles.of(data_dir), settings.node
+    renewer = late = None
+    if files.cert.absolute() == files.key.absolute() == own.link.absolute():
+        renewer = Renewer(own, node=node, ask=renew, random=Random())
+        dialler = Dialler(settings.hub_url, agent=agent)
+        late = LateRenewal(own, renewer, node=node, agent=agent, dial=dialler.connect)
+    return IdentityKeeper(data_dir=data_dir, files=files, renewer=renewer, late=late, fence=store.fence)

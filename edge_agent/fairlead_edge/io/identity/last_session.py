@@ -1,0 +1,61 @@
+"""What the node remembers of its last session, in ``<data_dir>/last-session.json``: durable before the session is used.
+
+``storeEpoch`` tells the hub, when a certificate ended meanwhile, that this disk is the one it spoke with last;
+``time`` is the earliest the present can be (``identity.clock``).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.identity.clock import Anchor
+from fairlead_wire.io import logs
+
+FILE: Final = "last-session.json"
+MODE: Final = 0o600
+BYTES_MAX: Final = 64 * 1024
+_log = logs.get("edge.identity")
+
+
+class LastSession(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    store_epoch: int
+    time: Anchor
+
+
+_decoder = msgspec.json.Decoder(LastSession)
+
+
+def read(data_dir: Path) -> LastSession | None:
+    """None: there was none, or what is there cannot be read."""
+    path = data_dir / FILE
+    try:
+        with path.open("rb") as file:
+            return _decoder.decode(file.read(BYTES_MAX))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _log.warning("last_session_unreadable", file=str(path), reason=str(error))
+        return None
+
+
+def write(data_dir: Path, last: LastSession) -> None:
+    """Whole or not at all.  A disk that refuses is logged: a late renewal would wait for approval then, no more."""
+    path = data_dir / FILE
+    draft = path.with_suffix(".new")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, MODE), "wb") as file:
+            file.write(msgspec.json.encode(last))
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        _log.warning("last_session_unwritten", file=str(path), reason=str(error))

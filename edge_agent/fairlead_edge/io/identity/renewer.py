@@ -1,0 +1,175 @@
+"""Keeps the node's certificate fresh over the open session; what was used stays until the new pair opened a session.
+
+    welcome ─▶ due ─▶ key and request (child process) ─renew─▶ hub ─issued─▶ file, fsync, link swapped
+                          └─ kept until its certificate is in use                  └─ next dial
+    next dial ─┬─ session opened ─▶ the old pair is removed
+               └─ refused ────────▶ back to the old pair
+
+Only for the files that ``fairlead edge join`` made: others belong to those who put them there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from random import Random
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.errors import LinkDown
+from fairlead_edge.identity.renewal import Renewal
+from fairlead_edge.io.identity import keys
+from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Pending
+from fairlead_wire import message, peer_json
+from fairlead_wire.certificate import Certificate, day
+from fairlead_wire.errors import RemoteError
+from fairlead_wire.io import logs
+
+Ask = Callable[[bytes], Awaitable[tuple[message.Issued | message.Nack, bytes]]]
+"""Sends a request (DER) up; the hub's answer and its content.  Raises ``LinkDown``."""
+ANSWER_SECONDS_MAX: Final = 120.0
+"""A signer of the cluster's may take its time; the session goes on meanwhile."""
+
+_log = logs.get("edge.identity")
+_certificates = msgspec.json.Decoder(message.IssuedCertificates)
+
+
+class Renewer:
+    """``run`` beside the link.  ``random`` draws the jitter of pauses."""
+
+    def __init__(self, files: IdentityFiles, *, node: str, ask: Ask, random: Random) -> None:
+        self._files, self._node, self._ask, self._random = files, node, ask, random
+        self._changed = asyncio.Event()
+        self.state = Renewal()
+        self.counters: Counter[str] = Counter()
+        """Events since the start: renewed, late, taken back, failures by code."""
+
+    def seconds_left(self) -> float | None:
+        """Until it asks for the next certificate; None: it does not."""
+        return self.state.seconds_left(_now())
+
+    # ---- what the link says ----------------------------------------------------------------------
+
+    def opened(self, welcome: message.Welcome, shown: Certificate | None) -> None:
+        """A session is open, with the certificate ``shown``."""
+        self.state = self.state.welcomed(welcome.renew_after_seconds, _now())
+        self._changed.set()
+        with self._logged("old_pair_kept"):
+            current = self._files.current()
+            if current is not None and current.certificate == shown:
+                self._files.confirm()
+
+    def ended(self) -> None:
+        """No session is open any more."""
+        self.state = self.state.ended()
+        self._changed.set()
+
+    def refused(self, shown: Certificate | None, why: str) -> bool:
+        """The hub's TLS refused ``shown``.  True: a pair that opened sessions before is in use again."""
+        with self._logged("old_pair_unusable"):
+            current, others = self._files.current(), self._files.others()
+            if current is None or current.certificate != shown or not others:
+                return False
+            before = others[0]
+            self._files.use(before)
+            self.counters["taken_back"] += 1
+            reason = f"the hub refused the renewed certificate ({why}): the one before it is in use again"
+            self.state = self.state.failed("unusable", reason, _now(), self._random.random())
+            _log.error("certificate_taken_back", serial=before.certificate.serial, reason=reason)
+            return True
+        return False
+
+    def renewed_late(self) -> None:
+        """By another way than the session."""
+        self.state = Renewal()
+        self.counters["late"] += 1
+
+    def refused_late(self, code: str) -> None:
+        """The hub wants a person to decide, or refuses it for good."""
+        self.counters[f"late_refused_{code}"[: message.NAME_CHARS_MAX]] += 1
+
+    # ---- renewing --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._changed.clear()
+            left = self.state.seconds_left(_now())
+            if left == 0.0:
+                await self._renew()
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left)
+
+    async def _renew(self) -> None:
+        self.state = self.state.asking()
+        try:
+            pending = await self.pending()
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                answer, content = await self._ask(pending.request)
+            if isinstance(answer, message.Nack):
+                self._failed(answer.code, answer.reason, answer.retry_after)
+                return
+            await asyncio.to_thread(self.install, answer, content, pending)
+        except LinkDown:
+            # ``ended`` follows, or came before; the same request goes up in the next session.
+            self.state = self.state.ended()
+        except TimeoutError:
+            self._failed("no_answer", f"the hub did not answer within {ANSWER_SECONDS_MAX:g} s")
+        except RemoteError as error:
+            self._failed("malformed", str(error))
+        except (IdentityFilesError, keys.KeyMakerFailed) as error:
+            self._failed("local", str(error))
+        else:
+            self.state = self.state.issued(answer.renew_after_seconds, _now())
+            self.counters["renewed"] += 1
+            _log.info("identity_renewed", node=self._node, expires=answer.expires)
+
+    async def pending(self) -> Pending:
+        """The key and request that wait for a certificate; made now if there are none."""
+        kept = await asyncio.to_thread(self._files.pending)
+        if kept is not None:
+            return kept
+        made = await keys.make()
+        pending = Pending(key=made.key, request=made.request)
+        await asyncio.to_thread(self._files.keep_pending, pending)
+        return pending
+
+    def install(self, issued: message.Issued, content: bytes, pending: Pending) -> None:
+        """Write what was issued and go over to it; raises ``IdentityFilesError`` or ``RemoteError``, and nothing is
+        different for the next dial then."""
+        certificates = peer_json.decode(_certificates, content)
+        try:
+            pair = self._files.add(pending.key, certificates.certificates.encode())
+        except BadPair:
+            self._files.drop_pending()  # the same question would get the same answer
+            raise
+        if pair.certificate.name != self._node:
+            raise IdentityFilesError(
+                f"the hub issued a certificate for {pair.certificate.name or 'no name'}, not {self._node}"
+            )
+        if certificates.authorities:
+            self._files.write_authorities(certificates.authorities.encode())
+        self._files.use(pair)
+        self._files.drop_pending()
+        _log.info("certificate_installed", serial=pair.certificate.serial, until=day(pair.certificate.not_after))
+
+    def _failed(self, code: str, reason: str, retry_after: float | None = None) -> None:
+        self.state = self.state.failed(code, reason, _now(), self._random.random(), retry_after=retry_after)
+        self.counters[f"failed_{code}"[: message.NAME_CHARS_MAX]] += 1
+        left = self.state.seconds_left(_now())
+        _log.warning("renewal_failed", code=code, reason=reason, failures=self.state.failures, retry_after=left)
+
+    @contextlib.contextmanager
+    def _logged(self, event: str) -> Iterator[None]:
+        try:
+            yield
+        except IdentityFilesError as error:
+            _log.error(event, reason=str(error), remedy="look at the disk and the folder's owner")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,153 @@
+"""One attempt to reach the hub: TCP, TLS, the upgrade; what fails is told in words, a certificate's fault by name."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import sys
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidMessage, InvalidStatus, WebSocketException
+from websockets.proxy import get_proxy
+from websockets.uri import parse_uri
+
+from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
+from fairlead_wire import codec
+from fairlead_wire.io import handshake
+from fairlead_wire.io.handshake import Refusal
+from fairlead_wire.validation.listen_address import is_loopback
+
+DIAL_SECONDS_MAX: Final = 2.0
+"""For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link
+that came back sooner, and costs a hub that is there nothing."""
+OPEN_SECONDS_MAX: Final = 10.0
+"""For TLS and the upgrade: a hub to which a thousand nodes come back needs its time."""
+TCP_NOTSENT_LOWAT: Final = 25
+"""Linux's number; this Python's socket module has no name for it."""
+UNSENT_BYTES_MAX: Final = 128 * 1024
+"""What the kernel may hold unsent: an ack that is urgent waits behind no more than this."""
+
+
+class Unreachable(Exception):
+    """No connection; the text says why.  ``refused``: it was for a certificate; ``hung_up``: without a word, in TLS."""
+
+    def __init__(self, reason: str, *, refused: Refusal | None = None, hung_up: bool = False) -> None:
+        super().__init__(reason)
+        self.refused = refused
+        self.hung_up = hung_up
+
+
+class TurnedAway(Exception):
+    """The hub, or a proxy before it, answered the upgrade by an HTTP status; ``retry_after`` in seconds."""
+
+    def __init__(self, reason: str, retry_after: float) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class Dialler:
+    """``agent`` is the version of the program."""
+
+    def __init__(self, hub_url: str, *, agent: str) -> None:
+        self._hub_url, self._agent = hub_url, agent
+        url = urlsplit(hub_url)
+        self.host = url.hostname or ""
+        self.port = url.port or (443 if url.scheme == "wss" else 80)
+
+    async def connect(self, context: ssl.SSLContext | None) -> ClientConnection:
+        """A connection on which nothing was said yet.  Raises ``Unreachable`` or ``TurnedAway``."""
+        dialled: list[_Dialled] = []
+
+        def remembered(*args: Any, **options: Any) -> _Dialled:
+            dialled.append(_Dialled(*args, **options))
+            return dialled[-1]
+
+        alert_socket: socket.socket | None = None
+        try:
+            proxy = None if is_loopback(self.host) else get_proxy(parse_uri(self._hub_url))
+            dialled_socket = None if proxy else await self._dial()
+            if dialled_socket is not None and context is not None:
+                alert_socket = handshake.spare(dialled_socket)
+            return await connect(
+                self._hub_url,
+                sock=dialled_socket,
+                ssl=context,
+                compression=None,  # contents are packed once for all nodes by the codec
+                proxy=proxy,
+                open_timeout=OPEN_SECONDS_MAX,
+                close_timeout=CLOSE_SECONDS_MAX,
+                ping_interval=None,  # the session's own keepalive finds a half-open link
+                max_size=codec.FRAME_BYTES_MAX,
+                create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
+                user_agent_header=f"fairlead-edge/{self._agent}",
+            )
+        except InvalidStatus as error:
+            raise _turned_away(error) from None
+        except (OSError, WebSocketException, TimeoutError) as error:
+            handshake.send_alert(alert_socket, handshake.refusal(error))
+            raise self._unreachable(error, context, *(each.lost for each in dialled)) from error
+        finally:
+            if alert_socket is not None:
+                alert_socket.close()
+
+    def _unreachable(
+        self, error: BaseException, context: ssl.SSLContext | None, *lost: BaseException | None
+    ) -> Unreachable:
+        """Why, in words a person at the node can act on; a certificate's fault before all others."""
+        refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
+        if refused is not None:
+            said = str(refused) if refused.ours else f"{self.host}:{self.port}: {refused}"
+            return Unreachable(said, refused=refused)
+        reason = f"{type(error).__name__}: {error}"
+        if context is None or not isinstance(error, InvalidMessage):
+            return Unreachable(reason)
+        if isinstance(error.__cause__, EOFError):
+            # Older hubs, and proxies in between, close without saying that they refuse a certificate.
+            own = getattr(context, "own", None)
+            said = "the hub hung up after TLS; most likely it refuses our certificate, which is"
+            reason = f"{said} {own or 'unreadable'}"
+        return Unreachable(reason, hung_up=True)
+
+    async def _dial(self) -> socket.socket:
+        """A TCP connection to the hub.  Raises ``OSError`` or ``TimeoutError`` of the last address tried."""
+        loop = asyncio.get_running_loop()
+        failure: OSError = OSError("no address")
+        for family, kind, protocol, _, address in await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM):
+            dialled = socket.socket(family, kind, protocol)
+            dialled.setblocking(False)
+            try:
+                if sys.platform == "linux":
+                    dialled.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
+                async with asyncio.timeout(DIAL_SECONDS_MAX):
+                    await loop.sock_connect(dialled, address)
+            except OSError as error:
+                dialled.close()
+                failure = error
+            except BaseException:
+                dialled.close()
+                raise
+            else:
+                return dialled
+        raise failure
+
+
+class _Dialled(ClientConnection):
+    """Remembers what ended it: during the upgrade the library says that it ended, not why."""
+
+    lost: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+        super().connection_lost(exc)
+
+
+def _turned_away(error: InvalidStatus) -> TurnedAway:
+    response = error.response
+    try:
+        asked = float(response.headers.get("Retry-After", "0"))
+    except ValueError:
+        asked = 0.0  # a date: our own pace will do
+    return TurnedAway(f"the hub answered HTTP {response.status_code}", max(0.0, asked))

@@ -1,0 +1,139 @@
+"""Certificates of nodes that are known: when they are renewed, what became of it, who may renew late.
+
+welcome ──────────▶ renew_after: drawn, unless this hub signs nothing
+renew, in session ─▶ renewed | renewal_failed ─▶ EdgeNode, Events, totals
+late, proven ──────▶ judge_late ─┬─ renewed_late
+                                 └─ refused, or held: EdgeNode says what to approve
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead_hub.core.node_terms import NodeTerms
+from fairlead_hub.core.open_sessions import OpenSessions
+from fairlead_hub.core.reports import Reports
+from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.identity import late_renewal
+from fairlead_hub.identity.late_renewal import Claim, Known, Refusal
+from fairlead_hub.identity.renewal_time import renew_after
+from fairlead_hub.identity.signer import Authority
+from fairlead_hub.status.notice import of_node
+from fairlead_hub.wall_clock import WallClock
+
+STARTING_RETRY_SECONDS = 1.0
+Signing = Callable[[], Authority | None]
+"""Who signs now; None: this hub does not."""
+
+
+class CertificateChanges:
+    """See the module.  ``now`` is seconds of one monotonic clock; ``draw`` gives numbers from [0, 1)."""
+
+    def __init__(
+        self,
+        sessions: OpenSessions,
+        terms: NodeTerms,
+        reports: Reports,
+        clock: WallClock,
+        *,
+        late_days: int,
+        nodes: Callable[[], set[str] | None],
+        draw: Callable[[], float],
+    ) -> None:
+        """``nodes``: names of edge Nodes; None: they, or EdgeNodes, are not listed yet."""
+        self._sessions, self._terms, self._reports, self._clock = sessions, terms, reports, clock
+        self._late_days, self._nodes, self._draw = late_days, nodes, draw
+        self._signing: Signing = lambda: None
+
+    def signs(self, signing: Signing) -> None:
+        """The shell has a signer."""
+        self._signing = signing
+
+    # ---- when ------------------------------------------------------------------------------------
+
+    def renew_after(self, shown: Shown | None, now: float) -> float | None:
+        """For the welcome of a session that was opened with this certificate."""
+        authority = self._signing()
+        if authority is None or shown is None:
+            return None
+        issued, expires = self._clock.moment(shown.issued), self._clock.moment(shown.expires)
+        by_other = bool(shown.issuer) and shown.issuer != authority.name
+        is_older = issued < authority.not_before.timestamp()
+        return renew_after(
+            issued=issued,
+            expires=expires,
+            now=self._clock.seconds(now),
+            draw=self._draw(),
+            rotating=by_other or is_older,
+        )
+
+    # ---- in a session ----------------------------------------------------------------------------
+
+    def is_open(self, session: NodeSession) -> bool:
+        """It is the node's session, and has not ended meanwhile."""
+        return self._sessions.by_node.get(session.node) is session and session.closing is None
+
+    def renewed(self, session: NodeSession, issued: Shown, now: float) -> None:
+        """The node got this certificate; its session goes on with the old one."""
+        node = session.node
+        self._terms.identities.issued(node, issued)
+        self._terms.node_status.changed(node)
+        self._sessions.changed()
+        self._reports.notices([of_node(node, "Normal", "IdentityRenewed", self._text(issued))], now)
+
+    def renewal_failed(self, session: NodeSession, code: str, reason: str, now: float) -> None:
+        """It asks again later, and its session goes on."""
+        node = session.node
+        self._terms.identities.renewal_failed(node, f"{code}: {reason}")
+        self._terms.node_status.changed(node)
+        self._sessions.changed()
+        text = f"its certificate was not renewed: {code}: {reason}"
+        self._reports.notices([of_node(node, "Warning", "RenewalRefused", text)], now)
+
+    # ---- late ------------------------------------------------------------------------------------
+
+    def judge_late(self, claim: Claim, now: float) -> Refusal | None:
+        """What a device has proved; None: issue, and say ``renewed_late``."""
+        nodes = self._nodes()
+        if nodes is None:
+            reason = "the hub has just started: nodes and edgenodes are not listed yet"
+            return Refusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
+        node, identities = claim.node, self._terms.identities
+        bound = identities.bound(node)
+        uid = self._terms.node_status.node_uids.get(node, "")
+        known = Known(
+            exists=node in nodes,
+            connected=node in self._sessions.by_node,
+            recreated=bound is not None and bool(uid) and bound.node_uid != uid,
+            newest_issued=None if bound is None else self._clock.moment(bound.issued),
+            store_epoch=self._terms.node_status.last_store_epoch(node),
+            revoked=identities.revoked_why(node, self._clock.text_of(int(claim.not_before))),
+            approved=identities.approved(node),
+        )
+        refusal = late_renewal.judge(claim, known, now=self._clock.seconds(now), late_days=self._late_days)
+        if refusal is not None:
+            self._late_refused(node, refusal, now)
+        return refusal
+
+    def _late_refused(self, node: str, refusal: Refusal, now: float) -> None:
+        self._reports.refused(refusal.code)
+        if refusal.code == "node_unknown":
+            return
+        if refusal.held:
+            self._terms.identities.hold(node, refusal.held)
+            self._terms.node_status.refused(node)
+        self._sessions.changed()
+        name = "LateRenewalHeld" if refusal.held else "LateRenewalRefused"
+        self._reports.notices([of_node(node, "Warning", name, f"{refusal.code}: {refusal.reason}")], now)
+
+    def renewed_late(self, node: str, issued: Shown, now: float) -> None:
+        """It has a certificate again, and comes with it."""
+        self._terms.identities.release(node)
+        self._terms.node_status.refused(node)
+        self._sessions.changed()
+        self._reports.notices([of_node(node, "Normal", "IdentityRenewedLate", self._text(issued))], now)
+
+    @staticmethod
+    def _text(issued: Shown) -> str:
+        return f"a new certificate until {issued.expires} (serial {issued.serial}, by {issued.issuer})"
