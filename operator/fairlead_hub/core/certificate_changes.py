@@ -93,8 +93,11 @@ class CertificateChanges:
 
     # ---- late ------------------------------------------------------------------------------------
 
-    def judge_late(self, claim: Claim, now: float) -> Refusal | None:
-        """What a device has proved; None: issue, and say ``renewed_late``."""
+    def judge_late(self, claim: Claim, now: float, *, was_other: bool = False) -> Refusal | None:
+        """What a device has proved; None: issue, and say ``renewed_late``.
+
+        ``was_other``: another key got a certificate for this claim.
+        """
         nodes = self._nodes()
         if nodes is None:
             reason = "the hub has just started: nodes and edgenodes are not listed yet"
@@ -105,6 +108,7 @@ class CertificateChanges:
         known = Known(
             exists=node in nodes,
             connected=node in self._sessions.by_node,
+            was_other=was_other,
             recreated=bound is not None and bool(uid) and bound.node_uid != uid,
             newest_issued=None if bound is None else self._clock.moment(bound.issued),
             store_epoch=self._terms.node_status.last_store_epoch(node),

@@ -43,6 +43,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """It has an open session."""
     recreated: bool = False
     """The Node was deleted and made again since its certificates were used."""
+    was_other: bool = False
+    """Another key got a certificate for this very claim, and has not used it yet."""
     newest_issued: float | None = None
     """When the newest certificate that it used was issued; None: none is remembered."""
     store_epoch: int = 0
@@ -84,6 +86,8 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
     code: Code = "held"
     if known.connected:
         doubt = "a machine with this identity is connected now"
+    elif known.was_other:
+        doubt = "another machine with the same disk has just got a certificate"
     elif known.recreated:
         doubt = "the Node was deleted and made again since"
     elif known.newest_issued is None:

@@ -45,6 +45,7 @@ def test_there_must_be_a_node() -> None:
         ({"newest_issued": None}, "held"),
         ({"connected": True}, "held"),
         ({"recreated": True}, "held"),
+        ({"was_other": True}, "held"),
     ],
 )
 def test_what_looks_like_a_copy_waits_for_a_person(known: dict[str, float | None], expected: str) -> None:

@@ -1,0 +1,139 @@
+"""Renewal in a session: the node asks with a request, and gets its next certificate while everything else goes on.
+
+    renew ─accept─▶ queue ─ ``WORKERS`` ▸ request checked ▸ signed ─▶ issued, in the session it came from
+                      └─ refused, or the signer is away: nack; the node asks again later
+
+The name is the session's, never the request's.  A session that ended meanwhile gets nothing: its node asks anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_hub.identity import refusal
+from fairlead_hub.identity.csr import CsrRefused
+from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.signer import Issued, SignerUnavailable
+from fairlead_hub.io.identity.issuing import Issuing
+from fairlead_wire import message
+from fairlead_wire.io import logs
+from fairlead_wire.io.tls import RFC_3339
+from fairlead_wire.log_limiter import LogLimiter
+
+WORKERS: Final = 8
+"""Requests at a signer at once."""
+RETRY_SECONDS: Final = 30.0
+REFUSED_SECONDS: Final = 600.0
+TOLD_SECONDS: Final = 60.0
+_encoder = msgspec.json.Encoder()
+_log = logs.get("hub.identity")
+
+
+def shown(issued: Issued) -> Shown:
+    """A certificate as the core knows it."""
+    return Shown(
+        issued=issued.not_before.strftime(RFC_3339),
+        expires=issued.not_after.strftime(RFC_3339),
+        serial=issued.serial,
+        issuer=issued.issuer,
+    )
+
+
+class RenewalService:
+    """``roots`` is the PEM of the hub's own authorities; ``counts`` gets what became of each request."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        issuing: Issuing,
+        *,
+        roots: Callable[[], bytes],
+        clock: Callable[[], float],
+        counts: Counter[str],
+    ) -> None:
+        self._hub, self._issuing, self._roots, self._clock, self._counts = hub, issuing, roots, clock, counts
+        self._waiting: dict[NodeSession, tuple[int, bytes]] = {}
+        """Oldest first; one of each session."""
+        self._more = asyncio.Event()
+        self._told = LogLimiter(TOLD_SECONDS)
+
+    def accept(self, session: NodeSession, header: message.Renew, request: bytes) -> None:
+        """Answered later, in the session."""
+        if session in self._waiting:
+            before, _ = self._waiting.pop(session)
+            self._refuse(session, before, IdentityRefused("too_many", "a newer request of this session came"))
+        self._waiting[session] = (header.id, request)
+        self._more.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(WORKERS):
+                group.create_task(self._work(), name=f"renewal {number}")
+
+    async def _work(self) -> None:
+        while True:
+            while not self._waiting:
+                self._more.clear()
+                await self._more.wait()
+            session = next(iter(self._waiting))
+            id, request = self._waiting.pop(session)
+            if self._hub.certificates.is_open(session):
+                await self._renew(session, id, request)
+            await asyncio.sleep(0)  # signing is work: others take their turn
+
+    async def _renew(self, session: NodeSession, id: int, request: bytes) -> None:
+        try:
+            self._issuing.require()
+            checked = self._issuing.check(session.node, request)
+            revoked = self._hub.identities.revoked.get(session.node)
+            issued = await self._issuing.issue(
+                session.node, checked, revoked_before=revoked.moment if revoked is not None else None
+            )
+            roots = self._roots().decode()
+        except (CsrRefused, SignerUnavailable, IdentityRefused) as error:
+            self._refuse(session, id, refusal.of(error))
+            return
+        except (OSError, ValueError) as error:
+            self._refuse(session, id, IdentityRefused("signer_unavailable", f"tls_ca: {error}"))
+            return
+        if not self._hub.certificates.is_open(session):
+            return
+        now = self._clock()
+        self._counts["renewed"] += 1
+        facts = shown(issued)
+        _log.info("identity_renewed", node=session.node, serial=facts.serial, expires=facts.expires)
+        header = message.Issued(
+            parent_id=id,
+            node=session.node,
+            expires=facts.expires,
+            renew_after_seconds=self._hub.certificates.renew_after(facts, now),
+        )
+        content = message.IssuedCertificates(certificates=issued.chain.decode(), authorities=roots)
+        self._hub.renewal_answered(session, header, _encoder.encode(content))
+        self._hub.certificates.renewed(session, facts, now)
+
+    def _refuse(self, session: NodeSession, id: int, error: IdentityRefused) -> None:
+        self._counts[error.code] += 1
+        now = self._clock()
+        times = self._told.due((session.node, error.code), now)
+        if times is not None:
+            _log.warning("renewal_refused", node=session.node, code=error.code, reason=str(error), times=times)
+        if not self._hub.certificates.is_open(session):
+            return
+        is_passing = error.code in ("signer_unavailable", "clock", "too_many")
+        retry_after = error.retry_after or (RETRY_SECONDS if is_passing else REFUSED_SECONDS)
+        nack = message.Nack(
+            parent_id=id, code=error.code, reason=str(error), permanent=not is_passing, retry_after=retry_after
+        )
+        self._hub.renewal_answered(session, nack)
+        if error.code != "too_many":
+            self._hub.certificates.renewal_failed(session, error.code, str(error), now)
