@@ -24,6 +24,7 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.core.certificate_changes import CertificateChanges
 from fairlead_hub.core.document_changes import DocumentChanges
 from fairlead_hub.core.edge_node_changes import EdgeNodeChanges
 from fairlead_hub.core.identity_reports import IdentityReports
@@ -64,7 +65,16 @@ _status = msgspec.json.Decoder(message.EdgeStatus)
 class Hub:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
-    def __init__(self, settings: Settings, *, name: str, fence: int, clock: WallClock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        name: str,
+        fence: int,
+        clock: WallClock,
+        draw: Callable[[], float] = lambda: 0.5,
+    ) -> None:
+        """``draw`` gives random numbers from [0, 1)."""
         self.settings, self.name, self.clock = settings, name, clock
         self.counts = counts = Counts()
         # What the cluster says.
@@ -96,8 +106,17 @@ class Hub:
         self._reports = reports = Reports(controller, self.kube_events, self.cloud_events, clock, counts)
         self._terms = terms = NodeTerms(self.identities, self.node_controls, self.grants, nodes)
         self.identity_reports = IdentityReports(reports, self._open)
+        self.certificates = certificates = CertificateChanges(
+            self._open, terms, reports, placement, clock, late_days=settings.identity.late_days, draw=draw
+        )
         self._lifecycle = SessionLifecycle(
-            settings, name, sessions=self._open, desired_state=desired, terms=terms, reports=reports
+            settings,
+            name,
+            sessions=self._open,
+            desired_state=desired,
+            terms=terms,
+            reports=reports,
+            renew_after=certificates.renew_after,
         )
         self.rules = RuleReader(placement)
         self._rules = RuleChanges(self.rules, self.rule_statuses, terms, reports)
@@ -300,7 +319,10 @@ class Hub:
         self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None
     ) -> NodeSession | message.Refuse:
         """An edge said hello; ``node`` is what its certificate ``shown`` says (or its word, where security is off)."""
-        return self._lifecycle.open(node, hello, shown, self.fence, now)
+        opened = self._lifecycle.open(node, hello, shown, self.fence, now)
+        if isinstance(opened, NodeSession):
+            self.certificates.opened(node, hello.store_epoch)
+        return opened
 
     def refuse(self, session: NodeSession, refusal: message.Refuse) -> None:
         """End a session with a reason of the shell's: it broke the protocol, or the hub stops."""
@@ -338,6 +360,20 @@ class Hub:
         if session.has_events or session.has_frames:
             self._open.touch(session)
         return alive
+
+    def renewal_received(self, session: NodeSession, header: message.Renew, now: float) -> bool:
+        """A request for a certificate, which the shell answers.  False: the session is refused, and gets none."""
+        if session.closing is not None:
+            return False
+        session.heard(header, now)
+        return True
+
+    def renewal_answered(
+        self, session: NodeSession, answer: message.Issued | message.Nack, content: bytes = b""
+    ) -> None:
+        """What became of it."""
+        session.say(answer, content)
+        self._open.touch(session)
 
     # ---- topics and messages up ------------------------------------------------------------------
 

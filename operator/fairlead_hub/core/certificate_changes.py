@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
@@ -35,16 +37,17 @@ class CertificateChanges:
         sessions: OpenSessions,
         terms: NodeTerms,
         reports: Reports,
+        placement: Placement,
         clock: WallClock,
         *,
         late_days: int,
-        nodes: Callable[[], set[str] | None],
         draw: Callable[[], float],
     ) -> None:
-        """``nodes``: names of edge Nodes; None: they, or EdgeNodes, are not listed yet."""
         self._sessions, self._terms, self._reports, self._clock = sessions, terms, reports, clock
-        self._late_days, self._nodes, self._draw = late_days, nodes, draw
+        self._placement, self._late_days, self._draw = placement, late_days, draw
         self._signing: Signing = lambda: None
+        self._store_epochs: dict[str, int] = {}
+        """Of sessions with this process: their EdgeNodes may say it later."""
 
     def signs(self, signing: Signing) -> None:
         """The shell has a signer."""
@@ -67,6 +70,10 @@ class CertificateChanges:
             draw=self._draw(),
             rotating=by_other or is_older,
         )
+
+    def opened(self, node: str, store_epoch: int) -> None:
+        """A session: a copy of the disk from before it is told by this."""
+        self._store_epochs[node] = store_epoch
 
     # ---- in a session ----------------------------------------------------------------------------
 
@@ -98,20 +105,19 @@ class CertificateChanges:
 
         ``was_other``: another key got a certificate for this claim.
         """
-        nodes = self._nodes()
-        if nodes is None:
+        if not {"nodes", EDGE_NODES} <= self._placement.listed.inputs:
             reason = "the hub has just started: nodes and edgenodes are not listed yet"
             return Refusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
         node, identities = claim.node, self._terms.identities
         bound = identities.bound(node)
         uid = self._terms.node_status.node_uids.get(node, "")
         known = Known(
-            exists=node in nodes,
+            exists=node in self._placement.rules.nodes,
             connected=node in self._sessions.by_node,
             was_other=was_other,
             recreated=bound is not None and bool(uid) and bound.node_uid != uid,
             newest_issued=None if bound is None else self._clock.moment(bound.issued),
-            store_epoch=self._terms.node_status.last_store_epoch(node),
+            store_epoch=self._store_epochs.get(node) or self._terms.node_status.last_store_epoch(node),
             revoked=identities.revoked_why(node, self._clock.text_of(int(claim.not_before))),
             approved=identities.approved(node),
         )

@@ -6,7 +6,7 @@ rules, labels, lists changed ─▶ compared again, or refused: its Node is gone
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairlead_hub.cluster.desired_state import DesiredState
@@ -40,7 +40,10 @@ class SessionLifecycle:
         desired_state: DesiredState,
         terms: NodeTerms,
         reports: Reports,
+        renew_after: Callable[[identities.Shown | None, float], float | None] = lambda shown, now: None,
     ) -> None:
+        """``renew_after``: when a node with this certificate should renew it, in seconds; None: not here."""
+        self._renew_after = renew_after
         self._settings = settings
         self._hub = hub
         self._policy = settings.delivery.policy()
@@ -77,7 +80,7 @@ class SessionLifecycle:
         session = self._make(node, hello, now)
         self._sessions.add(session)
         self._terms.identities.opened(node, shown)
-        session.welcome(self._welcome(session.number, fence), now)
+        session.welcome(self._welcome(session.number, fence, self._renew_after(shown, now)), now)
         self._terms.grant(node)
         self._reports.opened(session, hello, now)
         self._sessions.touch(session)
@@ -102,7 +105,7 @@ class SessionLifecycle:
             rate=self._sessions.rate,
         )
 
-    def _welcome(self, number: int, fence: int) -> message.Welcome:
+    def _welcome(self, number: int, fence: int, renew_after: float | None) -> message.Welcome:
         link = self._settings.link
         return message.Welcome(
             hub=self._hub,
@@ -111,6 +114,7 @@ class SessionLifecycle:
             keepalive_seconds=link.keepalive_seconds,
             frame_bytes_max=FRAME_BYTES_MAX,
             upstream_window=link.upstream_window,
+            renew_after_seconds=renew_after,
         )
 
     def _replace(self, node: str, hello: message.Hello, now: float) -> None:

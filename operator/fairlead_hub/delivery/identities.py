@@ -58,7 +58,11 @@ class Identities:
         self.revoked: dict[str, Revoked] = {}
         """What people revoked, by node."""
         self.held: dict[str, str] = {}
-        """Nodes whose certificate waits for approval → the UID of the Node made anew."""
+        """Nodes whose certificate waits for approval → what to approve: the UID of the Node made anew, or a claim."""
+        self._renewed: dict[str, Shown] = {}
+        """Certificates that were issued in a session and not used yet."""
+        self._failures: dict[str, str] = {}
+        """Why the last renewal failed."""
 
     def observed(self, node: str, status: Mapping[str, Any], annotations: Mapping[str, str]) -> None:
         """Its EdgeNode as it stands; what was bound before a restart is bound again."""
@@ -113,6 +117,9 @@ class Identities:
                 f" or: fairlead node approve {node} (annotation {APPROVE}={node_uid} on its EdgeNode)"
             )
         self.held.pop(node, None)
+        renewed = self._renewed.get(node)
+        if renewed is not None and shown.issued >= renewed.issued:
+            del self._renewed[node]
         if bound is None or bound.node_uid != node_uid or bound.issued < shown.issued:
             self._bound[node] = Bound(node_uid=node_uid, **msgspec.structs.asdict(shown))
         return ""
@@ -123,6 +130,27 @@ class Identities:
     def bound(self, node: str) -> Bound | None:
         """The newest of its certificates that was used, and in which life of its Node."""
         return self._bound.get(node)
+
+    def approved(self, node: str) -> str:
+        """The value that a person approved; empty: none."""
+        return self._approved.get(node, "")
+
+    def hold(self, node: str, value: str) -> None:
+        """It wants a new certificate, and waits until a person approves this value."""
+        self.held[node] = value
+
+    def release(self, node: str) -> None:
+        """Nothing waits any more."""
+        self.held.pop(node, None)
+
+    def issued(self, node: str, shown: Shown) -> None:
+        """A new certificate, which it uses from its next session on."""
+        self._renewed[node] = shown
+        self._failures.pop(node, None)
+
+    def renewal_failed(self, node: str, why: str) -> None:
+        """Its session goes on, and it asks again."""
+        self._failures[node] = why
 
     def is_bound(self, node: str) -> bool:
         """A certificate of it was used in a session."""
@@ -137,21 +165,31 @@ class Identities:
         return [n for n, bound in self._bound.items() if bound.expires < now and n not in self.revoked]
 
     def forget(self, node: str) -> None:
-        for table in (self._bound, self._approved, self._shown, self.held, self.revoked):
+        tables: tuple[dict[str, Any], ...] = (
+            self._bound, self._approved, self._shown, self.held, self.revoked, self._renewed, self._failures,
+        )  # fmt: skip
+        for table in tables:
             table.pop(node, None)
 
     def status(self, node: str) -> dict[str, Any] | None:
         """For EdgeNode; None: there is nothing to remember."""
         bound, held = self._bound.get(node), self.held.get(node, "")
-        if bound is None and node not in self.revoked:
+        if bound is None and not held and node not in self.revoked:
             return None
         found = {
             "nodeUID": bound.node_uid if bound is not None else "",
             "issued": bound.issued if bound is not None else "",
-            "expires": bound.expires if bound is not None else "",
+            "expires": self._expires(node, bound),
             "held": held,
             "state": "Revoked" if self.revoked_in_use(node) else "Held" if held else "Valid",
         }
+        if why := self._failures.get(node):
+            found["renewal"] = why
         if bound is not None and bound.serial:
             found |= {"serial": bound.serial, "issuer": bound.issuer}
         return found
+
+    def _expires(self, node: str, bound: Bound | None) -> str:
+        """Of the newest that it has, used or not."""
+        renewed = self._renewed.get(node)
+        return max(bound.expires if bound is not None else "", renewed.expires if renewed is not None else "")

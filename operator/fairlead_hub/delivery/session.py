@@ -164,9 +164,9 @@ class NodeSession:
             self.link.sent(header, now)
         return out
 
-    def say(self, header: message.FromHub) -> None:
+    def say(self, header: message.FromHub, content: bytes = b"") -> None:
         """Send this before anything else (acks and nacks of what came up)."""
-        self._control.append((header, b""))
+        self._control.append((header, content))
 
     def refuse(self, header: message.Refuse) -> None:
         """End the session with a reason; nothing else is sent after it."""

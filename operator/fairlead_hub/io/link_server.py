@@ -40,6 +40,7 @@ UNHEARD_FRAMES_MAX = 4096
 """A node that asks on and does not listen would have its answers kept in memory without end."""
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
+RENEWAL_OFF_SECONDS = 3600.0
 REFUSED_SECONDS = 30.0
 """When a node that cannot be served may ask again."""
 _OPENED = Request("/", Headers())
@@ -90,12 +91,14 @@ class LinkServer:
         counts: IoCounts | None = None,
         traces: ChangeTraces | None = None,
         joining: WithoutCertificate | None = None,
+        renewals: Callable[[NodeSession, message.Renew, bytes], None] | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
 
-        ``joining`` gets connections without a certificate, where ``context`` lets them in.
+        ``joining`` gets connections without a certificate, where ``context`` lets them in; ``renewals`` requests for
+        certificates in sessions, None: this hub signs none.
         """
-        self._joining = joining
+        self._joining, self._renewals = joining, renewals
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
@@ -223,6 +226,9 @@ class LinkServer:
             if isinstance(header, message.Upstream):
                 if self._hub.upstream_received(link.session, header, now):
                     self._upstream.accept(link.session, header, content)
+            elif isinstance(header, message.Renew):
+                if self._hub.renewal_received(link.session, header, now):
+                    self._renew(link.session, header, content)
             else:
                 self._hub.receive(link.session, header, content, now)
                 if self._traces is not None:
@@ -236,6 +242,16 @@ class LinkServer:
                 link.socket.transport.abort()  # it reads nothing: a reason would not arrive
             else:
                 self._send(link)
+
+    def _renew(self, session: NodeSession, header: message.Renew, request: bytes) -> None:
+        if self._renewals is not None:
+            self._renewals(session, header, request)
+            return
+        reason = "this hub signs no certificates ([identity] signer): whoever made the node's renews it"
+        off = message.Nack(
+            parent_id=header.id, code="join_off", reason=reason, permanent=True, retry_after=RENEWAL_OFF_SECONDS
+        )
+        self._hub.renewal_answered(session, off)
 
     def _receive_part(self, link: _Link) -> None:
         """A message takes long to arrive: the node is there, and hears that we are; its keepalive waits behind it."""

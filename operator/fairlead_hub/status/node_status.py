@@ -194,6 +194,11 @@ class NodeStatus:
         """Nodes that were connected before our start have had the time to return."""
         return self._grace_over
 
+    def last_store_epoch(self, node: str) -> int:
+        """Of its last session, as its EdgeNode says; 0: it does not."""
+        observed = self._cache.observed.get((EDGE_NODES, "", node))
+        return int(observed.status.get("storeEpoch") or 0) if observed is not None else 0
+
     def said_away(self, node: str) -> bool:
         """No EdgeNode says that it is connected: it was away before this hub started."""
         observed = self._cache.observed.get((EDGE_NODES, "", node))

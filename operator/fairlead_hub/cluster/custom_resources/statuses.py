@@ -216,8 +216,11 @@ class Queue(Reported):
 
 class Identity(Reported):
     node_uid: str | None = Field(default=None, alias="nodeUID", description="Of the Node they were taken for.")
-    issued: str | None = Field(default=None, description="When the newest of them was issued.")
-    expires: str | None = Field(default=None, description="When it ends.")
+    issued: str | None = Field(default=None, description="When the newest that was used was issued.")
+    expires: str | None = Field(default=None, description="When the newest ends, used or only issued yet.")
+    renewal: str | None = Field(
+        default=None, max_length=2048, description="Why the last renewal failed. Absent when it did not."
+    )
     held: str | None = Field(
         default=None,
         description=(
@@ -228,7 +231,7 @@ class Identity(Reported):
     state: Literal["Valid", "Held", "Revoked", "Expired"] | None = Field(
         default=None, description="What the newest certificate is worth, as of this writing."
     )
-    serial: str | None = Field(default=None, max_length=64, description="Of the newest certificate, in hexadecimal.")
+    serial: str | None = Field(default=None, max_length=64, description="Of the newest certificate that was used, in hexadecimal.")
     issuer: str | None = Field(default=None, max_length=253, description="Common name of the authority that signed it.")
 
 
