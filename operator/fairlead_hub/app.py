@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import secrets
 import signal
 import socket
@@ -137,7 +138,8 @@ class _App:
         settings, loop = self._settings, asyncio.get_running_loop()
         namespace = settings.namespace or self._access.namespace
         keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost)
-        hub = Hub(settings, name=self._identity, fence=0, clock=WallClock(lambda: time.time() - loop.time()))
+        wall = WallClock(lambda: time.time() - loop.time())
+        hub = Hub(settings, name=self._identity, fence=0, clock=wall, draw=random.random)
         self._freshness = WatchHealth(INPUTS)
         runners = await self._listen_http(hub, client)
         try:
@@ -221,6 +223,7 @@ class _App:
             counts=self._counts,
             traces=traces,
             joining=identity.joining if identity is not None else None,
+            renewals=identity.renewals.accept if identity is not None else None,
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(
@@ -295,7 +298,7 @@ class _App:
             hub,
             client,
             signer=self._signer,
-            roots=self._authorities.roots,
+            authorities=self._authorities,
             clock=asyncio.get_running_loop().time,
             seconds_left=lambda: keeper.seconds_left,
             may_send=keeper.may_send,

@@ -12,6 +12,7 @@ cluster keeps over restarts; what it started ends with the process that started 
 from __future__ import annotations
 
 import atexit
+import datetime
 import json
 import secrets
 import ssl
@@ -32,6 +33,7 @@ WITHOUT_CONTROLLERS = ("etcd", "kube-apiserver", "kubectl")
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 PORT_ATTEMPTS = 5
 READY_SECONDS = 100.0
+LONG = datetime.timedelta(days=800)
 ETCD_SERVES = "serving client traffic"
 
 
@@ -136,8 +138,11 @@ class Cluster(Kubernetes):
     # --- starting
 
     def _write_credentials(self) -> None:
-        authority = Authority(self.folder / "pki", "fairlead cluster")
-        self._serving = authority.issue("apiserver", hosts=(HOST, "localhost", "kubernetes.default.svc"))
+        # Valid for long in both directions: tests move the clocks of those who speak with it.
+        authority = Authority(self.folder / "pki", "fairlead cluster", valid=LONG, age=LONG)
+        begins = datetime.datetime.now(datetime.UTC) - LONG
+        hosts = (HOST, "localhost", "kubernetes.default.svc")
+        self._serving = authority.issue("apiserver", hosts=hosts, valid=LONG, begins=begins)
         self._accounts = service_account_keys(self.folder / "pki")
         self._tokens = self.folder / "pki" / "tokens.csv"
         self._tokens.touch(mode=PRIVATE_MODE)

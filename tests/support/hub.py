@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,13 @@ class HubProcess:
             f'security = "insecure"\n{top}\n{toml}\n'
         )
         self.running: Running | None = None
+        self.extra: Mapping[str, str] = {}
+        """Further variables of its environment."""
 
     def start(self, *, ready: bool = True) -> HubProcess:
         command = [sys.executable, "-m", "fairlead_cli.main", "hub", "run", "--config", str(self.config)]
-        self.running = start("hub", command, self._folder / "hub.log")
+        environ = {**os.environ, **self.extra} if self.extra else None
+        self.running = start("hub", command, self._folder / "hub.log", environ=environ)
         if ready:
             try:
                 wait_until("the hub is ready", self.is_ready, seconds=READY_SECONDS, describe=self.running.tail)

@@ -57,17 +57,23 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(content: bytes) -> Certificate:
     """The first certificate of a PEM file, or DER.  Raises ``ValueError``."""
-    if len(content) > DER_BYTES_MAX:
-        raise ValueError(f"larger than {DER_BYTES_MAX} bytes")
-    if found := _PEM.search(content):
-        try:
-            content = base64.b64decode(b"".join(found[1].split()), validate=True)
-        except binascii.Error:
-            raise ValueError("not a certificate: its PEM text is damaged") from None
     try:
-        return _certificate(content)
+        return _certificate(der(content))
     except (IndexError, StopIteration, OverflowError):
         raise ValueError("not a certificate") from None
+
+
+def der(content: bytes) -> bytes:
+    """The first certificate of a PEM file, in DER; DER as it is.  Raises ``ValueError``."""
+    if len(content) > DER_BYTES_MAX:
+        raise ValueError(f"larger than {DER_BYTES_MAX} bytes")
+    found = _PEM.search(content)
+    if found is None:
+        return content
+    try:
+        return base64.b64decode(b"".join(found[1].split()), validate=True)
+    except binascii.Error:
+        raise ValueError("not a certificate: its PEM text is damaged") from None
 
 
 def unfit(certificate: Certificate, now: datetime.datetime, name: str | None = None) -> str:

@@ -12,6 +12,7 @@ import ssl
 from pathlib import Path
 
 from fairlead_hub.settings import Settings
+from fairlead_wire import certificate
 from fairlead_wire.identity import pins
 from fairlead_wire.io import logs, tls
 from fairlead_wire.validation import listen_address
@@ -56,6 +57,10 @@ class Authorities:
     def roots(self) -> bytes:
         """PEM of the authorities by which devices know this hub, as their file stands now."""
         return self.internal_files.ca.read_bytes()
+
+    def own_certificate(self) -> bytes:
+        """DER of the certificate that nodes see, as its file stands now.  Raises ``OSError`` or ``ValueError``."""
+        return certificate.der(self.internal_files.cert.read_bytes())
 
     def trusted_nodes(self) -> list[bytes]:
         """DER of the authorities of nodes that the link believes now."""

@@ -20,6 +20,8 @@ class IoCounts:
         self.upstream_deferred: dict[str, int] = defaultdict(int)
         self.joins: Counter[str] = Counter()
         """By outcome: ``joined``, ``repeated``, or the code of the refusal."""
+        self.renewals: Counter[str] = Counter()
+        """By outcome: ``renewed``, ``late``, or the code of the refusal."""
         self.watch_restarts: dict[str, int] = defaultdict(int)
         self.unusable_objects: dict[str, int] = defaultdict(int)
 

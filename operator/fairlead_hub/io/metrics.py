@@ -213,6 +213,7 @@ class HubMetrics(Collector):
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
             ("upstream_refused", "Messages never to be stored.", "code", rim.upstream_refused),
             ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),
+            ("renewals", "Certificates of nodes renewed, also late, and what was refused.", "outcome", rim.renewals),
             ("joins", "Devices that asked for their first certificate.", "outcome", rim.joins),
             ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),

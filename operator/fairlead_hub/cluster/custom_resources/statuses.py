@@ -231,7 +231,9 @@ class Identity(Reported):
     state: Literal["Valid", "Held", "Revoked", "Expired"] | None = Field(
         default=None, description="What the newest certificate is worth, as of this writing."
     )
-    serial: str | None = Field(default=None, max_length=64, description="Of the newest certificate that was used, in hexadecimal.")
+    serial: str | None = Field(
+        default=None, max_length=64, description="Of the newest certificate that was used, in hexadecimal."
+    )
     issuer: str | None = Field(default=None, max_length=253, description="Common name of the authority that signed it.")
 
 

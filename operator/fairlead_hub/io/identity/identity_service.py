@@ -25,6 +25,8 @@ from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
 from fairlead_hub.io.identity.joining import Joining
+from fairlead_hub.io.identity.late_service import LateService
+from fairlead_hub.io.identity.renewal_service import RenewalService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.reflector import Reflector
@@ -59,7 +61,7 @@ class IdentityService:
         kube: Kube,
         *,
         signer: FileSigner,
-        roots: Callable[[], bytes],
+        authorities: Authorities,
         clock: Callable[[], float],
         seconds_left: Callable[[], float],
         may_send: Callable[[], bool],
@@ -67,7 +69,8 @@ class IdentityService:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._hub, self._kube, self._signer = settings, hub, kube, signer
-        self._roots, self._clock, self._seconds_left, self._wall = roots, clock, seconds_left, wall
+        self._roots = roots = authorities.roots
+        self._clock, self._seconds_left, self._wall = clock, seconds_left, wall
         self._may_send, self._counts = may_send, counts
         self.skew = 0.0
         """Seconds that our clock is ahead of the API server's."""
@@ -90,7 +93,17 @@ class IdentityService:
             joined=self._joined,
             refused=self._refused,
         )
-        self.joining = Joining(service, roots=roots, may_send=may_send)
+        hub.certificates.signs(lambda: signer.authority)
+        self.renewals = RenewalService(hub, self.issuing, roots=roots, clock=clock, counts=counts.renewals)
+        late = LateService(
+            hub,
+            self.issuing,
+            hub_certificate=authorities.own_certificate,
+            roots=authorities.trusted_nodes,
+            clock=clock,
+            counts=counts.renewals,
+        )
+        self.joining = Joining(service, roots=roots, may_send=may_send, late=late)
 
     @property
     def authority(self) -> Authority:
@@ -114,6 +127,7 @@ class IdentityService:
             group.create_task(self._watch.fill(), name="join tokens")
             group.create_task(self._signer.keep_loaded(), name="signer")
             group.create_task(self._look(), name="pins and clock")
+            group.create_task(self.renewals.run(), name="renewals")
 
     async def _look(self) -> None:
         said = ""
