@@ -102,7 +102,9 @@ class Renewer:
                 await self._renew()
                 continue
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
+                # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
 
     async def _renew(self) -> None:
         self.state = self.state.asking()

@@ -1,0 +1,191 @@
+"""Renewal at the edge: what a hub answers, and what is on disk afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from tests.support.pki import Authority
+
+from fairlead_edge.errors import LinkDown
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.identity.renewer import Renewer
+from fairlead_hub.identity import csr
+from fairlead_hub.identity.signer import Template
+from fairlead_hub.io.identity.file_signer import FileSigner
+from fairlead_wire import message
+from fairlead_wire.identity import node_names
+
+SECONDS = 60.0
+pytestmark = pytest.mark.process
+WELCOME = message.Welcome(
+    hub="h",
+    fence=1,
+    session=1,
+    keepalive_seconds=10,
+    frame_bytes_max=1000,
+    upstream_window=1,
+    renew_after_seconds=0.0,
+)
+Answer = tuple[message.Issued | message.Nack, bytes]
+
+
+class FakeHub:
+    """Answers requests in the order of ``answers``, then by certificates for ``name``."""
+
+    def __init__(self, folder: Path, name: str = "shop-1") -> None:
+        self.edges, self.internal = Authority(folder / "edges", "edges"), Authority(folder / "internal", "internal")
+        self.signer = FileSigner(self.edges.certificate, self.edges.key)
+        self.name = name
+        self.requests: list[bytes] = []
+        self.answers: list[Answer | Exception] = []
+
+    async def ask(self, request: bytes) -> Answer:
+        self.requests.append(request)
+        if self.answers:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        return await self.issue(request)
+
+    async def issue(self, request: bytes) -> Answer:
+        names = node_names.of(self.name)
+        now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+        template = Template(
+            names=names,
+            request=csr.check(request, names),
+            serial=4711 + len(self.requests),
+            not_before=now,
+            not_after=now + datetime.timedelta(days=3),
+        )
+        made = await self.signer.sign(template)
+        content = message.IssuedCertificates(
+            certificates=made.chain.decode(), authorities=self.internal.certificate.read_text()
+        )
+        issued = message.Issued(parent_id=1, node=self.name, expires="2099-01-01T00:00:00Z", renew_after_seconds=9e6)
+        return issued, msgspec.json.encode(content)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> FakeHub:
+    return FakeHub(tmp_path)
+
+
+@pytest.fixture
+def files(tmp_path: Path, hub: FakeHub) -> IdentityFiles:
+    made = IdentityFiles(tmp_path / "identity")
+    made.make_folder()
+    pair = hub.edges.issue("shop-1")
+    made.use(made.add(pair.key.read_bytes(), pair.certificate.read_bytes()))
+    return made
+
+
+@contextlib.asynccontextmanager
+async def running(files: IdentityFiles, hub: FakeHub) -> AsyncIterator[Renewer]:
+    renewer = Renewer(files, node="shop-1", ask=hub.ask, random=Random(1))
+    task = asyncio.create_task(renewer.run())
+    try:
+        yield renewer
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(renewer: Renewer, event: str) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not renewer.counters[event]:
+            await asyncio.sleep(0.01)
+
+
+def current(files: IdentityFiles) -> str:
+    found = files.current()
+    assert found is not None
+    return found.certificate.serial
+
+
+async def test_the_new_pair_is_used_and_the_old_one_stays_until_it_opened_a_session(
+    files: IdentityFiles, hub: FakeHub
+) -> None:
+    before = files.current()
+    assert before is not None
+    async with running(files, hub) as renewer:
+        renewer.opened(WELCOME, before.certificate)
+        await until(renewer, "renewed")
+        after = files.current()
+        assert after is not None and after.certificate.serial != before.certificate.serial
+        assert before.path.exists() and files.pending() is None
+        assert files.authorities.read_bytes() == hub.internal.certificate.read_bytes()
+        # A session that was opened with the old one says nothing about the new one.
+        renewer.opened(WELCOME, before.certificate)
+        assert before.path.exists()
+        renewer.opened(WELCOME, after.certificate)
+        assert not before.path.exists() and current(files) == after.certificate.serial
+
+
+async def test_what_is_refused_is_asked_again_with_the_same_key_and_changes_nothing(
+    files: IdentityFiles, hub: FakeHub
+) -> None:
+    """Refused, unanswered, or the link went: the state says why, and the pair in use is as before."""
+    before = current(files)
+    nack = message.Nack(parent_id=1, code="signer_unavailable", reason="away", retry_after=30.0)
+    hub.answers = [(nack, b"")]
+    async with running(files, hub) as renewer:
+        renewer.opened(WELCOME, None)
+        await until(renewer, "failed_signer_unavailable")
+        assert (renewer.state.code, renewer.state.reason, renewer.state.failures) == ("signer_unavailable", "away", 1)
+        left = renewer.seconds_left()
+        assert left is not None and 20.0 < left <= 30.0 and current(files) == before
+    hub.answers = [LinkDown("gone")]
+    async with running(files, hub) as renewer:
+        renewer.opened(WELCOME, None)
+        async with asyncio.timeout(SECONDS):
+            while len(hub.requests) < 2:
+                await asyncio.sleep(0.01)
+        renewer.ended()
+        assert renewer.state.failures == 0
+        renewer.opened(WELCOME, None)
+        await until(renewer, "renewed")
+    assert len(set(hub.requests)) == 1, "one key, asked for until it has its certificate"
+
+
+@pytest.mark.parametrize("wrong", ["name", "key", "noise"])
+async def test_a_certificate_that_is_not_ours_is_not_used(
+    files: IdentityFiles, hub: FakeHub, tmp_path: Path, wrong: str
+) -> None:
+    before = current(files)
+    header, content = await hub.issue((await Renewer(files, node="", ask=hub.ask, random=Random()).pending()).request)
+    if wrong == "name":
+        hub.name = "shop-2"
+    elif wrong == "key":
+        other = hub.edges.issue("shop-1").certificate.read_text()
+        content = msgspec.json.encode(message.IssuedCertificates(certificates=other, authorities=""))
+        hub.answers = [(header, content)]
+    else:
+        hub.answers = [(header, b"[]")]
+    async with running(files, hub) as renewer:
+        renewer.opened(WELCOME, None)
+        await until(renewer, "failed_malformed" if wrong == "noise" else "failed_local")
+        assert current(files) == before and renewer.state.reason
+
+
+async def test_a_renewed_certificate_that_the_hub_refuses_is_taken_back(files: IdentityFiles, hub: FakeHub) -> None:
+    """The one before it opened sessions, and opens them again; one that never did is not there to go back to."""
+    before = files.current()
+    assert before is not None
+    async with running(files, hub) as renewer:
+        assert not renewer.refused(before.certificate, "it has expired")
+        renewer.opened(WELCOME, before.certificate)
+        await until(renewer, "renewed")
+        after = files.current()
+        assert after is not None
+        assert not renewer.refused(before.certificate, "of a dial that began earlier")
+        assert renewer.refused(after.certificate, "its authority is not one the other side knows")
+        assert current(files) == before.certificate.serial
+        assert renewer.state.code == "unusable" and renewer.counters["taken_back"] == 1
