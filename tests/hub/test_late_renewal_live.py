@@ -98,7 +98,7 @@ def test_a_node_away_for_too_long_is_refused_and_seen(kube: Cluster, tmp_path: P
         until("it says why", lambda: "119 days ago" in link_reason(agent), agent)
         assert "join again with a token" in link_reason(agent)
         assert site.hub.events("late_renewal_refused")[0]["code"] == "too_late"
-        until("an Event says so", lambda: "LateRenewalRefused" in kube.kubectl("get", "events", "-A"), agent)
+        until("an Event says so", lambda: "too_late" in kube.kubectl("get", "events", "-A"), agent)
         assert agent.get("/readyz")[0] == 200
     finally:
         site.close()

@@ -82,9 +82,27 @@ EVENT_TYPES: Final = (
         "`serial`, `expires`, `token` (id), `replaced`: the identity before was revoked, `peer` (address)",
     ),
     EventType(
+        "identity.renewed",
+        "hub",
+        "a node got its next certificate in its session",
+        "`message`",
+    ),
+    EventType(
+        "identity.late",
+        "hub",
+        "a node whose certificate had ended while it was away got another for the proof of its key",
+        "`message`",
+    ),
+    EventType(
+        "identity.held",
+        "hub",
+        "such a node looks like a copy (another certificate or store was used last): it waits for approval",
+        "`message`. Once for each value that waits",
+    ),
+    EventType(
         "identity.refused",
         "hub",
-        "a device got none; with `node` where its token was right",
+        "a device got none, or a node no next one; with `node` where its token or its key was right",
         "`reason` (code), `message`, `token` (id), `peer`, `count`. At once, then once a minute with how many came "
         "meanwhile",
     ),

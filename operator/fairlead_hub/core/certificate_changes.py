@@ -23,6 +23,7 @@ from fairlead_hub.identity.renewal_time import renew_after
 from fairlead_hub.identity.signer import Authority
 from fairlead_hub.status.notice import of_node
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.event import short
 
 STARTING_RETRY_SECONDS = 1.0
 Signing = Callable[[], Authority | None]
@@ -46,8 +47,6 @@ class CertificateChanges:
         self._sessions, self._terms, self._reports, self._clock = sessions, terms, reports, clock
         self._placement, self._late_days, self._draw = placement, late_days, draw
         self._signing: Signing = lambda: None
-        self._store_epochs: dict[str, int] = {}
-        """Of sessions with this process: their EdgeNodes may say it later."""
 
     def signs(self, signing: Signing) -> None:
         """The shell has a signer."""
@@ -73,7 +72,7 @@ class CertificateChanges:
 
     def opened(self, node: str, store_epoch: int) -> None:
         """A session: a copy of the disk from before it is told by this."""
-        self._store_epochs[node] = store_epoch
+        self._terms.node_status.opened_with(node, store_epoch)
 
     # ---- in a session ----------------------------------------------------------------------------
 
@@ -95,8 +94,7 @@ class CertificateChanges:
         self._terms.identities.renewal_failed(node, f"{code}: {reason}")
         self._terms.node_status.changed(node)
         self._sessions.changed()
-        text = f"its certificate was not renewed: {code}: {reason}"
-        self._reports.notices([of_node(node, "Warning", "RenewalRefused", text)], now)
+        self._refused(node, code, f"not renewed: {reason}", now)
 
     # ---- late ------------------------------------------------------------------------------------
 
@@ -117,7 +115,7 @@ class CertificateChanges:
             was_other=was_other,
             recreated=bound is not None and bool(uid) and bound.node_uid != uid,
             newest_issued=None if bound is None else self._clock.moment(bound.issued),
-            store_epoch=self._store_epochs.get(node) or self._terms.node_status.last_store_epoch(node),
+            store_epoch=self._terms.node_status.last_store_epoch(node),
             revoked=identities.revoked_why(node, self._clock.text_of(int(claim.not_before))),
             approved=identities.approved(node),
         )
@@ -128,14 +126,20 @@ class CertificateChanges:
 
     def _late_refused(self, node: str, refusal: Refusal, now: float) -> None:
         self._reports.refused(refusal.code)
-        if refusal.code == "node_unknown":
+        identities, text = self._terms.identities, f"{refusal.code}: {refusal.reason}"
+        if refusal.code in ("node_unknown", "starting"):
             return
-        if refusal.held:
-            self._terms.identities.hold(node, refusal.held)
+        if not refusal.held:
+            self._refused(node, refusal.code, refusal.reason, now)
+        elif identities.held.get(node) != refusal.held:
+            identities.hold(node, refusal.held)
             self._terms.node_status.refused(node)
+            self._reports.notices([of_node(node, "Warning", "LateRenewalHeld", text)], now)
         self._sessions.changed()
-        name = "LateRenewalHeld" if refusal.held else "LateRenewalRefused"
-        self._reports.notices([of_node(node, "Warning", name, f"{refusal.code}: {refusal.reason}")], now)
+
+    def _refused(self, node: str, code: str, reason: str, now: float) -> None:
+        self._reports.cloud_events.identity_refused(node, code, {"message": short(reason)}, now)
+        self._reports.notices([of_node(node, "Warning", "IdentityRefused", f"{code}: {reason}")], now)
 
     def renewed_late(self, node: str, issued: Shown, now: float) -> None:
         """It has a certificate again, and comes with it."""

@@ -33,6 +33,9 @@ _CONTROLS = {
     "Resumed": "node.resumed",
     "DeletionGuard": "node.deletion_guard",
     "IdentityRevoked": "identity.revoked",
+    "IdentityRenewed": "identity.renewed",
+    "IdentityRenewedLate": "identity.late",
+    "LateRenewalHeld": "identity.held",
 }
 
 

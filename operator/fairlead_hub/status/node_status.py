@@ -60,6 +60,8 @@ class NodeStatus:
         self._unreported: set[str] = set()
         self._debounce = Debounce()
         self.returning = ReturningNodes()
+        self._store_epochs: dict[str, int] = {}
+        """Of the last session of each node with this process."""
         self._met: set[str] = set()
         """Nodes that had a session with this process."""
         self._first_report: float | None = None
@@ -95,6 +97,10 @@ class NodeStatus:
         self.returning.back(node)
         self.changed(node)
 
+    def opened_with(self, node: str, store_epoch: int) -> None:
+        """Also when the session ends before its EdgeNode says it."""
+        self._store_epochs[node] = store_epoch
+
     def ended(self, node: str) -> None:
         self.edges.pop(node, None)
         self._edge_routes.ended(node)
@@ -108,6 +114,7 @@ class NodeStatus:
     def forget(self, node: str, terms: Terms, now: float) -> None:
         """The Node is gone: so is its document, unless it has to remember whose certificates were cut off with it."""
         self._met.discard(node)
+        self._store_epochs.pop(node, None)
         self.returning.forget(node)
         self._edge_routes.forget(node)
         if terms.identity is not None:
@@ -195,7 +202,9 @@ class NodeStatus:
         return self._grace_over
 
     def last_store_epoch(self, node: str) -> int:
-        """Of its last session, as its EdgeNode says; 0: it does not."""
+        """Of its last session, with us or as its EdgeNode says; 0: it does not."""
+        if (known := self._store_epochs.get(node)) is not None:
+            return known
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return int(observed.status.get("storeEpoch") or 0) if observed is not None else 0
 
@@ -279,7 +288,7 @@ class NodeStatus:
             return edge_node.NodeFacts(
                 connected=False,
                 hub=self._hub,
-                store_epoch=int(said.get("storeEpoch") or 0),
+                store_epoch=self.last_store_epoch(node),
                 agent=str(said.get("agentVersion", "")),
                 last_contact=str(said.get("lastContactTime") or ""),
                 wanted=int(said.get("objectsWanted", 0)),
