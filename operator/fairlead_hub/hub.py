@@ -45,6 +45,8 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents
 from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.late_renewal import Claim, Refusal
+from fairlead_hub.identity.renewal_plan import RenewalPlan
 from fairlead_hub.ready import Ready
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Settings
@@ -106,17 +108,10 @@ class Hub:
         self._reports = reports = Reports(controller, self.kube_events, self.cloud_events, clock, counts)
         self._terms = terms = NodeTerms(self.identities, self.node_controls, self.grants, nodes)
         self.identity_reports = IdentityReports(reports, self._open)
-        self.certificates = certificates = CertificateChanges(
-            self._open, terms, reports, placement, clock, late_days=settings.identity.late_days, draw=draw
-        )
+        self.renewal_plan = RenewalPlan(clock, draw)
+        self.certificates = CertificateChanges(self._open, terms, reports, clock, late_days=settings.identity.late_days)
         self._lifecycle = SessionLifecycle(
-            settings,
-            name,
-            sessions=self._open,
-            desired_state=desired,
-            terms=terms,
-            reports=reports,
-            renew_after=certificates.renew_after,
+            settings, name, sessions=self._open, desired_state=desired, terms=terms, reports=reports
         )
         self.rules = RuleReader(placement)
         self._rules = RuleChanges(self.rules, self.rule_statuses, terms, reports)
@@ -319,7 +314,8 @@ class Hub:
         self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None
     ) -> NodeSession | message.Refuse:
         """An edge said hello; ``node`` is what its certificate ``shown`` says (or its word, where security is off)."""
-        opened = self._lifecycle.open(node, hello, shown, self.fence, now)
+        after = None if shown is None else self.renew_after(shown, now)
+        opened = self._lifecycle.open(node, hello, shown, self.fence, now, renew_after=after)
         if isinstance(opened, NodeSession):
             self.certificates.opened(node, hello.store_epoch)
         return opened
@@ -360,6 +356,15 @@ class Hub:
         if session.has_events or session.has_frames:
             self._open.touch(session)
         return alive
+
+    def renew_after(self, shown: identities.Shown, now: float) -> float | None:
+        """When a node with this certificate should ask for the next one, in seconds; None: this hub signs none."""
+        return self.renewal_plan.renew_after(issued=shown.issued, expires=shown.expires, issuer=shown.issuer, now=now)
+
+    def judge_late(self, claim: Claim, now: float, *, was_other: bool = False) -> Refusal | None:
+        """A device away for too long has proved this; None: it may have a new certificate."""
+        nodes = self.placement.rules.nodes if self.judges_certificates else None
+        return self.certificates.judge_late(claim, nodes, now, was_other=was_other)
 
     def renewal_received(self, session: NodeSession, header: message.Renew, now: float) -> bool:
         """A request for a certificate, which the shell answers.  False: the session is refused, and gets none."""

@@ -1,6 +1,5 @@
-"""Certificates of nodes that are known: when they are renewed, what became of it, who may renew late.
+"""Certificates of nodes that are known: what became of renewals, and who may renew late.
 
-welcome ──────────▶ renew_after: drawn, unless this hub signs nothing
 renew, in session ─▶ renewed | renewal_failed ─▶ EdgeNode, Events, totals
 late, proven ──────▶ judge_late ─┬─ renewed_late
                                  └─ refused, or held: EdgeNode says what to approve
@@ -8,10 +7,8 @@ late, proven ──────▶ judge_late ─┬─ renewed_late
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 
-from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
@@ -19,56 +16,21 @@ from fairlead_hub.delivery.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.late_renewal import Claim, Known, Refusal
-from fairlead_hub.identity.renewal_time import renew_after
-from fairlead_hub.identity.signer import Authority
 from fairlead_hub.status.notice import of_node
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.event import short
 
 STARTING_RETRY_SECONDS = 1.0
-Signing = Callable[[], Authority | None]
-"""Who signs now; None: this hub does not."""
 
 
 class CertificateChanges:
-    """See the module.  ``now`` is seconds of one monotonic clock; ``draw`` gives numbers from [0, 1)."""
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
-        self,
-        sessions: OpenSessions,
-        terms: NodeTerms,
-        reports: Reports,
-        placement: Placement,
-        clock: WallClock,
-        *,
-        late_days: int,
-        draw: Callable[[], float],
+        self, sessions: OpenSessions, terms: NodeTerms, reports: Reports, clock: WallClock, *, late_days: int
     ) -> None:
         self._sessions, self._terms, self._reports, self._clock = sessions, terms, reports, clock
-        self._placement, self._late_days, self._draw = placement, late_days, draw
-        self._signing: Signing = lambda: None
-
-    def signs(self, signing: Signing) -> None:
-        """The shell has a signer."""
-        self._signing = signing
-
-    # ---- when ------------------------------------------------------------------------------------
-
-    def renew_after(self, shown: Shown | None, now: float) -> float | None:
-        """For the welcome of a session that was opened with this certificate."""
-        authority = self._signing()
-        if authority is None or shown is None:
-            return None
-        issued, expires = self._clock.moment(shown.issued), self._clock.moment(shown.expires)
-        by_other = bool(shown.issuer) and shown.issuer != authority.name
-        is_older = issued < authority.not_before.timestamp()
-        return renew_after(
-            issued=issued,
-            expires=expires,
-            now=self._clock.seconds(now),
-            draw=self._draw(),
-            rotating=by_other or is_older,
-        )
+        self._late_days = late_days
 
     def opened(self, node: str, store_epoch: int) -> None:
         """A session: a copy of the disk from before it is told by this."""
@@ -98,19 +60,22 @@ class CertificateChanges:
 
     # ---- late ------------------------------------------------------------------------------------
 
-    def judge_late(self, claim: Claim, now: float, *, was_other: bool = False) -> Refusal | None:
+    def judge_late(
+        self, claim: Claim, nodes: Collection[str] | None, now: float, *, was_other: bool = False
+    ) -> Refusal | None:
         """What a device has proved; None: issue, and say ``renewed_late``.
 
-        ``was_other``: another key got a certificate for this claim.
+        ``nodes``: the edge Nodes, None: they or EdgeNodes are not listed yet.  ``was_other``: another key got a
+        certificate for this claim.
         """
-        if not {"nodes", EDGE_NODES} <= self._placement.listed.inputs:
+        if nodes is None:
             reason = "the hub has just started: nodes and edgenodes are not listed yet"
             return Refusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
         node, identities = claim.node, self._terms.identities
         bound = identities.bound(node)
         uid = self._terms.node_status.node_uids.get(node, "")
         known = Known(
-            exists=node in self._placement.rules.nodes,
+            exists=node in nodes,
             connected=node in self._sessions.by_node,
             was_other=was_other,
             recreated=bound is not None and bool(uid) and bound.node_uid != uid,

@@ -6,7 +6,7 @@ rules, labels, lists changed ─▶ compared again, or refused: its Node is gone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fairlead_hub.cluster.desired_state import DesiredState
@@ -40,10 +40,7 @@ class SessionLifecycle:
         desired_state: DesiredState,
         terms: NodeTerms,
         reports: Reports,
-        renew_after: Callable[[identities.Shown | None, float], float | None] = lambda shown, now: None,
     ) -> None:
-        """``renew_after``: when a node with this certificate should renew it, in seconds; None: not here."""
-        self._renew_after = renew_after
         self._settings = settings
         self._hub = hub
         self._policy = settings.delivery.policy()
@@ -56,9 +53,19 @@ class SessionLifecycle:
     # ---- opening ---------------------------------------------------------------------------------
 
     def open(
-        self, node: str, hello: message.Hello, shown: identities.Shown | None, fence: int, now: float
+        self,
+        node: str,
+        hello: message.Hello,
+        shown: identities.Shown | None,
+        fence: int,
+        now: float,
+        *,
+        renew_after: float | None = None,
     ) -> NodeSession | message.Refuse:
-        """``node`` is what its certificate ``shown`` says, or its word where security is off."""
+        """``node`` is what its certificate ``shown`` says, or its word where security is off.
+
+        ``renew_after``: when it should ask for its next certificate, in seconds; None: not here.
+        """
         listed, nodes = self._desired_state.placement.listed, self._desired_state.placement.rules.nodes
         if (refusal := self._terms.barred(node, shown, listed.inputs)) is not None:
             self._reports.refused(refusal.code)
@@ -80,7 +87,7 @@ class SessionLifecycle:
         session = self._make(node, hello, now)
         self._sessions.add(session)
         self._terms.identities.opened(node, shown)
-        session.welcome(self._welcome(session.number, fence, self._renew_after(shown, now)), now)
+        session.welcome(self._welcome(session.number, fence, renew_after), now)
         self._terms.grant(node)
         self._reports.opened(session, hello, now)
         self._sessions.touch(session)

@@ -30,7 +30,7 @@ def shown(age_days: float = 0.0, *, issuer: str = "edges", serial: str = "a1") -
 @pytest.fixture
 def core() -> Core:
     made = Core("edge-1")
-    made.hub.certificates.signs(lambda: AUTHORITY)
+    made.hub.renewal_plan.signs(lambda: AUTHORITY)
     return made
 
 
@@ -60,7 +60,7 @@ def test_the_welcome_says_when_to_renew(core: Core) -> None:
     assert open_session(core, shown(10))[1].renew_after_seconds == pytest.approx(50 * DAY, abs=2)
     assert (open_session(core, shown(10, issuer="before"))[1].renew_after_seconds or 0) <= DAY
     assert open_session(core, None)[1].renew_after_seconds is None
-    core.hub.certificates.signs(lambda: None)
+    core.hub.renewal_plan.signs(lambda: None)
     assert open_session(core, shown(10))[1].renew_after_seconds is None
 
 
@@ -104,18 +104,18 @@ async def test_a_certificate_that_ends_in_a_session_does_not_end_it(core: Core) 
 async def test_who_comes_late_with_what_was_used_last_is_let_in(core: Core) -> None:
     """And what is remembered survives the hub: the next one judges by the EdgeNode."""
     session, _ = open_session(core, shown(89.9))
-    assert core.hub.certificates.judge_late(claim(shown(89.9)), core.now) is not None, "it is connected"
+    assert core.hub.judge_late(claim(shown(89.9)), core.now) is not None, "it is connected"
     core.hub.closed(session, core.now)
     await identity(core)
-    assert core.hub.certificates.judge_late(claim(shown(89.9)), core.now) is None
+    assert core.hub.judge_late(claim(shown(89.9)), core.now) is None
     later = Core("edge-1", listed=False)
     later.api = core.api
-    found = later.hub.certificates.judge_late(claim(shown(89.9)), later.now)
+    found = later.hub.judge_late(claim(shown(89.9)), later.now)
     assert found is not None and found.code == "starting"
     later.annotate("edge-1")
     later.list_all()
-    assert later.hub.certificates.judge_late(claim(shown(89.9)), later.now) is None
-    assert later.hub.certificates.judge_late(claim(shown(89.9), epoch=8), later.now) is not None
+    assert later.hub.judge_late(claim(shown(89.9)), later.now) is None
+    assert later.hub.judge_late(claim(shown(89.9), epoch=8), later.now) is not None
 
 
 async def test_what_looks_like_a_copy_waits_and_is_said_once(core: Core) -> None:
@@ -124,13 +124,13 @@ async def test_what_looks_like_a_copy_waits_and_is_said_once(core: Core) -> None
     await identity(core)
     core.take_cloud_events()
     for _ in range(3):
-        refusal = core.hub.certificates.judge_late(claim(shown(89.9), epoch=8), core.now)
+        refusal = core.hub.judge_late(claim(shown(89.9), epoch=8), core.now)
         assert refusal is not None and refusal.code == "held"
     assert [each.type for each in core.take_cloud_events()] == ["identity.held"]
     found = await identity(core)
     assert (found["held"], found["state"]) == (refusal.held, "Held")
     core.annotate("edge-1", approve_identity=refusal.held)
-    assert core.hub.certificates.judge_late(claim(shown(89.9), epoch=8), core.now) is None
+    assert core.hub.judge_late(claim(shown(89.9), epoch=8), core.now) is None
     core.hub.certificates.renewed_late("edge-1", shown(0, serial="c3"), core.now)
     assert (await identity(core))["held"] == ""
 
@@ -142,5 +142,5 @@ async def test_a_node_made_again_is_not_let_in_by_the_back_door(core: Core) -> N
     await identity(core)
     core.hub.drop_node("edge-1", core.now)
     core.node("edge-1", uid="another")
-    refusal = core.hub.certificates.judge_late(claim(shown(89.9)), core.now)
+    refusal = core.hub.judge_late(claim(shown(89.9)), core.now)
     assert refusal is not None and refusal.code == "held" and "made again" in refusal.reason

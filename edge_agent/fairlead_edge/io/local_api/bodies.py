@@ -185,6 +185,26 @@ class LinkStatus(Answer, frozen=True, kw_only=True):
     last_contact_seconds: float | None
 
 
+class RenewalStatus(Answer, frozen=True, kw_only=True):
+    """When the certificate is renewed: `due`, `asked`, `failing`, or `off` (others renew the files)."""
+
+    state: str
+    in_seconds: float | None
+    failures: int
+    code: str
+    reason: str
+
+
+class IdentityStatus(Answer, frozen=True, kw_only=True):
+    """The node's own certificate; `clockDistrusted`: why the device's clock is not believed."""
+
+    serial: str
+    issuer: str
+    expires: str | None
+    renewal: RenewalStatus
+    clock_distrusted: str
+
+
 class ObjectsStatus(Answer, frozen=True, kw_only=True):
     """The store of objects."""
 
@@ -238,6 +258,7 @@ class AgentAccount(Answer, frozen=True, kw_only=True):
     agent: str
     store_epoch: int
     link: LinkStatus
+    identity: IdentityStatus | None
     objects: ObjectsStatus
     queues: list[QueueStatus]
     dead_letters: int

@@ -61,7 +61,9 @@ class IdentityService:
         kube: Kube,
         *,
         signer: FileSigner,
-        authorities: Authorities,
+        roots: Callable[[], bytes],
+        own_certificate: Callable[[], bytes],
+        trusted_nodes: Callable[[], list[bytes]],
         clock: Callable[[], float],
         seconds_left: Callable[[], float],
         may_send: Callable[[], bool],
@@ -69,8 +71,7 @@ class IdentityService:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._hub, self._kube, self._signer = settings, hub, kube, signer
-        self._roots = roots = authorities.roots
-        self._clock, self._seconds_left, self._wall = clock, seconds_left, wall
+        self._roots, self._clock, self._seconds_left, self._wall = roots, clock, seconds_left, wall
         self._may_send, self._counts = may_send, counts
         self.skew = 0.0
         """Seconds that our clock is ahead of the API server's."""
@@ -93,13 +94,13 @@ class IdentityService:
             joined=self._joined,
             refused=self._refused,
         )
-        hub.certificates.signs(lambda: signer.authority)
+        hub.renewal_plan.signs(lambda: signer.authority)
         self.renewals = RenewalService(hub, self.issuing, roots=roots, clock=clock, counts=counts.renewals)
         late = LateService(
             hub,
             self.issuing,
-            hub_certificate=authorities.own_certificate,
-            roots=authorities.trusted_nodes,
+            hub_certificate=own_certificate,
+            roots=trusted_nodes,
             clock=clock,
             counts=counts.renewals,
         )

@@ -105,7 +105,7 @@ class LateService:
         if node in self._under_way:
             raise IdentityRefused("too_many", "this node's certificate is being signed", retry_after=BUSY_RETRY_SECONDS)
         was_other = first[0] == by[0] and first != by
-        refused = self._hub.certificates.judge_late(claim, self._clock(), was_other=was_other)
+        refused = self._hub.judge_late(claim, self._clock(), was_other=was_other)
         if refused is not None:
             raise IdentityRefused(refused.code, refused.reason, retry_after=refused.retry_after)
         revoked = self._hub.identities.revoked.get(node)

@@ -115,7 +115,7 @@ class RenewalService:
             parent_id=id,
             node=session.node,
             expires=facts.expires,
-            renew_after_seconds=self._hub.certificates.renew_after(facts, now),
+            renew_after_seconds=self._hub.renew_after(facts, now),
         )
         content = message.IssuedCertificates(certificates=issued.chain.decode(), authorities=roots)
         self._hub.renewal_answered(session, header, _encoder.encode(content))

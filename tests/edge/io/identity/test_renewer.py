@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from random import Random
 
@@ -99,8 +99,12 @@ async def running(files: IdentityFiles, hub: FakeHub) -> AsyncIterator[Renewer]:
 
 
 async def until(renewer: Renewer, event: str) -> None:
+    await met(lambda: renewer.counters[event] > 0)
+
+
+async def met(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(SECONDS):
-        while not renewer.counters[event]:
+        while not condition():  # noqa: ASYNC110 - what is polled sets no event
             await asyncio.sleep(0.01)
 
 
@@ -145,9 +149,7 @@ async def test_what_is_refused_is_asked_again_with_the_same_key_and_changes_noth
     hub.answers = [LinkDown("gone")]
     async with running(files, hub) as renewer:
         renewer.opened(WELCOME, None)
-        async with asyncio.timeout(SECONDS):
-            while len(hub.requests) < 2:
-                await asyncio.sleep(0.01)
+        await met(lambda: len(hub.requests) == 2)
         renewer.ended()
         assert renewer.state.failures == 0
         renewer.opened(WELCOME, None)

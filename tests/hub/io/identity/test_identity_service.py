@@ -37,6 +37,8 @@ class Made:
             self.kube,
             signer=FileSigner(self.root.certificate, self.root.key),
             roots=lambda: self.roots,
+            own_certificate=lambda: b"",
+            trusted_nodes=lambda: [],
             clock=time.monotonic,
             seconds_left=lambda: self.seconds_left,
             may_send=lambda: self.may_send,

@@ -1,0 +1,146 @@
+"""What the link tells the keeper of the certificate, and what it does then."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.support.pki import Authority
+
+from fairlead_edge.identity.clock import Anchor
+from fairlead_edge.io.identity import keeper as keeper_module
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.identity.keeper import IdentityKeeper, open_keeper
+from fairlead_edge.io.identity.last_session import LastSession
+from fairlead_edge.io.identity.renewer import Renewer
+from fairlead_edge.io.link.dialler import Unreachable
+from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
+from fairlead_edge.objects.sync import effects
+from fairlead_edge.outbox.age import Reading
+from fairlead_edge.settings import Settings
+from fairlead_wire.io import handshake, tls
+
+END = effects.Close(code="certificate", reason="refused")
+EXPIRED = handshake.Refusal(ours=True, whose=None, check="it has expired")
+OTHER = handshake.Refusal(ours=True, whose=None, check="it was revoked")
+
+
+async def no_fence() -> int:
+    return 3
+
+
+class Late:
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    async def attempt(self, **facts: Any) -> effects.Close:
+        self.asked.append(facts)
+        return effects.Close(code="renewed_late", reason="")
+
+
+class Made:
+    def __init__(self, folder: Path) -> None:
+        self.folder, authority = folder, Authority(folder / "edges", "edges")
+        self.files = IdentityFiles(folder / "identity")
+        self.files.make_folder()
+        pair = authority.issue("shop-1")
+        self.files.use(self.files.add(pair.key.read_bytes(), pair.certificate.read_bytes()))
+        self.files.write_authorities(authority.certificate.read_bytes())
+        link = self.files.link
+        self.tls = tls.Files(ca=self.files.authorities, cert=link, key=link)
+        self.renewer = Renewer(self.files, node="shop-1", ask=self.never, random=Random())
+        self.late = Late()
+        self.context = tls.client_context(self.tls)
+
+    async def never(self, request: bytes) -> Any:
+        raise AssertionError
+
+    def keeper(self) -> IdentityKeeper:
+        late: Any = self.late
+        return IdentityKeeper(data_dir=self.folder, files=self.tls, renewer=self.renewer, late=late, fence=no_fence)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    return Made(tmp_path)
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Moves what the store's clock reads."""
+
+    def move(moment: datetime.datetime) -> None:
+        seconds = moment.timestamp()
+        monkeypatch.setattr(
+            keeper_module.store_clock,
+            "read",
+            lambda: Reading(boot_id="two", boot_seconds=9.0, wall_seconds=seconds),
+        )
+
+    return move
+
+
+async def test_a_clock_that_is_not_believed_is_not_used_for_the_next_dial(made: Made, wall: Any) -> None:
+    """And is, when it was set."""
+    keeper = made.keeper()
+    keeper.dialling(made.context)
+    assert isinstance(made.context, handshake.Context) and made.context.earliest is None
+    wall(datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC))
+    keeper.dialling(made.context)
+    own = made.tls.certificate()
+    assert own is not None and made.context.earliest == own.not_before.timestamp()
+    assert "1970" in keeper.status().distrust
+    wall(datetime.datetime.now(datetime.UTC))
+    keeper.dialling(made.context)
+    assert made.context.earliest is None and not keeper.status().distrust
+
+
+async def test_a_session_is_remembered_with_its_store_and_time(made: Made) -> None:
+    keeper = made.keeper()
+    await keeper.remember(77, {"notBefore": "Nov  1 00:00:00 2026 GMT"})
+    found = last_session.read(made.folder)
+    assert found is not None and found.store_epoch == 77
+    assert abs(found.time.wall_seconds - store_clock.read().wall_seconds) < 3600
+    again = made.keeper()
+    await again.unreachable(Unreachable("", refused=EXPIRED), made.context, END)
+    assert made.late.asked == [{"store_epoch": 77, "fence": 3, "earliest": None}]
+
+
+async def test_only_a_certificate_that_ended_is_renewed_late(made: Made) -> None:
+    """What was refused for another reason is told as it is."""
+    keeper = made.keeper()
+    for error in (Unreachable("", refused=OTHER), Unreachable("no route"), Unreachable("", hung_up=True)):
+        assert await keeper.unreachable(error, made.context, END) is END
+    assert not made.late.asked
+    end = await keeper.unreachable(Unreachable("", refused=EXPIRED), made.context, END)
+    assert end.code == "renewed_late" and made.late.asked[0]["store_epoch"] == 0
+
+
+async def test_a_bound_that_was_remembered_counts(made: Made, wall: Any) -> None:
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=30)
+    anchor = Anchor(wall_seconds=later.timestamp(), boot_id="one", boot_seconds=1.0)
+    await asyncio.to_thread(last_session.write, made.folder, LastSession(store_epoch=1, time=anchor))
+    wall(datetime.datetime.now(datetime.UTC))
+    keeper = made.keeper()
+    keeper.dialling(made.context)
+    assert isinstance(made.context, handshake.Context) and made.context.earliest == anchor.wall_seconds
+
+
+def test_files_of_others_are_theirs_to_renew(made: Made) -> None:
+    def settings(cert: Path) -> Settings:
+        return Settings(
+            node="shop-1", hub_url="wss://hub:10000", data_dir=str(made.folder), tls_ca=str(made.files.authorities),
+            tls_cert=str(cert), tls_key=str(cert),
+        )  # fmt: skip
+
+    store = MemoryMetastore()
+    ours = open_keeper(settings(made.files.link), made.folder, store, agent="1", renew=made.never)
+    theirs = open_keeper(settings(made.folder / "edges" / "ca.crt"), made.folder, store, agent="1", renew=made.never)
+    assert ours is not None and ours.renewer is not None
+    assert theirs is not None and theirs.renewer is None and theirs.status().renewal is None

@@ -1,0 +1,44 @@
+"""One attempt to reach a hub, and the words for what fails."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from tests.support.hub_server import HubServer
+from websockets.asyncio.server import serve
+from websockets.http11 import Request, Response
+
+from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+
+
+def test_the_port_follows_from_the_scheme() -> None:
+    assert (Dialler("wss://hub", agent="1").port, Dialler("ws://hub", agent="1").port) == (443, 80)
+    assert (Dialler("wss://hub:10000", agent="1").host, Dialler("wss://hub:10000", agent="1").port) == ("hub", 10000)
+
+
+async def test_a_connection_is_handed_over_before_anything_is_said() -> None:
+    async with HubServer() as hub:
+        connection = await Dialler(hub.url, agent="1").connect(None)
+        connection.transport.abort()
+
+
+async def test_a_port_without_a_hub_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(Unreachable) as caught:
+        await Dialler(f"ws://127.0.0.1:{port}", agent="1").connect(None)
+    assert caught.value.refused is None and not caught.value.hung_up and "refused" in str(caught.value).lower()
+
+
+async def test_an_http_answer_says_when_to_come_back() -> None:
+    def busy(connection: object, request: Request) -> Response:
+        from websockets.datastructures import Headers
+
+        return Response(503, "busy", Headers({"Retry-After": "7"}))
+
+    async with serve(lambda connection: connection.wait_closed(), "127.0.0.1", 0, process_request=busy) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(TurnedAway, match="HTTP 503") as caught:
+            await Dialler(f"ws://127.0.0.1:{port}", agent="1").connect(None)
+        assert caught.value.retry_after == 7.0
