@@ -126,6 +126,7 @@ async def test_what_looks_like_a_copy_waits_and_is_said_once(core: Core) -> None
     for _ in range(3):
         refusal = core.hub.judge_late(claim(shown(89.9), epoch=8), core.now)
         assert refusal is not None and refusal.code == "held"
+    assert refusal is not None
     assert [each.type for each in core.take_cloud_events()] == ["identity.held"]
     found = await identity(core)
     assert (found["held"], found["state"]) == (refusal.held, "Held")

@@ -12,7 +12,6 @@ import pytest
 from tests.support.pki import Authority
 
 from fairlead_edge.identity.clock import Anchor
-from fairlead_edge.io.identity import keeper as keeper_module
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.identity.keeper import IdentityKeeper, open_keeper
@@ -78,7 +77,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Any:
     def move(moment: datetime.datetime) -> None:
         seconds = moment.timestamp()
         monkeypatch.setattr(
-            keeper_module.store_clock,
+            store_clock,
             "read",
             lambda: Reading(boot_id="two", boot_seconds=9.0, wall_seconds=seconds),
         )
