@@ -39,6 +39,7 @@ class Account:
     ca: Path | None
     cert: Path | None
     key: Path | None
+    token_file: Path | None = None
 
 
 class TopicName(click.ParamType[tuple[str, str]]):
@@ -62,7 +63,7 @@ def _names(context: click.Context, incomplete: str) -> list[str]:
     """Topics of `default` and all namespaces, or behind a slash the topics of that namespace."""
     from fairlead_messaging.client.io.sync_client import Client
 
-    said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key")}
+    said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key", "token_file")}
     asked = account(said.pop("url"), **{name: Path(file) if file else None for name, file in said.items()})
     with Client(asked.url, tls=tls_of(asked), timeout_seconds=completing.limit()) as client:
         namespace, slash, _ = incomplete.rpartition("/")
@@ -77,7 +78,7 @@ topic = click.argument("topic", type=TopicName())
 
 
 def options(command: F) -> F:
-    """--url, --config, --ca, --cert, --key: where the service is and who we are, for ``service``."""
+    """--url, --config, --ca, --cert, --key, --token-file: where the service is and who we are, for ``service``."""
 
     @wraps(command)
     def with_account(
@@ -87,9 +88,10 @@ def options(command: F) -> F:
         ca: Path | None,
         cert: Path | None,
         key: Path | None,
+        token_file: Path | None,
         **rest: Any,
     ) -> Any:
-        click.get_current_context().obj = account(url, config, ca, cert, key)
+        click.get_current_context().obj = account(url, config, ca, cert, key, token_file)
         return command(*arguments, **rest)
 
     wrapped: Any = with_account
@@ -100,6 +102,14 @@ def options(command: F) -> F:
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPTIONS = (
+    click.option(
+        "--token-file",
+        type=_FILE,
+        envvar="FAIRLEAD_MESSAGING_TOKEN_FILE",
+        show_envvar=True,
+        help="Token of a ServiceAccount, in place of --cert and --key: kubectl create token NAME --audience "
+        "fairlead-messaging.",
+    ),
     click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key."),
     click.option("--cert", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate."),
     click.option(
@@ -117,7 +127,14 @@ _OPTIONS = (
 )
 
 
-def account(url: str | None, config: Path | None, ca: Path | None, cert: Path | None, key: Path | None) -> Account:
+def account(
+    url: str | None,
+    config: Path | None,
+    ca: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    token_file: Path | None = None,
+) -> Account:
     """Options win over the configuration file.  Raises `click.UsageError`."""
     read = settings_of(config) if config is not None else {}
     for name in ("messaging_url", "http_listen", "tls_ca", "tls_cert", "tls_key"):
@@ -131,7 +148,7 @@ def account(url: str | None, config: Path | None, ca: Path | None, cert: Path | 
         name: given or (Path(read[f"tls_{name}"]).expanduser() if f"tls_{name}" in read else None)
         for name, given in (("ca", ca), ("cert", cert), ("key", key))
     }
-    return Account(url=str(address or DEFAULT_URL), named=address is not None, **files)
+    return Account(url=str(address or DEFAULT_URL), named=address is not None, token_file=token_file, **files)
 
 
 def tls_of(asked: Account) -> Tls | None:
@@ -140,9 +157,12 @@ def tls_of(asked: Account) -> Tls | None:
 
     if not asked.url.startswith("https:"):
         return None
+    token = str(asked.token_file or "")
+    if asked.ca and token and not (asked.cert and asked.key):
+        return Tls(ca=str(asked.ca), token_file=token)
     if not (asked.ca and asked.cert and asked.key):
-        raise click.UsageError("https needs --ca, --cert and --key, or a --config that names them")
-    return Tls(ca=str(asked.ca), cert=str(asked.cert), key=str(asked.key))
+        raise click.UsageError("https needs --ca, and --cert and --key or --token-file; or a --config that names them")
+    return Tls(ca=str(asked.ca), cert=str(asked.cert), key=str(asked.key), token_file=token)
 
 
 @contextmanager

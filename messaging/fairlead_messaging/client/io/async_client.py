@@ -62,6 +62,7 @@ class AsyncClient(Methods, AwaitingClient):
         self._base_url = check_url(base_url, has_tls=tls is not None or ssl_context is not None)
         self._tls = tls.client() if tls is not None else None
         self._ssl = self._tls.context() if self._tls is not None else ssl_context
+        self._token = tls.token() if tls is not None and self._base_url.startswith("https:") else None
         self._files_looked_at = 0.0
         self._timeout_seconds = timeout_seconds
         self._connect_seconds = connect_seconds
@@ -120,7 +121,7 @@ class AsyncClient(Methods, AwaitingClient):
                 asked.method,
                 URL(self._base_url + asked.path, encoded=True),
                 data=asked.body,
-                headers=asked.headers,
+                headers={**asked.headers, **(self._token.header() if self._token is not None else {})},
                 ssl=self._ssl or True,
                 timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_seconds),
                 allow_redirects=False,

@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
+from fairlead_messaging.client.io.token_file import TokenFile
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import tls
@@ -39,14 +40,22 @@ IDLE_MAX = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Files for mutual TLS: who signs the service (``ca``) and who we are (``cert``, ``key``)."""
+    """Files for TLS: who signs the service (``ca``), and who we are: ``cert`` and ``key``, or the token of a Kubernetes
+    ServiceAccount (``token_file``), which is read again when it is replaced."""
 
     ca: str
-    cert: str
-    key: str
+    cert: str = ""
+    key: str = ""
+    token_file: str = ""
 
     def files(self) -> tls.Files:
-        return tls.Files(ca=Path(self.ca), cert=Path(self.cert), key=Path(self.key))
+        if self.cert or self.key or not self.token_file:
+            return tls.Files(ca=Path(self.ca), cert=Path(self.cert), key=Path(self.key))
+        return _AuthorityAlone(Path(self.ca))
+
+    def token(self) -> TokenFile | None:
+        """What says who we are beside, or in place of, a certificate. Raises ``LocalError``."""
+        return TokenFile(self.token_file) if self.token_file else None
 
     def client(self) -> tls.ClientTls:
         """Contexts for connections. Raises ``LocalError`` naming what could not be read."""
@@ -54,6 +63,19 @@ class Tls:
             return tls.ClientTls(self.files())
         except tls.TlsFilesError as error:
             raise LocalError(f"cannot use {error}") from error
+
+
+class _AuthorityAlone(tls.Files):
+    """Where a token says who we are, and no certificate of ours is shown."""
+
+    def __init__(self, ca: Path) -> None:
+        super().__init__(ca=ca, cert=ca, key=ca)
+
+    def load_own_into(self, context: ssl.SSLContext) -> None:
+        return
+
+    def certificate(self) -> None:
+        return None
 
 
 def check_url(base_url: str, *, has_tls: bool) -> str:
@@ -93,6 +115,7 @@ class Connections:
         self._connect_seconds = connect_seconds
         self._answer_bytes_max = answer_bytes_max
         self._tls = tls.client() if tls is not None and parts.scheme == "https" else None
+        self._token = tls.token() if tls is not None and self._tls is not None else None
         self._idle: deque[http.client.HTTPConnection] = deque()
         self._process = os.getpid()
 
@@ -109,7 +132,8 @@ class Connections:
         connection = self._ready()
         deadline = time.monotonic() + answer_seconds
         try:
-            _ask(connection, method, self._prefix + path, body, headers, deadline)
+            shown = self._token.header() if self._token is not None else {}
+            _ask(connection, method, self._prefix + path, body, {**headers, **shown}, deadline)
             response = connection.getresponse()
             answer = self._read(path, response)
         except TimeoutError as error:
