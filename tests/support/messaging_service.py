@@ -125,6 +125,10 @@ class MessagingService:
         """How many messages a reader would get now."""
         return sum(each.state == "visible" for each in self._client.inspect(*_names(topic), limit=1000))
 
+    def payloads(self, topic: str) -> list[bytes]:
+        """All that a reader gets now, in its order."""
+        return [each.payload for each in self._client.messages(*_names(topic))]
+
     def _is_up(self) -> bool:
         try:
             self._client.topics("default")
