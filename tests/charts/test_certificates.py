@@ -66,6 +66,15 @@ def test_each_authority_has_a_secret_of_its_own(secrets: dict[str, dict[str, Any
     assert "authorities" not in secrets
 
 
+def test_messaging_refuses_a_node_at_its_door(secrets: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    """In a handshake, not by a name: an authority for all would let a node named like the hub in."""
+    server = context(ssl.PROTOCOL_TLS_SERVER, secrets["messaging-tls"], "ca.crt", tmp_path)
+    server.verify_mode = ssl.CERT_REQUIRED
+    client = context(ssl.PROTOCOL_TLS_CLIENT, secrets["edge-edge-1"], "ca.crt", tmp_path)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shaken_hands(server, client, "fl-fairlead-messaging")
+
+
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_no_pod_sees_a_key_it_does_not_sign_with(name: str) -> None:
     """The hub that signs has the key of edge nodes' authority; the one that vouches for hubs is in no Pod at all."""
@@ -326,3 +335,29 @@ def test_certificate_near_its_end_is_renewed(cluster: Cluster, installed: str) -
     helm_with(SHORT_NAMES, *upgrade, kubeconfig=cluster.kubeconfig)
     after = held(cluster, installed)
     assert {each for each in before if after[each] != before[each]} == {name}
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("half", ["edge", "internal"])
+def test_an_authority_is_replaced_with_overlap(cluster: Cluster, installed: str, half: str) -> None:
+    """Its Secret deleted, its certificate a value: nothing that it signed is locked out, and the new one signs all."""
+    before = held(cluster, installed)
+    former = base64.b64decode(before[f"{RELEASE}-authority-{half}"]["tls.crt"]).decode()
+    cluster.kubectl("delete", "secret", "-n", installed, f"{RELEASE}-authority-{half}")
+    upgrade = ("upgrade", RELEASE, str(CHARTS / "fairlead"), "-n", installed)
+    certificates_of = {**SHORT_NAMES["certificates"], "formerAuthorities": {half: former}}
+    values = {**SHORT_NAMES, "certificates": certificates_of}
+    for _ in range(2):
+        helm_with(values, *upgrade, kubeconfig=cluster.kubeconfig)
+        after = held(cluster, installed)
+        signed, believes = {"edge": ("edge-edge-1", "link.crt"), "internal": ("hub-tls", "ca.crt")}[half]
+        new, old = certificates({"data": after[f"{RELEASE}-hub-tls"]}, believes)
+        assert old == x509.load_pem_x509_certificate(former.encode()) and new != old
+        certificates({"data": before[f"{RELEASE}-{signed}"]}, "tls.crt")[0].verify_directly_issued_by(old)
+        certificates({"data": after[f"{RELEASE}-{signed}"]}, "tls.crt")[0].verify_directly_issued_by(new)
+    node = after[f"{RELEASE}-edge-edge-1"]
+    assert len(certificates({"data": node}, "ca.crt")) == (2 if half == "internal" else 1)
+    helm_with(SHORT_NAMES, *upgrade, kubeconfig=cluster.kubeconfig)
+    done = held(cluster, installed)
+    assert certificates({"data": done[f"{RELEASE}-hub-tls"]}, believes) == [new]
+    certificates({"data": done[f"{RELEASE}-{signed}"]}, "tls.crt")[0].verify_directly_issued_by(new)

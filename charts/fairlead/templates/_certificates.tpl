@@ -111,3 +111,10 @@ volume; only that, never the key beside it. */}}
 {{- end -}}
 {{- if $made -}}{{ toYaml $made }}{{- end -}}
 {{- end -}}
+
+{{/* Certificates in one file. Call with (list one another); another may be empty. */}}
+{{- define "fairlead.bundle" -}}
+{{- $first := index . 0 -}}
+{{- $second := default "" (index . 1) | trim -}}
+{{- if $second -}}{{ printf "%s\n%s\n" (trimSuffix "\n" $first) $second }}{{- else -}}{{ $first }}{{- end -}}
+{{- end -}}
