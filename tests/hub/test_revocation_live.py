@@ -7,6 +7,7 @@ import datetime
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.support.pki import Authority
 
 from fairlead_wire.io import tls
 
-PATH = "/apis/fairlead.dev/v1alpha1/edgenodes/edge-1"
+PATH = "/apis/fairlead.dev/v1alpha1/edgenodes"
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
 class Lab:
     """A hub with an authority for nodes and one for itself, and node edge-1."""
 
-    def __init__(self, kube: Cluster, folder: Path, *, top: str = "") -> None:
-        self.kube, self.folder = kube, folder
+    def __init__(self, kube: Cluster, folder: Path, *, top: str = "", node: str = "edge-1") -> None:
+        self.kube, self.folder, self.node = kube, folder, node
         self.internal, self.edges = Authority(folder / "internal", "internal"), Authority(folder / "edge", "edge")
         server = self.internal.issue("hub", hosts=("127.0.0.1",))
         top = f'tls_ca = "{self.internal.certificate}"\nlink_ca = "{self.edges.certificate}"\n{top}'
@@ -42,11 +43,12 @@ class Lab:
         self.hub = HubProcess(kube, folder, top=top, toml="[record]\nflush_seconds = 0.1\n")
         self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
         self.hub.url = self.hub.url.replace("ws://", "wss://")
-        self.pair = self.edges.issue("edge-1")
+        self.pair = self.edges.issue(node, uri=f"spiffe://fairlead/node/{node}")
 
     def agent(self) -> EdgeAgent:
         files = {"TLS_CA": self.internal.certificate, "TLS_CERT": self.pair.certificate, "TLS_KEY": self.pair.key}
-        return EdgeAgent(self.folder, self.hub.url, SECURITY="mtls", **{key: str(file) for key, file in files.items()})
+        named = {"NODE": self.node, **{key: str(file) for key, file in files.items()}}
+        return EdgeAgent(self.folder, self.hub.url, SECURITY="mtls", **named)
 
     def client(self) -> Any:
         files = tls.Files(ca=self.internal.certificate, cert=self.pair.certificate, key=self.pair.key)
@@ -54,7 +56,7 @@ class Lab:
 
     def edge_node(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self.kube.get(PATH)
+            found: dict[str, Any] = self.kube.get(f"{PATH}/{self.node}")
         except OSError:
             return {}
         return found
@@ -63,9 +65,14 @@ class Lab:
         found: dict[str, Any] = self.edge_node().get("status", {}).get("identity") or {}
         return found
 
+    def lift(self) -> None:
+        """Else the EdgeNode could not be deleted while a hub runs."""
+        patch = '{"spec":{"revoked":null}}'
+        self.kube.kubectl("patch", "edgenode", self.node, "--type=merge", "-p", patch)
+
     def revoke(self) -> str:
         """As a person does; what is said."""
-        command = [sys.executable, "-m", "fairlead_cli.main", "node", "revoke", "edge-1", "--reason", "stolen"]
+        command = [sys.executable, "-m", "fairlead_cli.main", "node", "revoke", self.node, "--reason", "stolen"]
         command += ["--kubeconfig", str(self.kube.kubeconfig)]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -120,8 +127,31 @@ async def test_revoked_is_cut_off_and_stays_out_until_it_has_a_new_certificate(k
         if agent.running is not None:
             agent.kill()
         assert lab.hub.stop() == 0
-        await asyncio.to_thread(
-            kube.kubectl, "patch", "edgenode", "edge-1", "--type=merge", "-p", '{"spec":{"revoked":null}}'
-        )
+        await asyncio.to_thread(lab.lift)
     assert '"traceback"' not in (tmp_path / "hub.log").read_text()
     assert [line["event"] for line in lab.hub.events("session_refused")]
+
+
+@pytest.mark.verify
+async def test_a_name_of_253_characters_is_a_name_like_any_other(kube: Cluster, tmp_path: Path) -> None:
+    """Through certificate, session, Node, EdgeNode and command line; it is no common name, for these end at 64."""
+    node = ("a" * 62 + ".") * 4 + "b"
+    assert len(node) == 253
+    await asyncio.to_thread(kube.apply, edge_node(node))
+    lab = await asyncio.to_thread(partial(Lab, kube, tmp_path, node=node))
+    await asyncio.to_thread(lab.hub.start)
+    agent = lab.agent()
+    try:
+        await asyncio.to_thread(agent.start)
+        await until("it is served", lambda: lab.identity().get("state") == "Valid")
+        command = [sys.executable, "-m", "fairlead_cli.main", "nodes", node, "-o", "wide"]
+        command += ["--kubeconfig", str(kube.kubeconfig)]
+        shown = (await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)).stdout
+        assert node in shown and "Valid" in shown
+        assert node in await asyncio.to_thread(lab.revoke)
+        await until("the agent says why", lambda: "stolen" in link_of(agent).get("reason", ""))
+    finally:
+        if agent.running is not None:
+            agent.kill()
+        assert lab.hub.stop() == 0
+        await asyncio.to_thread(lab.lift)

@@ -13,7 +13,8 @@ Times are RFC 3339 text in UTC, so that they compare as text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Mapping
 from typing import Any
 
 import msgspec
@@ -24,6 +25,9 @@ from fairlead_hub.identity.revocation import Revoked
 APPROVE = "fairlead.dev/approve-identity"
 """Annotation on an EdgeNode: the UID of the Node for which what is held is taken all the same."""
 HELD_RETRY_SECONDS = 60.0
+ISSUERS_MAX = 16
+"""Told apart when nodes are counted."""
+OTHERS = "(others)"
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +156,15 @@ class Identities:
         """Its session goes on, and it asks again."""
         self._failures[node] = why
 
+    def issuers(self, connected: Container[str]) -> Counter[tuple[str, bool]]:
+        """How many nodes have a certificate of which authority as their newest, and have a session or not.
+
+        An authority of which none is left may be taken out of what is trusted.
+        """
+        newest = {node: self._renewed.get(node, bound).issuer for node, bound in self._bound.items()}
+        named = {issuer for issuer, _ in Counter(newest.values()).most_common(ISSUERS_MAX)}
+        return Counter((name if name in named else OTHERS, node in connected) for node, name in newest.items())
+
     def is_bound(self, node: str) -> bool:
         """A certificate of it was used in a session."""
         return node in self._bound
@@ -185,7 +198,7 @@ class Identities:
         }
         if why := self._failures.get(node):
             found["renewal"] = why
-        if bound is not None and bound.serial:
+        if bound is not None and (bound.serial or bound.issuer):
             found |= {"serial": bound.serial, "issuer": bound.issuer}
         return found
 

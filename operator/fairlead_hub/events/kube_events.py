@@ -65,7 +65,7 @@ class KubeEvents:
             self._number += 1
             known = KubeEvent(
                 regarding=regarding, type=type, reason=reason, message=message, first=text, last=text, count=1,
-                since=now, name=f"{regarding.name[:200]}.{int(now * 1000):x}{self._number:x}",
+                since=now, name=f"{regarding.name[:200].rstrip('.-')}.{int(now * 1000):x}{self._number:x}",
             )  # fmt: skip
             self._known[key] = known
             while len(self._known) > KEPT_MAX:

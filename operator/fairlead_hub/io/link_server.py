@@ -43,6 +43,9 @@ RETRY_WHEN_DRAINING_SECONDS = 1.0
 RENEWAL_OFF_SECONDS = 3600.0
 REFUSED_SECONDS = 30.0
 """When a node that cannot be served may ask again."""
+NODE_ROLE = "node"
+"""In a certificate's ``spiffe://<installation>/node/<name>``."""
+ROLE_CHARS_MAX = 300
 _OPENED = Request("/", Headers())
 """Stands for any opening that is over."""
 _log = logs.get("hub.server")
@@ -188,10 +191,9 @@ class LinkServer:
         header, _ = codec.decode_from_edge(_binary(frame))
         if not isinstance(header, message.Hello):
             raise Malformed("the first frame must be a hello")
-        node, shown = self._identity(socket, header)
-        if node is None:
-            reason = "the client certificate carries no name"
-            return message.Refuse(code="identity", reason=reason, retry_after=REFUSED_SECONDS)
+        node, shown, wrong = self._identity(socket, header)
+        if wrong:
+            return message.Refuse(code="identity", reason=wrong, retry_after=REFUSED_SECONDS)
         if self._draining:
             reason = "the hub is stopping"
             return message.Refuse(code="draining", reason=reason, retry_after=RETRY_WHEN_DRAINING_SECONDS)
@@ -202,18 +204,24 @@ class LinkServer:
                 self._on_stale(header.fence)
         return outcome
 
-    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str | None, Shown | None]:
+    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, Shown | None, str]:
+        """Who it is, what its certificate says of itself, and why that is no node's."""
         if self._context is None:
-            return hello.node, None
+            return hello.node, None, ""
         # Parsed by the transport already; a kilobyte for each node, and names and times are all that is wanted of it.
         certificate = socket.transport.get_extra_info("peercert")
         name, times = tls.peer_name(certificate), tls.peer_times(certificate)
-        serial, issuer = tls.peer_origin(certificate)
+        (serial, issuer), roles = tls.peer_origin(certificate), tls.peer_roles(certificate)
         if certificate:
             certificate.clear()
-        if times is None:
-            return None, None  # without them it could not be judged
-        return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer))
+        if not name or times is None:
+            return "", None, "the client certificate carries no name"
+        if roles and roles != [(NODE_ROLE, name)]:
+            # One authority may sign for all: then only this tells a node from a program that is named like it.
+            role, named = roles[0]
+            said = f"of {role} {named}" if role else "of none that we know"
+            return "", None, f"the client certificate has the role {said[:ROLE_CHARS_MAX]}, not that of node {name}"
+        return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
 
     def _receive(self, link: _Link, frame: str | bytes) -> None:
         now = self._clock()

@@ -155,6 +155,11 @@ class HubMetrics(Collector):
         for collection in ("syncrules", "edgeroutes"):
             unreadable.add_metric([collection], len(hub.placement.rules.broken_names(collection)))
         yield unreadable
+        text = "Nodes by the authority that signed the certificate they used last; connected: true, false."
+        issuers = GaugeMetricFamily("fairlead_hub_certificates", text, labels=["issuer", "connected"])
+        for (issuer, connected), count in sorted(hub.identities.issuers(hub.sessions).items()):
+            issuers.add_metric([issuer, str(connected).lower()], count)
+        yield issuers
         if self._certificate_ends is not None:
             text = "When the hub's own certificate ends, a Unix time; 0: it cannot be read."
             name = "fairlead_hub_certificate_ends_timestamp_seconds"

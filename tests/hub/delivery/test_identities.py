@@ -327,3 +327,35 @@ async def test_lifting_it_is_an_event_too():
     revoke(core, "")
     assert [each.reason for each in core.take_kube_events()] == ["RevocationLifted"]
     assert isinstance(session(core), NodeSession)
+
+
+# ---- authorities ---------------------------------------------------------------------------------
+
+
+def by(issuer, issued=OLD.issued):
+    return Shown(issued=issued, expires=OLD.expires, issuer=issuer)
+
+
+async def test_nodes_are_counted_by_the_authority_of_their_certificates():
+    """Also those that are away, and after a restart: an authority that none uses any more may go."""
+    core = Core("edge-1", "edge-2", "edge-3")
+    for node, issuer in (("edge-1", "old"), ("edge-2", "old"), ("edge-3", "new")):
+        session(core, by(issuer), node)
+    assert core.hub.identities.issuers(core.hub.sessions) == {("old", True): 2, ("new", True): 1}
+    core.hub.closed(core.hub.sessions["edge-1"], core.now)
+    session(core, by("new", NEW.issued), "edge-2")
+    assert core.hub.identities.issuers(core.hub.sessions) == {("old", False): 1, ("new", True): 2}
+    await written(core)
+    again = Core("edge-1", "edge-2", "edge-3", listed=False)
+    for node in ("edge-1", "edge-2", "edge-3"):
+        again.hub.edge_node_observed(node, document(core, node), {}, again.now)
+    assert again.hub.identities.issuers({}) == {("old", False): 1, ("new", False): 2}
+
+
+def test_many_authorities_are_few_labels():
+    """A metric's labels must not grow without end."""
+    identities = Identities()
+    for number in range(100):
+        assert identities.judge(f"n-{number}", "u", by(f"authority {number}")) == ""
+    found = identities.issuers({})
+    assert len(found) <= 17 and found.total() == 100

@@ -378,16 +378,16 @@ class Pki:
     def __init__(self, folder: Path) -> None:
         self._ours, self._other = Authority(folder / "ours"), Authority(folder / "other", "another authority")
 
-    def _files(self, authority: Authority, name: str, ca: Authority | None = None) -> tls.Files:
-        pair = authority.issue(name, hosts=("127.0.0.1",))
+    def _files(self, authority: Authority, name: str, ca: Authority | None = None, uri: str = "") -> tls.Files:
+        pair = authority.issue(name, hosts=("127.0.0.1",), uri=uri)
         return tls.Files(ca=(ca or authority).certificate, cert=pair.certificate, key=pair.key)
 
     def server(self) -> ssl.SSLContext:
         return tls.server_context(self._files(self._ours, "hub"))
 
-    def client(self, name: str, *, stranger: bool = False) -> ssl.SSLContext:
+    def client(self, name: str, *, stranger: bool = False, uri: str = "") -> ssl.SSLContext:
         """``stranger``: a certificate of another authority, for a server of ours."""
-        return tls.client_context(self._files(self._other if stranger else self._ours, name, ca=self._ours))
+        return tls.client_context(self._files(self._other if stranger else self._ours, name, ca=self._ours, uri=uri))
 
     def without_certificate(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self._ours.certificate))
@@ -413,6 +413,39 @@ async def test_no_node_may_speak_for_another(pki: Pki) -> None:
             await socket.send(codec.encode(served.core.hello("edge-1")))
             assert (await refused(socket)).code == "identity"
         assert not served.hub.sessions
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("spiffe://fairlead/hub/edge-1", "the role of hub edge-1"),
+        ("spiffe://fairlead/node/edge-2", "the role of node edge-2"),
+        ("spiffe://fairlead/node", "the role of none that we know"),
+        ("spiffe://fairlead", "the role of none that we know"),
+    ],
+)
+async def test_a_certificate_of_another_role_is_no_node(pki: Pki, uri: str, said: str) -> None:
+    """Although it is named like one, and signed by the same authority."""
+    async with serving("edge-1", context=pki.server()) as served:
+        async with served.socket(context=pki.client("edge-1", uri=uri)) as socket:
+            await socket.send(codec.encode(served.core.hello("edge-1")))
+            refusal = await refused(socket)
+        assert refusal.code == "identity" and said in refusal.reason
+        assert not served.hub.sessions
+
+
+@pytest.mark.parametrize("length", [64, 65, 253])
+async def test_a_name_may_be_as_long_as_a_nodes(pki: Pki, length: int) -> None:
+    """Above 64 characters it is no common name, and stands in the first DNS name."""
+    label = "a" * 63 + "."
+    name = (label * 4)[:length].rstrip(".").ljust(length, "b")
+    uri = f"spiffe://fairlead/node/{name}"
+    async with serving(name, context=pki.server()) as served:
+        served.put("a")
+        async with served.node(name, context=pki.client(name, uri=uri)) as node:
+            await until(lambda: node.held)
+        bound = served.hub.identities.status(name)
+        assert bound is not None and bound["issuer"] == "fairlead test authority"
 
 
 @pytest.mark.parametrize("who", ["stranger", "none"])

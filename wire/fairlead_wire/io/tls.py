@@ -28,6 +28,7 @@ RELOAD_SECONDS = 5.0
 REMINDED_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
 ISSUER_CHARS_MAX = 253
+SPIFFE = "spiffe://"
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 _log = logs.get("wire.tls")
 _reminded = LogLimiter(REMINDED_SECONDS)
@@ -261,6 +262,17 @@ def peer_origin(certificate: Mapping[str, Any] | None) -> tuple[str, str]:
     serial = str(found.get("serialNumber", "")).lower().lstrip("0")
     names = (str(value) for relative in found.get("issuer", ()) for key, value in relative if key == "commonName")
     return serial, next(names, "")[:ISSUER_CHARS_MAX]
+
+
+def peer_roles(certificate: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """(role, name) of each SPIFFE URI, ``spiffe://<installation>/<role>/<name>``; one of another form is ("", "")."""
+    found = []
+    for kind, value in (certificate or {}).get("subjectAltName", ()):
+        if kind == "URI" and str(value).startswith(SPIFFE):
+            _, _, path = str(value)[len(SPIFFE) :].partition("/")
+            role, _, name = path.partition("/")
+            found.append((role, name) if name else ("", ""))
+    return found
 
 
 def peer_name(certificate: Mapping[str, Any] | None) -> str | None:
