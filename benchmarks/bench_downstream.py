@@ -31,6 +31,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     crowd.away,
     crowd.at_rest,
     crowd.return_of_all,
+    crowd.rotation,
 )
 
 

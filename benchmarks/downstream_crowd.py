@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator
 
@@ -109,3 +110,62 @@ async def away(lab: Lab) -> AsyncIterator[Row]:
     met = each <= 2 and spent <= 1.5 * alone
     unit = f"KiB an absent node ({spent:.2f} s CPU for 1,000 changes, {alone:.2f} without nodes)"
     yield row("down.away", each, unit, met)
+
+
+async def rotation(lab: Lab) -> AsyncIterator[Row]:
+    """2,000 nodes with mTLS get certificates of a new authority, and return at once; then some are revoked."""
+    names = await lab.nodes(2000)
+    await lab.rule()
+    await lab.config_maps(10)
+    internal = Authority(lab.folder / "internal", "internal")
+    old, new = Authority(lab.folder / "old", "nodes 2026"), Authority(lab.folder / "new", "nodes 2027")
+    server, trusted = internal.issue("hub", hosts=("127.0.0.1",)), lab.folder / "nodes.crt"
+    trusted.write_bytes(old.certificate.read_bytes())
+    top = f'tls_ca = "{internal.certificate}"\nlink_ca = "{trusted}"\n'
+    top += f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
+
+    def contexts(authority: Authority) -> list[ssl.SSLContext]:
+        pairs = (authority.issue(name, uri=f"spiffe://fairlead/node/{name}") for name in names)
+        files = (tls.Files(ca=internal.certificate, cert=pair.certificate, key=pair.key) for pair in pairs)
+        return [tls.client_context(each) for each in files]
+
+    first, second = contexts(old), contexts(new)
+    async with Plant(lab, NO_RECORDS, top=top, tls=True) as plant:
+        nodes = [SimulatedNode(name, plant.url, context=one) for name, one in zip(names, first, strict=True)]
+        async with running(nodes):
+            await reached("the first sync", lambda: all(len(node.held) == 10 for node in nodes), every=0.2)
+            trusted.write_bytes(new.certificate.read_bytes() + old.certificate.read_bytes())
+            await asyncio.sleep(2 * tls.RELOAD_SECONDS)
+            connections = sum(node.figures.connections for node in nodes)
+            for node, context in zip(nodes, second, strict=True):
+                node.certify(context)
+            cpu, started = plant.cpu, time.monotonic()
+            await asyncio.gather(*(node.drop() for node in nodes))
+            await reached(
+                "all are back with new certificates",
+                lambda: (
+                    sum(node.figures.connections for node in nodes) >= connections + len(nodes)
+                    and all(node.connected.is_set() for node in nodes)
+                ),
+                every=0.05,
+            )
+            seconds, spent, mebibytes = time.monotonic() - started, plant.cpu - cpu, plant.memory / 2**20
+            trusted.write_bytes(new.certificate.read_bytes())
+            await asyncio.sleep(2 * tls.RELOAD_SECONDS)
+            lost = sum(not node.connected.is_set() for node in nodes)
+            met = seconds <= 12 and lost == 0
+            yield row("down.rotation", seconds, f"s ({spent:.1f} s CPU, {mebibytes:.0f} MiB, {lost} lost)", met)
+            waits = [await _cut(lab, node) for node in nodes[:20]]
+    worst = max(waits)
+    typical = sorted(waits)[len(waits) // 2]
+    yield row("down.revoked", worst, f"s, the slowest of {len(waits)} (half within {typical:.3f})", worst <= 2)
+
+
+async def _cut(lab: Lab, node: SimulatedNode) -> float:
+    """Seconds from the order to the end of the node's session."""
+    started = time.monotonic()
+    spec = {"revoked": {"before": "2100-01-01T00:00:00Z", "reason": "measured"}}
+    body = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": node.name}, "spec": spec}
+    await lab.create("apis/fairlead.dev/v1alpha1/edgenodes", [body])
+    await reached("it is cut", lambda: node.figures.refused.get("revoked", 0) > 0, every=0.001)
+    return time.monotonic() - started

@@ -23,6 +23,8 @@ GOALS: Mapping[str, Mapping[str, str]] = {
         "down.idle_cpu": "≤ 0.3 s/min hub CPU at rest, 100 nodes x 10 objects",
         "down.idle_link": "≤ 1 MB/day on an idle link",
         "down.storm": "≤ 12 s, 0 re-sent, ≤ 1 KiB a node: 2,000 nodes (mTLS) return after a hub kill -9",
+        "down.rotation": "≤ 12 s, none lost: 2,000 nodes (mTLS) return at once with certificates of a new authority",
+        "down.revoked": "≤ 2 s from the order to the end of a node's session, 2,000 nodes connected",
         "down.poison": "others' p99 ≤ 1.2 x beside a node that never acks or an object always refused",
         "down.away": "memory and CPU flat with 1,000 nodes away",
         "down.bytes": "≤ 1,300 bytes for a one-annotation change of a 2.5 KB pod",

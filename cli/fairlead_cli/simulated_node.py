@@ -131,6 +131,10 @@ class SimulatedNode:
         self.figures.bytes_up += len(data)
         await self._socket.send(data)
 
+    def certify(self, context: ssl.SSLContext) -> None:
+        """Show another certificate from the next connection on."""
+        self._context = context
+
     async def drop(self) -> None:
         """Break the connection without a word."""
         if self._socket is not None:
