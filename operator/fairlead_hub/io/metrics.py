@@ -155,7 +155,7 @@ class HubMetrics(Collector):
         for collection in ("syncrules", "edgeroutes"):
             unreadable.add_metric([collection], len(hub.placement.rules.broken_names(collection)))
         yield unreadable
-        text = "Nodes by the authority that signed the certificate they used last; connected: true, false."
+        text = "Nodes by the authority that signed their newest certificate; connected: true, false."
         issuers = GaugeMetricFamily("fairlead_hub_certificates", text, labels=["issuer", "connected"])
         for (issuer, connected), count in sorted(hub.identities.issuers(hub.sessions).items()):
             issuers.add_metric([issuer, str(connected).lower()], count)
