@@ -13,18 +13,20 @@ from typing import Any
 
 import apsw
 
-from fairlead_cli.doctor.device import agent, certificates, clock, disk, encryption, link, permissions, store
+from fairlead_cli.doctor.device import agent, certificates, clock, disk, encryption, identity, link, permissions, store
 from fairlead_cli.doctor.device.io import (
     agent_folder,
     certificate_files,
     disk_probe,
     encryption_key,
     hub_dial,
+    identity_folder,
     kernel_clock,
     store_file,
 )
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding
+from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.objects import schema as objects_schema
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
 from fairlead_edge.settings import Settings
@@ -78,7 +80,8 @@ def _permissions(settings: Settings, folder: Path) -> Iterator[Finding]:
         if path and (found := agent_folder.file(what, Path(path))) is not None:
             yield permissions.judge_secret(found)
     if (whole := agent_folder.file("data_dir", folder)) is not None:
-        yield from permissions.judge_folder(whole, agent_folder.files(folder))
+        inside = [*agent_folder.files(folder), *agent_folder.files(folder / identity_files.FOLDER)]
+        yield from permissions.judge_folder(whole, inside)
 
 
 def _certificates(settings: Settings) -> Iterator[Finding]:
@@ -86,6 +89,8 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
         return
     files = _files(settings)
     yield from certificates.judge(certificate_files.read(files.ca, files.cert, files.key), settings.node, _now())
+    found = identity_folder.read(Path(settings.data_dir))
+    yield from identity.judge(found, settings.tls_cert or "", settings.tls_key or "")
 
 
 def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
