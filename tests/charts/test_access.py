@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support.charts import CHARTS, NAMESPACE, RELEASE, helm_with
+from tests.support.messaging_access import Guarded, guarded
 
 from fairlead_messaging.api.verbs import Verb
+from fairlead_messaging.client.errors import NotAllowed
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.server.access import access_model, subject
 from fairlead_messaging.server.access.access_model import AccessModel
 from fairlead_messaging.server.access.access_table import Grants
@@ -72,3 +77,44 @@ def test_others_have_what_the_values_say() -> None:
 def test_an_upgrade_locks_no_one_out(values: Mapping[str, Any], written: bool) -> None:
     """Where the names are not known, or who may ask is said in the older way, or values of before are reused."""
     assert ("access" in settings(values)) is written
+
+
+async def test_every_room_can_do_its_work_with_what_it_is_granted(tmp_path: Path) -> None:
+    """Each call that hub, ingest and helm test make, over mutual TLS with the names that the chart gives them."""
+    async with guarded(tmp_path, access=settings({})["access"]) as service:
+        hub, ingest, test = (client(service, f"fl-fairlead-{room}") for room in ("hub", "ingest", "test"))
+        async with hub, ingest, test:
+            for topic in ("telemetry", "events"):
+                namespace = "system" if topic == "events" else "default"
+                await hub.create_topic(namespace, topic)
+                await hub.publish(namespace, topic, [b"1"])
+            # The console's page of topics.
+            assert [(each, await hub.topics(each)) for each in await hub.namespaces()] == [
+                ("default", ["telemetry"]), ("system", ["events"])
+            ]  # fmt: skip
+            offset = await hub.offsets("default", "telemetry", "latest")
+            assert await hub.readers("default", "telemetry") == []
+            # What ingest reads, notes and says.
+            assert (await ingest.plan("default", "telemetry", after="")).rows == 1
+            assert [each.payload async for each in ingest.messages("default", "telemetry")] == [b"1"]
+            await ingest.note_reader("default", "telemetry", "ingest", position=offset.stable or "")
+            await ingest.publish("system", "events", [b"2"])
+            for denied in (
+                hub.delete_topic("default", "telemetry"),
+                hub.publish("system", "audit", [b"forged"]),
+                ingest.publish("default", "telemetry", [b"forged"]),
+                test.publish("default", "telemetry", [b"forged"]),
+            ):
+                with pytest.raises(NotAllowed):
+                    await denied
+            await test.create_topic("helm-test", "t")
+            await test.publish("helm-test", "t", [b"3"])
+            assert [each.payload async for each in test.messages("helm-test", "t")] == [b"3"]
+            await test.delete_topic("helm-test", "t")
+
+
+def client(service: Guarded, name: str) -> AsyncClient:
+    """That shows a certificate of this name."""
+    pair = service.authority.issue(name)
+    tls = Tls(ca=str(service.authority.certificate), cert=str(pair.certificate), key=str(pair.key))
+    return AsyncClient(service.url, tls=tls)

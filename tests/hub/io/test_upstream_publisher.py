@@ -311,6 +311,18 @@ async def test_topics_are_tried_again_while_messaging_is_away() -> None:
         assert desk._ready == set()
 
 
+async def test_a_namespace_that_takes_no_more_topics_keeps_no_others_from_being_made() -> None:
+    """Its quota is used up; only away as a whole ends the round."""
+    async with serving(quotas=[{"namespace": "full", "topics": 0}]) as topics, AsyncClient(topics.url) as client:
+        core = Core("edge-1")
+        desk = UpstreamPublisher(core.hub, client, window=2)
+        for index, name in enumerate(("full/a", "full/b", "room/a", "room/b")):
+            route = {"route": "FROM /* INTO $upstream", "topic": name}
+            core.put(f"routes-{index}", ROUTES, namespace="", spec={"routes": {f"r{index}": route}})
+        await desk.ensure_topics()
+        assert desk._ready == {"default/telemetry", "room/a", "room/b"}
+
+
 async def test_before_everything_is_listed_it_is_not_now() -> None:
     """A hub that just started must not refuse what was granted before."""
     async with serving() as topics, AsyncClient(topics.url) as client:

@@ -74,6 +74,8 @@ def parse(text: str) -> Subject:
         if len(text) > URI_CHARS_MAX or not _SPIFFE_ID.fullmatch(text):
             raise ValueError("must be spiffe://trust-domain/path, the trust domain in lower case")
         return Subject("spiffe", text)
+    if "*" in text:
+        raise ValueError("must be one name: a * stands for no others here, write an entry for each")
     if not text or len(text) > NAME_CHARS_MAX or not text.isprintable() or text != text.strip():
         raise ValueError(f"must be a name in a certificate, of 1 to {NAME_CHARS_MAX} characters")
     return Subject("certificate", text)

@@ -25,6 +25,8 @@ from fairlead_messaging.server.quotas.stored_bytes import StoredBytes
 from fairlead_wire.io import logs
 
 MEASURE_SECONDS: Final = 10.0
+LABELS_MAX: Final = 1000
+"""Namespaces told apart in metrics."""
 RETRY_SECONDS: Final = 30.0
 """For bytes that have to expire first: when, depends on their times to live."""
 
@@ -43,6 +45,7 @@ class QuotaKeeper:
         self._steady = steady
         self._rate = ByteRate()
         self._stored = StoredBytes()
+        self._labelled: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -95,7 +98,11 @@ class QuotaKeeper:
         self._refused(namespace, "topics")
 
     def _refused(self, namespace: str, quota: str) -> None:
-        self._metrics.quota_refused.labels(namespace, quota).inc()
+        """Counted by namespace, as long as there are not too many: who may create topics names them."""
+        if len(self._labelled) < LABELS_MAX:
+            self._labelled.add(namespace)
+        shown = namespace if namespace in self._labelled else "(others)"
+        self._metrics.quota_refused.labels(shown, quota).inc()
 
     async def _run(self) -> None:
         while True:

@@ -25,7 +25,7 @@ def test_the_kinds_of_names_are_told_apart_by_their_beginning() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", " hub", "hub\n", "a" * 254, "serviceaccount:shop", "serviceaccount:Shop:till", "serviceaccount:a:b:c",
-     "spiffe://corp", "spiffe://Corp/x", "spiffe://corp/x y", "spiffe://corp/" + "x" * 3000],
+     "*", "shop-*", "spiffe://corp", "spiffe://Corp/x", "spiffe://corp/x y", "spiffe://corp/" + "x" * 3000],
 )  # fmt: skip
 def test_what_is_no_subject_is_refused(text: str) -> None:
     """A subject that matches nothing by a slip would be noticed late."""

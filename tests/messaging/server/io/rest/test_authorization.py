@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,29 @@ async def test_a_certificate_of_another_authority_is_refused_where_none_is_neede
                 service.show(name, pair)
                 with pytest.raises(aiohttp.ClientError):
                     await service.ask(name, "GET", "/namespaces")
+
+
+async def test_other_methods_and_tokens_without_end_open_nothing(tmp_path: Path) -> None:
+    """HEAD is a GET; what is no token is never asked about; the service goes on."""
+    account = entry("serviceaccount:shop:till", "publish", "default/a")
+    async with token_reviews(tmp_path / "api") as api:
+        review = {"kubeconfig": str(api.kubeconfig)}
+        async with guarded(tmp_path / "messaging", account, token_review=review) as service:
+            await service.create("default/a")
+            for method, allowed in (("HEAD", 200), ("OPTIONS", 405), ("PATCH", 405), ("TRACE", 405)):
+                assert await service.status("stranger", method, "/namespaces/default/topics/a") == 403
+                assert await service.status(None, method, "/namespaces/default/topics/a") == 401
+                assert await service.status("administrator", method, "/namespaces/default/topics/a") == allowed
+            for text in (
+                "a." * 3000 + "b",
+                "a.b." + "c" * 7000 + "\u00e4",
+                "..",
+                "a.b.c " * 50,
+                "x" * 9000,
+                "x" * 100_000,
+            ):
+                headers = {"Authorization": f"Bearer {text}"}
+                with contextlib.suppress(aiohttp.ClientError):  # a head that is too long may end the connection
+                    assert await service.status(None, "GET", "/namespaces", headers=headers) in (400, 401, 431)
+            assert not api.asked
+            assert await service.status("administrator", "GET", "/namespaces") == 200
