@@ -29,7 +29,7 @@ ROOM_DEFAULTS = {"ingest": "jobs"}
 """What a room's group does without a command."""
 NOUNS = (
     *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
-    *("deadletters", "edge_status", "edge_join", "module_token", "doctor"),
+    *("deadletters", "edge_status", "edge_join", "edge_move", "module_token", "doctor"),
     *("nodes", "objects", "events", "tail", "top", "completion"),
     *("pause", "resync", "approve", "diff", "bundle", "console", "rbac", "node", "token"),
 )

@@ -16,7 +16,8 @@ import ssl
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
@@ -33,11 +34,15 @@ from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.encryption import opening as encryption
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.identity import keeper as identity_keeper
+from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
+from fairlead_edge.io.moving import switch
+from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError
+from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -68,16 +73,17 @@ _log = logs.get("edge.app")
 def run(config: Path | None) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings."""
     try:
-        settings = settings_io.load("edge", Settings, config, os.environ)
+        load = partial(settings_io.load, "edge", Settings, config, os.environ)
+        settings = load()
         logs.configure("edge", settings.log_level)
         os.umask(OWNER_ONLY)
-        _run_again_after_damage(settings, ServiceManager.from_environment(os.environ))
+        _run_again_after_damage(settings, ServiceManager.from_environment(os.environ), load)
     except settings_io.SettingsError as error:
         return settings_io.complain("edge", error)
     except (tls.TlsFilesError, BadTokens, CannotTrace, key_file.BadKey) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
-    except (StoreUnusable, StoreFailed, CannotListen) as error:
+    except (StoreUnusable, StoreFailed, CannotListen, MoveFilesError, IdentityFilesError) as error:
         _log.error("stopped", reason=str(error))
         print(f"fairlead edge: {error}", file=sys.stderr)
         return EXIT_FAILED
@@ -89,12 +95,15 @@ def run(config: Path | None) -> int:
     return 0
 
 
-def _run_again_after_damage(settings: Settings, manager: ServiceManager) -> None:
-    """A store found damaged while it is used is opened anew, which salvages it; but not for ever."""
+def _run_again_after_damage(settings: Settings, manager: ServiceManager, load: Callable[[], Settings]) -> None:
+    """A store found damaged while it is used is opened anew, which salvages it; but not for ever.  So is one whose node
+    went over to another hub."""
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
     while True:
         try:
             return uvloop.run(_serve(settings, manager, thorough=bool(damaged)))
+        except Switched:
+            settings = load()
         except StoreDamaged as error:
             now = time.monotonic()
             if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
@@ -120,6 +129,7 @@ async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]
     folder = data_dir.DataDir(Path(settings.data_dir))
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(folder.close)
+        settings = switch.in_force(settings, folder.path)
         folder.use_reserve()
         token = folder.token()
         store_settings = settings.store
@@ -136,6 +146,7 @@ async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]
             access=opened.objects,
         )
         stack.push_async_callback(store.close)
+        await switch.complete(store, folder.path)
         outbox = _open_outbox(folder.path / encryption.MESSAGES, settings, thorough, opened.messages)
         stack.push_async_callback(outbox.close)
         folder.take_reserve()
@@ -215,6 +226,7 @@ class Agent:
             brokered_policy=settings.brokered.delivery,
             spans=spans,
         )
+        self._mover = Mover(MoveFiles(folder.path), link=self._link, upstream=self._upstream)
         self._routes = RoutesInUse(
             settings.node,
             store,
@@ -266,7 +278,7 @@ class Agent:
             finally:
                 self._stopping = True
                 # Not where damage was met: the program goes on, and systemd never takes STOPPING=1 back.
-                if not isinstance(sys.exception(), StoreDamaged):
+                if not isinstance(sys.exception(), StoreDamaged | Switched):
                     manager.stopping()
                 _log.info("stopping")
                 await self._drain([*tasks, stop])
@@ -284,6 +296,7 @@ class Agent:
             ("link", self._link.run()),
             ("report", self._reporter.run()),
             ("upstream", self._upstream.run()),
+            ("move", self._mover.run()),
         ]
         if self._module_tokens is not None:
             loops.append(("module tokens", self._module_tokens.keep_loaded()))

@@ -6,6 +6,7 @@ from typing import Final
 
 from fairlead_wire.errors import FairleadError, LocalError, Permanent, Temporary
 
+MOVING_RETRY_SECONDS: Final = 5.0
 FULL_RETRY_SECONDS: Final = 30.0
 """How long a producer should wait when the store is full: draining or expiry takes a while."""
 
@@ -15,6 +16,13 @@ class StoreFull(Temporary):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after_seconds=FULL_RETRY_SECONDS)
+
+
+class Moving(Temporary):
+    """The node goes over to another hub; in a moment it accepts messages again."""
+
+    def __init__(self) -> None:
+        super().__init__("the node moves to another hub", retry_after_seconds=MOVING_RETRY_SECONDS)
 
 
 class StoreUnusable(FairleadError):

@@ -54,6 +54,10 @@ class DeviceSettings:
         found = self._effective("node")
         return found if node_names.is_node_name(found) else ""
 
+    def text(self, key: str) -> str:
+        """A top key's text as the agent will see it; "" when there is none."""
+        return self._effective(key)
+
     @property
     def data_dir(self) -> Path:
         """Where it says, else the system's place for the system's file, else beside the file."""

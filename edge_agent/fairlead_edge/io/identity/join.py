@@ -79,6 +79,13 @@ async def join(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Joined:
         return await device.join()
 
 
+async def stage(wanted: Wanted, settings: DeviceSettings, files: IdentityFiles, say: Say) -> Pair:
+    """An identity of another hub, into ``files``; nothing that is in use is changed.  Raises as ``join``."""
+    device = _Device(wanted, settings, wanted.node, None, say, files)
+    files.make_folder()
+    return await device.issue()
+
+
 class _Again(CannotJoin):
     """It may work in a moment."""
 
@@ -88,27 +95,39 @@ class _Again(CannotJoin):
 class _Device:
     """One attempt of one device."""
 
-    def __init__(self, wanted: Wanted, settings: DeviceSettings, node: str, owner: Owner | None, say: Say) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        settings: DeviceSettings,
+        node: str,
+        owner: Owner | None,
+        say: Say,
+        files: IdentityFiles | None = None,
+    ) -> None:
         self._wanted = wanted
         self._settings = settings
         self._node = node
         self._owner = owner
         self._say = say
         self._agent = version("fairlead")
-        self._files = IdentityFiles.of(settings.data_dir, owner=owner)
+        self._files = files or IdentityFiles.of(settings.data_dir, owner=owner)
 
     async def join(self) -> Joined:
         self._files.make_folder()
         self._settings.write(self._keys(self._node or NODE_PLACEHOLDER), owner=self._owner, dry=True)
+        return self._finish(await self.issue())
+
+    async def issue(self) -> Pair:
+        """A pair for which the hub has issued the certificate, now or before."""
         if (issued := self._issued_before()) is not None:
             self._say("certificate", f"was issued already to {issued.certificate.name}: the files are completed")
-            return self._finish(issued)
+            return issued
         self._refuse_second_identity()
         self._say("clock here", certificate.day(_now()))
         context = _trusting(await self._patiently(self._ask_authorities))
         pending = await self._pending()
         answer = await self._patiently(lambda: self._ask_certificate(context, pending))
-        return self._finish(self._keep(answer, pending))
+        return self._keep(answer, pending)
 
     # ---- what is on disk ---------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ def register(app: web.Application, handlers: Mapping[Operation, Handler]) -> Non
 
 
 _BAD = "`bad_request`: it cannot be read, or a value is beyond its limits."
-_NOT_NOW = "`not_now`: come back after Retry-After. `store_failed`: the disk fails."
+_NOT_NOW = "`not_now`, `moving`: come back after Retry-After. `store_failed`: the disk fails."
 _MODULES_OWN = "`forbidden`: messages for a module need that module's own token."
 _AGENTS_OWN = "`forbidden`: dead letters need the token in the agent's data folder."
 _NO_TOKEN = "`unauthorized`: no token was shown, or one that is not known."

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from aiohttp import web
 
-from fairlead_edge.errors import KeyReused, StoreFailed, StoreFull
+from fairlead_edge.errors import KeyReused, Moving, StoreFailed, StoreFull
 from fairlead_edge.io.local_api import bodies, operations
 from fairlead_edge.io.local_api.callers import NO_TOKEN, Access, Caller
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
@@ -58,6 +58,8 @@ def _answering(handler: Handler) -> Handler:
     async def answering(request: web.Request) -> web.StreamResponse:
         try:
             return await handler(request)
+        except Moving as error:
+            return _error(503, "moving", str(error), error.retry_after_seconds)
         except Temporary as error:
             return _error(503, "not_now", str(error), error.retry_after_seconds)
         except StoreFailed as error:

@@ -142,6 +142,17 @@ def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int,
     return dropped, _next_version(connection) if dropped else current_version(connection)
 
 
+def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
+    """The node belongs to another cluster: its fence counts anew, and objects of this type are gone.  Returns the
+    store's version then."""
+    remember(connection, "fence", 0)
+    remember(connection, "lacking", 0)
+    for table in sql.TABLES_OF_OBJECTS:
+        connection.execute(sql.delete_type(table), (group, plural))
+    connection.execute(sql.FORGET_KIND, (group, plural))
+    return _next_version(connection)
+
+
 def current_version(connection: apsw.Connection) -> int:
     """Of the store; each change raises it by one."""
     found = fact(connection, "version")

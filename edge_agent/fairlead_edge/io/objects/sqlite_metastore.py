@@ -128,6 +128,12 @@ class SqliteMetastore:
         await self.writer.submit(lambda connection: remember(connection, "lacking", 0))
         self.lacking = False
 
+    async def forget_cluster(self, group: str, plural: str) -> None:
+        """What belongs to the cluster alone, for the node goes over to another one: the fence, and this type."""
+        forget = partial(objects_table.forget_cluster, group=group, plural=plural)
+        self._log.lose(await self.writer.submit(forget))
+        self.lacking = False
+
     async def scrub(self) -> None:
         """Look at everything held, in small steps."""
         after: int | None = 0

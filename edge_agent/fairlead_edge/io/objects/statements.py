@@ -83,6 +83,11 @@ def delete_row(table: Table) -> str:
     return f"DELETE FROM {table} WHERE rowid = ?"
 
 
+def delete_type(table: Table) -> str:
+    """All objects of a type."""
+    return f"DELETE FROM {table} WHERE api_group = ? AND plural = ?"
+
+
 def seal_row(table: Table) -> str:
     """The checksum of a row that was stored without one."""
     return f"UPDATE {table} SET checksum = ? WHERE rowid = ?"
@@ -113,6 +118,8 @@ KIND: Final = "SELECT CAST(kind AS BLOB), namespaced FROM kinds WHERE api_group 
 """What is known of one type."""
 SET_KIND: Final = "INSERT OR REPLACE INTO kinds VALUES (?,?,?,?,?)"
 """Group, version, plural, kind, namespaced."""
+FORGET_KIND: Final = "DELETE FROM kinds WHERE api_group = ? AND plural = ?"
+"""As if it had never been held."""
 DELETE_UNREADABLE_KINDS: Final = (
     "DELETE FROM kinds WHERE typeof(api_group) != 'text' OR typeof(version) != 'text' OR typeof(plural) != 'text'"
     " OR typeof(kind) != 'text' OR namespaced NOT IN (0, 1)"

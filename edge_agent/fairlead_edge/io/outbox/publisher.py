@@ -68,6 +68,7 @@ class Publisher:
         self._pending_bytes = 0
         self._in_work: set[asyncio.Task[Answer]] = set()
         self._router: publishing.Router | None = None
+        self._closed: Temporary | None = None
         self._unusable = ""
         """What is wrong with the routes that arrived, when there is no router for it."""
         self.counters: Counter[str] = Counter()
@@ -77,6 +78,24 @@ class Publisher:
         """From now on messages are routed by this; None: publishing is answered with "not yet", and why."""
         self._router = router
         self._unusable = unusable
+
+    @property
+    def in_work(self) -> int:
+        """Requests that came before ``close`` and are not answered yet."""
+        return len(self._in_work)
+
+    def close(self, reason: Temporary) -> None:
+        """Refuse what comes from now on with ``reason``, until ``open``."""
+        self._closed = reason
+
+    def open(self) -> None:
+        """Take requests again."""
+        self._closed = None
+
+    def refuse_if_closed(self) -> None:
+        """Raises the reason given to ``close``."""
+        if self._closed is not None:
+            raise self._closed
 
     async def publish(
         self,
@@ -90,6 +109,7 @@ class Publisher:
 
         Raises ``RequestRefused``, ``KeyReused``, ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
         """
+        self.refuse_if_closed()
         if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
             raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
         # A producer that hangs up must not keep the pump from hearing of what was stored for it.

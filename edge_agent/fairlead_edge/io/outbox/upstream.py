@@ -125,6 +125,7 @@ class Upstream:
 
     async def replay(self, numbers: Sequence[int] | None) -> int:
         """Dead letters back into their queues; returns how many."""
+        self.publisher.refuse_if_closed()
         replayed = await self.outbox.replay(numbers, now=self.outbox.now())
         self._appended(await self.outbox.queues())
         return replayed

@@ -1,0 +1,68 @@
+"""When a node moves to another hub: how long does it deliver to the old one, and when is nothing new accepted?
+
+    open ──few wait, or it takes too long──▶ closed ──nothing waits──▶ switch
+      ▲                                        │
+      └───────────not empty after a while──────┘        deadline ──▶ give up, or switch with what waits
+
+Producers go on while the backlog is delivered; only the last stretch is closed to them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+FEW: Final = 1000
+"""So many messages leave in a moment."""
+CLOSED_SECONDS_MAX: Final = 20.0
+"""A link that is lost meanwhile must not keep producers waiting: it is opened again, and closed later."""
+PAUSE_SECONDS: Final = 20.0
+LATE: Final = 0.5
+"""From this part of the time on it is closed however much waits: producers may be faster than the link."""
+
+Step = Literal["open", "closed", "switch", "give up"]
+Undelivered = Literal["stay", "take-along"]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """One look: messages for the hub that wait, requests in work, and whether a session with the old hub is open."""
+
+    waiting: int
+    in_work: int
+    connected: bool
+
+
+class Drain:
+    """``now`` is seconds of any clock that does not jump."""
+
+    def __init__(self, *, deadline_seconds: float, undelivered: Undelivered, now: float) -> None:
+        self._late = now + deadline_seconds * LATE
+        self._deadline = now + deadline_seconds
+        self._undelivered = undelivered
+        self._closed_at: float | None = None
+        self._not_before = now
+
+    def look(self, seen: Seen, now: float) -> Step:
+        """What to do now; ``closed`` and ``open`` say how the door should be."""
+        if self._closed_at is None:
+            return self._look_open(seen, now)
+        if seen.in_work:
+            return "closed"
+        if not seen.waiting:
+            return "switch"
+        if now >= self._deadline:
+            return "switch" if self._undelivered == "take-along" else "give up"
+        if now - self._closed_at > CLOSED_SECONDS_MAX:
+            self._closed_at, self._not_before = None, now + PAUSE_SECONDS
+            return "open"
+        return "closed"
+
+    def _look_open(self, seen: Seen, now: float) -> Step:
+        if now >= self._deadline and self._undelivered == "stay" and (seen.waiting or seen.in_work):
+            return "give up"
+        soon = seen.connected and now >= self._not_before and (seen.waiting <= FEW or now >= self._late)
+        if not seen.waiting or soon or now >= self._deadline:
+            self._closed_at = now
+            return "closed"
+        return "open"

@@ -1,0 +1,193 @@
+"""The files of a move, in the agent's folder.
+
+move/identity/      key, certificate and authorities of the new hub
+move/staged.json    of which hub that is; the identity is complete then
+move/plan.json      where to, and what to do with what cannot be delivered; while it is there the agent delivers
+move/switched.json  the same file under its other name: from this rename on the node belongs to the new hub
+move/progress.json  what the agent says of it
+moved.json          all is done but the settings file, which may belong to another user: until it says so, this counts
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from fairlead_edge.drain import Undelivered
+from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
+from fairlead_wire.errors import FairleadError
+
+FOLDER: Final = "move"
+FILE_BYTES_MAX: Final = 64 * 1024
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class MoveFilesError(FairleadError):
+    """A file of the move cannot be read or written; the text names it."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """``since`` and ``until``: the hubs' URLs."""
+
+    node: str
+    since: str
+    until: str
+    deadline_seconds: float
+    undelivered: Undelivered = "stay"
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent does for it now."""
+
+    step: Literal["deliver", "close", "gave up"]
+    waiting: int = 0
+    connected: bool = False
+
+
+class Staged(msgspec.Struct, frozen=True, kw_only=True):
+    """Of which hub the staged identity is."""
+
+    until: str
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings have to say from now on, where they still name ``since``."""
+
+    since: str
+    until: str
+    tls_ca: str
+    tls_pair: str
+
+
+class MoveFiles:
+    """Those below ``data_dir``; ``owner``: they are given to this user, which only root can do."""
+
+    def __init__(self, data_dir: Path, *, owner: Owner | None = None) -> None:
+        self.data_dir = data_dir
+        self.folder = data_dir / FOLDER
+        self.staged = IdentityFiles(self.folder / "identity", owner=owner)
+        self._owner = owner
+        self._plan = self.folder / "plan.json"
+        self._switched = self.folder / "switched.json"
+        self._staged = self.folder / "staged.json"
+        self._progress = self.folder / "progress.json"
+        self._moved = data_dir / "moved.json"
+
+    def make_folder(self) -> None:
+        """Where it is not there yet."""
+        with _sentence(self.folder):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            if self._owner is not None:
+                os.chown(self.folder, self._owner.user, self._owner.group)
+
+    def plan(self) -> Plan | None:
+        return _read(self._plan, Plan)
+
+    def switched(self) -> Plan | None:
+        return _read(self._switched, Plan)
+
+    def progress(self) -> Progress | None:
+        return _read(self._progress, Progress)
+
+    def moved(self) -> Moved | None:
+        return _read(self._moved, Moved)
+
+    def note_staged(self, until: str) -> None:
+        """The identity is complete: a token is good once, so it is kept for another attempt."""
+        self._write(self._staged, Staged(until=until))
+
+    def staged_for(self) -> str:
+        """ "" when there is none."""
+        found = _read(self._staged, Staged)
+        return found.until if found is not None else ""
+
+    def ask(self, plan: Plan) -> None:
+        """From now on the agent moves."""
+        self._progress.unlink(missing_ok=True)
+        self._write(self._plan, plan)
+
+    def say(self, progress: Progress) -> None:
+        with contextlib.suppress(MoveFilesError):  # only for people
+            self._write(self._progress, progress, durable=False)
+
+    def cancel(self) -> None:
+        """The node stays where it is; nothing of the new identity is kept."""
+        with _sentence(self._plan):
+            self._plan.unlink(missing_ok=True)
+            _flush(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def give_up(self, progress: Progress) -> None:
+        """The plan is over; the identity is kept for another attempt."""
+        self.say(progress)
+        with _sentence(self._plan):
+            self._plan.unlink(missing_ok=True)
+            _flush(self.folder)
+
+    def switch(self) -> None:
+        """The step that decides."""
+        with _sentence(self._plan):
+            os.replace(self._plan, self._switched)
+            _flush(self.folder)
+
+    def complete(self, moved: Moved) -> None:
+        """All else is done."""
+        self._write(self._moved, moved)
+        with _sentence(self.folder):
+            self._switched.unlink(missing_ok=True)
+            _flush(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def forget_moved(self) -> None:
+        """The settings file says it, too."""
+        with _sentence(self._moved):
+            self._moved.unlink(missing_ok=True)
+            _flush(self.data_dir)
+
+    def _write(self, path: Path, value: msgspec.Struct, *, durable: bool = True) -> None:
+        draft = path.with_name(f".{path.name}.new")
+        with _sentence(path):
+            draft.unlink(missing_ok=True)
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+                if self._owner is not None:
+                    os.fchown(file.fileno(), self._owner.user, self._owner.group)
+                file.write(msgspec.json.encode(value))
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            os.replace(draft, path)
+            if durable:
+                _flush(path.parent)
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(FILE_BYTES_MAX), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise MoveFilesError(f"{path}: cannot be read: {error}") from None
+
+
+@contextlib.contextmanager
+def _sentence(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MoveFilesError(f"{path}: {error.strerror or error}") from None
+
+
+def _flush(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

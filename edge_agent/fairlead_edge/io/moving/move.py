@@ -1,0 +1,204 @@
+"""``fairlead edge move``: the node goes over to another hub, with what it accepted delivered to the old one.
+
+    join the new hub, into a folder of its own ▸ ask the agent ▸ it delivers, closes, switches ▸ the settings file
+
+The agent goes on meanwhile; it is the one who switches.  The same command again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.drain import Undelivered
+from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import data_dir
+from fairlead_edge.io.identity import agent_user
+from fairlead_edge.io.identity import join as joins
+from fairlead_edge.io.identity.device_settings import DeviceSettings
+from fairlead_edge.io.identity.identity_files import Pair
+from fairlead_edge.io.moving import switch
+from fairlead_edge.io.moving.files import MoveFiles, Plan, Progress
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity.join_token import JoinToken
+
+POLL_SECONDS: Final = 0.2
+DEADLINE_SECONDS: Final = 600.0
+GRACE_SECONDS: Final = 60.0
+"""For an agent that is started now, and for the switch itself."""
+
+Say = Callable[[str, str], None]
+
+
+class CannotMove(FairleadError):
+    """One sentence with its remedy; the node is at the old hub, unless the text says otherwise."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said."""
+
+    url: str
+    token: JoinToken
+    config: Path
+    deadline_seconds: float = DEADLINE_SECONDS
+    undelivered: Undelivered = "stay"
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """``since``: the hub it came from."""
+
+    node: str
+    since: str
+    until: str
+
+
+async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
+    """Raises a ``FairleadError``.  ``say(what, text)`` reports each step."""
+    settings, files = _found(wanted.config, environ)
+    with _alone(files):
+        since = _since(files, settings)
+        if (completed := files.switched() or files.moved()) is not None and completed.until == wanted.url:
+            say("switch", "is done already: the settings file is completed")
+            return _finish(wanted, settings, files, completed.since, say)
+        if since == wanted.url:
+            raise CannotMove(f"this node is at {wanted.url} already; nothing was done")
+        settings.write(_keys(settings, files, wanted.url), owner=None, dry=True)
+        plan = files.plan()
+        if plan is not None and plan.until != wanted.url:
+            raise CannotMove(f"a move to {plan.until} is under way: wait for it, or give it up with --cancel")
+        if plan is None:
+            await _stage(wanted, settings, files, say)
+            plan = Plan(
+                node=settings.node,
+                since=settings.text("hub_url"),
+                until=wanted.url,
+                deadline_seconds=wanted.deadline_seconds,
+                undelivered=wanted.undelivered,
+            )
+            files.ask(plan)
+        if not _runs(settings.data_dir):
+            say("agent", "does not run: start it (systemctl start fairlead-edge); it moves then")
+        await _follow(plan, files, say)
+        return _finish(wanted, settings, files, since, say)
+
+
+def cancel(config: Path, environ: Mapping[str, str]) -> str:
+    """Where the node stays.  Raises ``CannotMove``."""
+    settings, files = _found(config, environ)
+    with _alone(files):
+        if files.switched() is not None or files.moved() is not None:
+            raise CannotMove("the node has switched already; to go back, move it to the old hub with a token of that")
+        if files.plan() is None and not files.folder.exists():
+            raise CannotMove("no move is under way; nothing was done")
+        files.cancel()
+        return settings.text("hub_url")
+
+
+def _found(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
+    settings = DeviceSettings(config, environ)
+    if not settings.exists or not settings.node or not settings.text("hub_url"):
+        raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
+    owner = agent_user.owner_of(settings.data_dir, "")
+    return settings, MoveFiles(settings.data_dir, owner=owner)
+
+
+def _since(files: MoveFiles, settings: DeviceSettings) -> str:
+    moved = files.moved()
+    url = settings.text("hub_url")
+    return moved.until if moved is not None and moved.since == url else url
+
+
+def _keys(settings: DeviceSettings, files: MoveFiles, url: str) -> dict[str, str]:
+    moved = switch.moved_of(files, "", url)
+    return {
+        "node": settings.node,
+        "hub_url": url,
+        "tls_ca": moved.tls_ca,
+        "tls_cert": moved.tls_pair,
+        "tls_key": moved.tls_pair,
+    }
+
+
+async def _stage(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, say: Say) -> None:
+    """The new identity, beside the one in use."""
+    files.make_folder()
+    if files.staged_for() == wanted.url and _is_good(files.staged.current()):
+        say("certificate", "the one that was issued for this move before")
+        return
+    join = joins.Wanted(url=wanted.url, token=wanted.token, config=wanted.config, node=settings.node, force=True)
+    pair = await joins.stage(join, settings, files.staged, say)
+    files.staged.use(pair)
+    files.staged.drop_pending()
+    files.note_staged(wanted.url)
+
+
+def _is_good(pair: Pair | None) -> bool:
+    return pair is not None and pair.certificate.not_after > datetime.datetime.now(datetime.UTC)
+
+
+async def _follow(plan: Plan, files: MoveFiles, say: Say) -> None:
+    until = time.monotonic() + plan.deadline_seconds + GRACE_SECONDS
+    said: Progress | None = None
+    while True:
+        progress = files.progress()
+        if progress is not None and progress != said:
+            say("waiting", _sentence(progress))
+            said = progress
+        moved = files.moved()
+        if moved is not None and moved.until == plan.until:
+            say("switched", f"to {plan.until}")
+            return
+        if progress is not None and progress.step == "gave up":
+            raise CannotMove(
+                f"{progress.waiting:,} messages were not delivered to {plan.since} in time, so the node stays there and"
+                " accepts messages again. Run it again with a longer --deadline when that hub is there; or with"
+                " --undelivered take-along: then they go to the new hub, and those whose answer was lost may be at both"
+            )
+        if time.monotonic() > until:
+            raise CannotMove(
+                "the agent did not move in time: start it, or look at its log. The move goes on; the same command shows"
+                " it, --cancel ends it"
+            )
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _sentence(progress: Progress) -> str:
+    link = "" if progress.connected else ", the old hub is away"
+    door = "; no new ones are accepted for this moment" if progress.step == "close" else ""
+    return f"{progress.waiting:,} messages for the old hub{link}{door}"
+
+
+def _finish(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> Done:
+    settings.write(_keys(settings, files, wanted.url), owner=None)
+    say("settings", str(settings.path))
+    return Done(node=settings.node, since=since, until=wanted.url)
+
+
+def _runs(folder: Path) -> bool:
+    try:
+        os.close(data_dir.lock(folder))
+    except StoreUnusable:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def _alone(files: MoveFiles) -> Iterator[None]:
+    """One command at a time."""
+    opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise CannotMove("another fairlead edge move runs for this node: wait for it") from None
+    finally:
+        os.close(opened)

@@ -1,0 +1,96 @@
+"""In the agent: while there is a plan, deliver to the old hub, close the door for the last stretch, and switch."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from fairlead_edge.drain import Drain, Seen
+from fairlead_edge.errors import Moving
+from fairlead_edge.io.link.link import Link
+from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError, Plan, Progress
+from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_wire.io import logs
+
+POLL_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.1
+
+_log = logs.get("edge.move")
+
+
+class Switched(Exception):
+    """The node belongs to another hub from now on: open everything anew."""
+
+
+class Mover:
+    """One per agent."""
+
+    def __init__(
+        self,
+        files: MoveFiles,
+        *,
+        link: Link,
+        upstream: Upstream,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._files = files
+        self._link = link
+        self._upstream = upstream
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
+        while True:
+            try:
+                plan = self._files.plan()
+                if plan is not None:
+                    await self._move(plan)
+            except MoveFilesError as error:
+                self._upstream.publisher.open()
+                _log.warning("move_delayed", reason=str(error))
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _move(self, plan: Plan) -> None:
+        _log.info("move_started", hub=plan.until, deadline_seconds=plan.deadline_seconds)
+        publisher = self._upstream.publisher
+        drain = Drain(deadline_seconds=plan.deadline_seconds, undelivered=plan.undelivered, now=self._clock())
+        said: Progress | None = None
+        while self._files.plan() == plan:
+            seen = await self._look()
+            step = drain.look(seen, self._clock())
+            if step == "switch":
+                await self._switch(plan, seen)
+            if step == "give up":
+                publisher.open()
+                self._files.give_up(Progress(step="gave up", waiting=seen.waiting, connected=seen.connected))
+                _log.warning("move_given_up", hub=plan.until, waiting=seen.waiting, remedy="see `fairlead edge move`")
+                return
+            if step == "closed":
+                publisher.close(Moving())
+            else:
+                publisher.open()
+            progress = Progress(
+                step="close" if step == "closed" else "deliver", waiting=seen.waiting, connected=seen.connected
+            )
+            if progress != said:
+                self._files.say(progress)
+                said = progress
+            await asyncio.sleep(LOOK_SECONDS)
+        publisher.open()
+        _log.info("move_cancelled", hub=plan.until)
+
+    async def _look(self) -> Seen:
+        in_work = self._upstream.publisher.in_work  # before what they stored is counted
+        status = await self._upstream.status()
+        waiting = sum(queue.length for queue in status.queues if queue.endpoint == UPSTREAM)
+        return Seen(waiting, in_work, self._link.state.state == "connected")
+
+    async def _switch(self, plan: Plan, seen: Seen) -> None:
+        if self._files.plan() != plan:
+            return  # it was cancelled at this moment
+        self._files.switch()
+        _log.info("move_switched", hub=plan.until, taken_along=seen.waiting)
+        raise Switched

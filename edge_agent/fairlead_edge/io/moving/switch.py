@@ -1,0 +1,86 @@
+"""What belongs to a hub or its cluster goes over to the new one, when the stores are opened after the switch.
+
+identity       the staged pair and authorities are put in use; the old pair stays beside them, as after a renewal
+stores         the highest fence obeyed is the old cluster's; so are the routes, and their copy: without them producers
+               are asked to come back, until the new hub sent its own.  Other objects stay until that hub compared them
+settings file  belongs to the command; until it is written ``moved.json`` counts where it still names the old hub
+
+Each step may be done again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fairlead_edge import node_routes
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.moving.files import Moved, MoveFiles, MoveFilesError
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.settings import Settings
+from fairlead_wire.io import logs
+
+ROUTES_COPY: Final = "routes.copy"
+
+_log = logs.get("edge.move")
+
+
+def in_force(settings: Settings, data_dir: Path) -> Settings:
+    """The settings as they count; called with the folder's lock held.  Completes the identity after a switch.
+
+    Raises ``MoveFilesError`` and ``IdentityFilesError``.
+    """
+    files = MoveFiles(data_dir)
+    plan = files.switched()
+    if plan is not None:
+        staged, own = files.staged, IdentityFiles.of(data_dir)
+        own.make_folder()
+        pair = staged.current()
+        if pair is None:
+            raise MoveFilesError(f"{files.folder}: the new identity is gone; join the hub again: fairlead edge join")
+        try:
+            authorities = staged.authorities.read_bytes()
+        except OSError as error:
+            raise MoveFilesError(f"{staged.authorities}: {error.strerror}") from None
+        own.write_authorities(authorities)
+        own.use(own.add(staged.key(pair), staged.chain(pair)))
+        return _changed(settings, moved_of(files, plan.since, plan.until))
+    moved = files.moved()
+    if moved is None:
+        return settings
+    changed = _changed(settings, moved)
+    if changed == settings or settings.hub_url != moved.since:
+        files.forget_moved()  # the file says it, or a person decided otherwise since
+        return settings
+    return changed
+
+
+async def complete(store: SqliteMetastore, data_dir: Path) -> None:
+    """After ``in_force``, with the store open and before anything is served."""
+    files = MoveFiles(data_dir)
+    plan = files.switched()
+    if plan is None:
+        return
+    await store.forget_cluster(node_routes.GROUP, node_routes.PLURAL)
+    (data_dir / ROUTES_COPY).unlink(missing_ok=True)
+    files.complete(moved_of(files, plan.since, plan.until))
+    _log.info("move_completed", hub=plan.until)
+
+
+def moved_of(files: MoveFiles, since: str, until: str) -> Moved:
+    """What the settings have to say after the move."""
+    own = IdentityFiles.of(files.data_dir)
+    return Moved(since=since, until=until, tls_ca=str(own.authorities.absolute()), tls_pair=str(own.link.absolute()))
+
+
+def _changed(settings: Settings, moved: Moved) -> Settings:
+    return msgspec.structs.replace(
+        settings,
+        hub_url=moved.until,
+        security="mtls",
+        tls_ca=moved.tls_ca,
+        tls_cert=moved.tls_pair,
+        tls_key=moved.tls_pair,
+    )

@@ -1,0 +1,229 @@
+"""A node goes over from one cluster to another: two API servers, two hubs, two messaging services, and a real agent."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import secrets
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import join_client, pki
+from tests.support.cluster import Cluster
+from tests.support.edge_agent import PROGRAM, EdgeAgent
+from tests.support.hub import CRDS, HubProcess, config_map, edge_node
+from tests.support.messaging_service import MessagingService
+from tests.support.processes import wait_until
+
+from fairlead_wire.identity import join_token, pins
+
+TOPIC = "default/telemetry"
+NODE = "edge-1"
+ROUTES: dict[str, Any] = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "EdgeRoutes",
+    "metadata": {"name": "all"},
+    "spec": {
+        "schemaVersion": "1.1",
+        "routes": {"all": "FROM /messages/* INTO $upstream"},
+        "storeAndForwardConfiguration": {"timeToLiveSecs": 360000},
+    },
+}
+RULE: dict[str, Any] = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "SyncRule",
+    "metadata": {"name": "settings"},
+    "spec": {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}], "namespaces": ["shop"]},
+}
+
+
+class Site:
+    """A cluster of its own with all that belongs to it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.cluster = Cluster(folder / "cluster")
+        self.messaging = MessagingService(folder / "messaging")
+        self.internal = pki.Authority(folder / "internal", "internal")
+        self.edges = pki.Authority(folder / "edge", "edge")
+
+    def start(self, *, value: str) -> None:
+        self.cluster.start()
+        self.cluster.apply(CRDS)
+        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+        self.cluster.kubectl("create", "namespace", "shop")
+        self.cluster.apply(edge_node(NODE))
+        self.cluster.apply(RULE)
+        self.cluster.apply(ROUTES)
+        self.cluster.apply(config_map("prices", "shop", value=value))
+        self.cluster.apply(config_map(f"only-{value}", "shop", value=value))
+        self.messaging.start()
+        server = self.internal.issue("hub", hosts=("127.0.0.1",))
+        top = f'tls_ca = "{self.internal.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
+        top += f'messaging_url = "{self.messaging.url}"\n'
+        toml = f'[identity]\nlink_ca = "{self.edges.certificate}"\nca_cert = "{self.edges.certificate}"\n'
+        self.hub = HubProcess(self.cluster, self.folder, top=top, toml=f'{toml}ca_key = "{self.edges.key}"\n')
+        self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
+        self.url = self.hub.url.replace("ws://", "wss://")
+        self.hub.start()
+
+    def stop(self) -> None:
+        with contextlib.suppress(AttributeError):
+            self.hub.stop()
+        self.messaging.stop()
+        self.cluster.stop()
+
+    def token(self) -> str:
+        token = join_token.make(secrets.token_bytes, list(pins.by_pin(self.internal.certificate.read_bytes())))
+        self.cluster.apply(join_client.join_token_object(token, node=NODE))
+        return token.text
+
+    def numbers(self) -> list[int]:
+        """Of the messages in the topic, in its order."""
+        found: list[int] = []
+        start: str | None = None
+        namespace, name = TOPIC.split("/")
+        while True:
+            request = urllib.request.Request(
+                f"{self.messaging.url}/v1/namespaces/{namespace}/topics/{name}/poll",
+                data=json.dumps({"startFrom": start, "inclusive": False, "limit": 1000}).encode(),
+                headers={"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=60) as response:
+                page = json.loads(response.read())
+            found += [json.loads(base64.b64decode(each["payload"]))["body"]["n"] for each in page]
+            if len(page) < 1000:
+                return found
+            start = page[-1]["id"]
+
+
+class Device(EdgeAgent):
+    """An agent with a settings file, which the commands change."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        super().__init__(folder, "")
+        self.config = folder / "edge.toml"
+        self.config.write_text(f'data_dir = "{folder}/data"\nhttp_listen = "127.0.0.1:{self.port}"\n')
+        self._settings = {}
+        self.program = [str(PROGRAM)]
+
+    def launch(self) -> Any:
+        from tests.support.processes import start
+
+        command = [str(PROGRAM), "edge", "run", "--config", str(self.config)]
+        self.running = start(self.node, command, self.log, environ={"PATH": "/usr/bin:/bin"})
+        return self.running
+
+    def command(self, name: str, url: str, token: str, *more: str) -> subprocess.CompletedProcess[str]:
+        given = [str(PROGRAM), "edge", name, url, "--token-file", "-", "--config", str(self.config), *more]
+        environ = {"PATH": "/usr/bin:/bin"}
+        return subprocess.run(given, input=token, capture_output=True, text=True, timeout=280, env=environ)
+
+    def connected(self) -> bool:
+        return bool(self.get("/v1/status")[1]["link"]["state"] == "connected")
+
+    def publish(self, number: int) -> tuple[int, Any]:
+        message = {"source": "/messages/modules/m/outputs/o", "body": {"n": number}}
+        return self.ask("POST", "/v1/messages", {"messages": [message]}, **{"Idempotency-Key": f"k{number}"})
+
+
+class Producer:
+    """Publishes 0, 1, 2 … until it is stopped; each until it was accepted."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.accepted: list[int] = []
+        self.refusals: set[tuple[int, str]] = set()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.wait(0.01):
+            with contextlib.suppress(OSError):  # it is started or opened anew
+                status, body = self._device.publish(number)
+                if status == 200:
+                    self.accepted.append(number)
+                    number += 1
+                else:
+                    self.refusals.add((status, body["error"]["code"]))
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(100)
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Iterator[tuple[Site, Site]]:
+    old, new = Site(tmp_path / "old"), Site(tmp_path / "new")
+    try:
+        old.start(value="old")
+        new.start(value="new")
+        yield old, new
+    finally:
+        old.stop()
+        new.stop()
+
+
+@pytest.mark.kube
+@pytest.mark.verify
+def test_a_node_moves_to_another_cluster_and_back_while_it_takes_messages(
+    tmp_path: Path, sites: tuple[Site, Site]
+) -> None:
+    """Each message accepted is in one of the two topics, once; objects and fence are the new cluster's; so is the name."""
+    old, new = sites
+    device = Device(tmp_path / "device")
+    joined = device.command("join", old.url, old.token(), "--node", NODE)
+    assert joined.returncode == 0, joined.stderr
+    device.start()
+    try:
+        wait_until("it is connected", device.connected, seconds=100)
+        wait_until("it takes messages", lambda: device.publish(-1)[0] == 200, seconds=100)
+        # The old cluster's hubs took the Lease more often: its fence is higher than the new one's.
+        for _ in range(2):
+            old.hub.stop()
+            old.hub.start()
+        wait_until("it is connected again", device.connected, seconds=100)
+        producer = Producer(device)
+        wait_until("much was accepted", lambda: len(producer.accepted) > 50, seconds=100)
+        moved = device.command("move", new.url, new.token())
+        assert moved.returncode == 0, moved.stderr + moved.stdout + device.log.read_text()[-3000:]
+        assert f"moved from {old.url} to {new.url}" in moved.stdout
+        assert f'hub_url = "{new.url}"' in device.config.read_text()
+
+        def at_new() -> bool:
+            status = device.get("/v1/status")[1]
+            names = device.get("/api/v1/namespaces/shop/configmaps")[1]["items"]
+            values = {each["metadata"]["name"]: each["data"]["value"] for each in names}
+            return status["link"]["state"] == "connected" and values == {"prices": "new", "only-new": "new"}
+
+        wait_until("it has the new cluster's objects", at_new, seconds=100)
+        since = len(producer.accepted)
+        wait_until("it accepts again", lambda: len(producer.accepted) > since + 50, seconds=100)
+        device.kill()  # what is in force now is what a start finds
+        device.start()
+        wait_until("it is at the new hub after a restart", at_new, seconds=100)
+        producer.stop()
+
+        def delivered() -> bool:
+            return sorted(old.numbers() + new.numbers()) == sorted([-1, *producer.accepted])
+
+        wait_until("each message is in one topic", delivered, seconds=100)
+        first, second = old.numbers(), new.numbers()
+        assert len(first) > 50 and len(second) > 50 and max(first) < min(second)
+        assert (503, "moving") in producer.refusals or (503, "not_now") in producer.refusals
+        assert {status for status, _ in producer.refusals} <= {503}
+        assert not [line for line in device.events() if "traceback" in line]
+        again = device.command("move", new.url, new.token())
+        assert again.returncode == 1 and "already" in again.stderr
+    finally:
+        device.stop()
