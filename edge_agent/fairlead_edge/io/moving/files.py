@@ -145,6 +145,11 @@ class MoveFiles:
             _flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def drop_leftover(self, until: str) -> None:
+        """What a kill behind the last step of a move to ``until`` left; a move that is prepared is left alone."""
+        if self.plan() is None and self.switched() is None and self.staged_for() == until:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
     def forget_moved(self) -> None:
         """The settings file says it, too."""
         with _sentence(self._moved):

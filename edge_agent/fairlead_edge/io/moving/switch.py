@@ -50,6 +50,7 @@ def in_force(settings: Settings, data_dir: Path) -> Settings:
     moved = files.moved()
     if moved is None:
         return settings
+    files.drop_leftover(moved.until)
     changed = _changed(settings, moved)
     if changed == settings or settings.hub_url != moved.since:
         files.forget_moved()  # the file says it, or a person decided otherwise since

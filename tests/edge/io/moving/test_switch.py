@@ -1,0 +1,142 @@
+"""What goes over with a node: identity, fence, routes, settings; killed at any step it ends at the new hub."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.support import pki
+from tests.support.held import config_map, put
+
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.moving import switch
+from fairlead_edge.io.moving.files import Moved, MoveFiles, Plan
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.settings import Settings
+
+OLD, NEW = "wss://old.example:10000", "wss://new.example:10000"
+ROUTES: dict[str, Any] = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "EdgeRoutes",
+    "metadata": {"name": "all", "uid": "uid-routes"},
+}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def settings(folder: Path, hub_url: str = OLD) -> Settings:
+    old = str(folder / "old.pem")
+    return Settings(node="edge-1", hub_url=hub_url, data_dir=str(folder), tls_ca=old, tls_cert=old, tls_key=old)
+
+
+def opened(folder: Path) -> SqliteMetastore:
+    return SqliteMetastore(folder, node="edge-1", bytes_max=1 << 26, wall_milliseconds=1)
+
+
+async def ready(folder: Path, authorities: Path) -> None:
+    """An agent of the old cluster, after the rename that decides."""
+    folder.mkdir()
+    store = opened(folder)
+    await store.apply([put(config_map("a")), put(ROUTES, plural="edgeroutes")], now=0)
+    await store.persist_fence(9)
+    await store.close()
+    (folder / "routes.copy").write_text("of the old cluster")
+    authority = pki.Authority(authorities, "new authority")
+    pair = authority.issue("edge-1")
+    files = MoveFiles(folder)
+    files.make_folder()
+    files.staged.make_folder()
+    files.staged.write_authorities(authority.certificate.read_bytes())
+    files.staged.use(files.staged.add(pair.key.read_bytes(), pair.certificate.read_bytes()))
+    files.ask(Plan(node="edge-1", since=OLD, until=NEW, deadline_seconds=1.0))
+    files.switch()
+
+
+async def start(folder: Path, said: Settings) -> Settings:
+    """As the agent opens its folder."""
+    found = switch.in_force(said, folder)
+    store = opened(folder)
+    try:
+        await switch.complete(store, folder)
+    finally:
+        await store.close()
+    return found
+
+
+async def check(folder: Path, found: Settings) -> None:
+    assert (found.hub_url, found.security) == (NEW, "mtls")
+    own = IdentityFiles.of(folder)
+    current = own.current()
+    assert current is not None and current.certificate.name == "edge-1"
+    assert found.tls_cert == found.tls_key == str(own.link.absolute()) and found.tls_ca == str(
+        own.authorities.absolute()
+    )
+    store = opened(folder)
+    assert await store.fence() == 0
+    held, _ = await store.select("", "configmaps")
+    assert [each.resource.name for each in held] == ["a"], "until the new hub has compared it"
+    assert await store.select("fairlead.dev", "edgeroutes") == ([], store.log.version)
+    assert [kind.plural for kind in await store.kinds()] == ["configmaps"]
+    await store.persist_fence(2)
+    await store.close()
+    assert not (folder / "routes.copy").exists() and not (folder / "move").exists()
+
+
+async def test_killed_at_any_step_it_is_at_the_new_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each flush, rename, link and removal."""
+    await ready(tmp_path / "origin", tmp_path / "authority")
+    left = [0]
+
+    def step(call: Any) -> Any:
+        def stepped(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return call(*arguments, **named)
+
+        return stepped
+
+    for owner, name in ((os, "fsync"), (os, "replace"), (os, "symlink"), (Path, "unlink")):
+        monkeypatch.setattr(owner, name, step(getattr(owner, name)))
+    number = 0
+    while True:
+        number += 1
+        folder = tmp_path / "data"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "origin", folder, symlinks=True)
+        left[0] = number
+        try:
+            await start(folder, settings(folder))
+        except Killed:
+            left[0] = 0
+            await check(folder, await start(folder, settings(folder)))
+            continue
+        left[0] = 0
+        await check(folder, switch.in_force(settings(folder), folder))
+        break
+    assert number > 10
+
+
+async def test_what_counts_until_the_settings_file_is_written(tmp_path: Path) -> None:
+    """At each start, until the file says it, or a person wrote something else into it."""
+    folder = tmp_path / "data"
+    await ready(folder, tmp_path / "authority")
+    found = await start(folder, settings(folder))
+    assert switch.in_force(settings(folder), folder) == found
+    assert MoveFiles(folder).moved() is not None
+    assert switch.in_force(found, folder) == found and MoveFiles(folder).moved() is None
+    MoveFiles(folder).complete(Moved(since=OLD, until=NEW, tls_ca="/a", tls_pair="/b"))
+    by_hand = settings(folder, "wss://third.example:10000")
+    assert switch.in_force(by_hand, folder) == by_hand and MoveFiles(folder).moved() is None
+
+
+async def test_without_a_move_nothing_changes(tmp_path: Path) -> None:
+    said = settings(tmp_path)
+    assert await start(tmp_path, said) == said
+    assert ec is not None and not (tmp_path / "move").exists()
