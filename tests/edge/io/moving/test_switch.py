@@ -76,8 +76,6 @@ async def check(folder: Path, found: Settings) -> None:
     assert current is not None and current.certificate.name == "edge-1"
     assert found.tls_cert == found.tls_key == str(own.link.absolute())
     assert found.tls_ca == str(own.authorities.absolute())
-        own.authorities.absolute()
-    )
     store = opened(folder)
     assert await store.fence() == 0
     held, _ = await store.select("", "configmaps")
