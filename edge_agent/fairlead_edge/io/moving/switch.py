@@ -1,6 +1,7 @@
 """What belongs to a hub or its cluster goes over to the new one, when the stores are opened after the switch.
 
-identity       the staged pair and authorities are put in use; the old pair stays beside them, as after a renewal
+identity       the staged pair and authorities are put in use; the old ones open nothing at the new hub and are removed,
+               and so is what an interrupted renewal left; the epoch of the last session was the old hub's
 stores         the highest fence obeyed is the old cluster's; so are the routes, and their copy: without them producers
                are asked to come back, until the new hub sent its own.  Other objects stay until that hub compared them
 settings file  belongs to the command; until it is written ``moved.json`` counts where it still names the old hub
@@ -16,6 +17,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge import node_routes
+from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.moving.files import Moved, MoveFiles, MoveFilesError
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
@@ -23,6 +25,8 @@ from fairlead_edge.settings import Settings
 from fairlead_wire.io import logs
 
 ROUTES_COPY: Final = "routes.copy"
+NO_SESSION: Final = 0
+"""As the epoch of the last session: there was none with this hub; the time it knew is still true."""
 
 _log = logs.get("edge.move")
 
@@ -66,6 +70,11 @@ async def complete(store: SqliteMetastore, data_dir: Path) -> None:
         return
     await store.forget_cluster(node_routes.GROUP, node_routes.PLURAL)
     (data_dir / ROUTES_COPY).unlink(missing_ok=True)
+    own = IdentityFiles.of(data_dir)
+    own.drop_pending()
+    own.confirm()
+    if (last := last_session.read(data_dir)) is not None:
+        last_session.write(data_dir, msgspec.structs.replace(last, store_epoch=NO_SESSION))
     files.complete(moved_of(files, plan.since, plan.until))
     _log.info("move_completed", hub=plan.until)
 

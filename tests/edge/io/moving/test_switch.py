@@ -11,10 +11,14 @@ import pytest
 from tests.support import pki
 from tests.support.held import config_map, put
 
-from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.identity import clock
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.identity_files import IdentityFiles, Pending
+from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.moving import switch
 from fairlead_edge.io.moving.files import Moved, MoveFiles, Plan
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.settings import Settings
 
 OLD, NEW = "wss://old.example:10000", "wss://new.example:10000"
@@ -48,6 +52,14 @@ async def ready(folder: Path, authorities: Path) -> None:
     (folder / "routes.copy").write_text("of the old cluster")
     authority = pki.Authority(authorities, "new authority")
     pair = authority.issue("edge-1")
+    own, old = IdentityFiles.of(folder), authority.issue("edge-1")
+    own.make_folder()
+    own.use(own.add(old.key.read_bytes(), old.certificate.read_bytes()))
+    own.keep_pending(Pending(key=old.key.read_bytes(), request=b"of the old hub"))
+    anchor = clock.anchored(
+        store_clock.read(), clock.judge(store_clock.read(), None, own_not_before=None), peer_not_before=None
+    )
+    last_session.write(folder, LastSession(store_epoch=77, time=anchor))
     files = MoveFiles(folder)
     files.make_folder()
     files.staged.make_folder()
@@ -74,6 +86,9 @@ async def check(folder: Path, found: Settings) -> None:
     own = IdentityFiles.of(folder)
     current = own.current()
     assert current is not None and current.certificate.name == "edge-1"
+    assert own.others() == [] and own.pending() is None, "nothing that a refusal could bring back"
+    last = last_session.read(folder)
+    assert last is not None and last.store_epoch == 0 and last.time is not None
     assert found.tls_cert == found.tls_key == str(own.link.absolute())
     assert found.tls_ca == str(own.authorities.absolute())
     store = opened(folder)
