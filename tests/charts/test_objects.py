@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.charts import COMBINATIONS, objects, pods
+import yaml
+from tests.support.charts import CHARTS, COMBINATIONS, objects, pods
 
 from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
@@ -144,6 +146,26 @@ def test_policies_name_ports_that_containers_have() -> None:
                 for each in rule["ports"]
             }
             assert inside <= {number for _, number in ports}, policy["metadata"]["name"]
+
+
+def test_the_uninstaller_removes_every_definition() -> None:
+    """All that the chart brings, and it may delete each: one that is forgotten stays with its objects."""
+    files = (CHARTS.parent / "crds").glob("*.yaml")
+    ours = {str(yaml.safe_load(path.read_text())["metadata"]["name"]) for path in files}
+    [role] = [
+        each
+        for each in objects("everything")
+        if each["kind"] == "ClusterRole" and each["metadata"]["name"].endswith("-uninstall")
+    ]
+    [rule] = role["rules"]
+    assert set(rule["resourceNames"]) == ours
+    script = ast.parse((CHARTS / "fairlead" / "files" / "uninstall.py").read_text())
+    [plurals] = [
+        ast.literal_eval(node.value)
+        for node in script.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PLURALS"
+    ]
+    assert {f"{plural}.fairlead.dev" for plural in plurals} == ours
 
 
 UNIT = Path(__file__).parents[2] / "charts/fairlead-edge/systemd/fairlead-edge.service"

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-PLURALS = ("syncrules", "edgeroutes", "objectsyncs", "clusterobjectsyncs", "edgenodes")
+PLURALS = ("syncrules", "edgeroutes", "objectsyncs", "clusterobjectsyncs", "edgenodes", "jointokens")
 DEADLINE_SECONDS = 100.0
 
 
