@@ -79,7 +79,8 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     except KeyboardInterrupt:
         click.echo("interrupted; the same command goes on where it was", err=True)
         sys.exit(1)
-    click.echo(f"joined as {done.node}, until {done.expires}; start the agent: {_next(done.config)}")
+    end = f"joined as {done.node}, until {done.expires}; start the agent: {_next(done.config)}"
+    click.echo(printable.one_line(end))
 
 
 def _next(config: Path) -> str:

@@ -127,6 +127,10 @@ async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIt
         raise HubUnreachable(f"{place} did not answer within {OPEN_SECONDS_MAX:g} s") from None
     except (OSError, WebSocketException) as error:
         raise _unreachable(place, error, *(each.lost for each in dialled)) from None
+    except UnicodeError:
+        raise HubUnreachable(f"{place} cannot be reached: that is no name of a host") from None
+    except ImportError:
+        raise HubUnreachable(f"{place} cannot be reached: SOCKS proxies are not supported; use an HTTP proxy") from None
     try:
         yield Joining(connection, agent, place)
     finally:

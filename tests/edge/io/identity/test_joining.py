@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime
+import re
 import ssl
 from pathlib import Path
 
@@ -13,6 +16,13 @@ from fairlead_edge.io.identity import joining
 from fairlead_edge.io.identity.joining import HubUnreachable, RefusedByHub
 from fairlead_wire import message
 from fairlead_wire.identity.pins import ALPN
+
+
+@pytest.fixture(autouse=True)
+def no_exceptions_from_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the machine that runs the tests."""
+    for name in ("no_proxy", "NO_PROXY", "HTTPS_PROXY", "socks_proxy", "SOCKS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 async def test_what_is_learned_of_a_hub(tmp_path: Path) -> None:
@@ -51,3 +61,53 @@ async def test_refusals_and_silence_have_names(tmp_path: Path) -> None:
         async with joining.connected(hub.url, joining.unverified(), agent="0") as found:
             with pytest.raises(HubUnreachable, match="hung up without an answer"):
                 await found.ask(request)
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy", "sentence"),
+    [
+        ("wss://a..b:1", {}, "a..b:1 cannot be reached: that is no name of a host"),
+        ("wss://127.0.0.1:1", {}, "127.0.0.1:1 cannot be reached: "),
+        ("wss://hub.invalid:1", {"https_proxy": "nonsense"}, "nonsense isn't a valid proxy"),
+        ("wss://hub.invalid:1", {"https_proxy": "http://127.0.0.1:1"}, "hub.invalid:1 cannot be reached: "),
+    ],
+)
+async def test_a_way_that_leads_nowhere_is_one_sentence(
+    url: str, proxy: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, ports and proxies."""
+    for name, value in proxy.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(HubUnreachable, match=re.escape(sentence)):
+        async with joining.connected(url, joining.unverified(), agent="0"):
+            pass
+
+
+async def test_it_goes_through_the_proxy_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the agent's link does; the proxy finds the hub, and TLS is between device and hub."""
+    asked: list[bytes] = []
+    async with JoinHub(tmp_path, hosts=("hub.example",)) as hub:
+
+        async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append((await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0])
+            beyond, to_hub = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            await asyncio.gather(_pass_on(reader, to_hub), _pass_on(beyond, writer))
+
+        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        url = f"wss://hub.example:{hub.port}"
+        context = joining.verified(hub.internal.certificate.read_bytes())
+        async with joining.connected(url, context, agent="0") as found:
+            assert await found.authorities() == hub.internal.certificate.read_bytes()
+        proxy.close()
+    assert asked == [f"CONNECT hub.example:{hub.port} HTTP/1.1".encode()]
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while content := await reader.read(65_536):
+            writer.write(content)
+    writer.close()
