@@ -25,10 +25,11 @@ TOKENS = "/apis/fairlead.dev/v1alpha1/jointokens"
 class Site:
     """A hub that admits devices, and its authorities."""
 
-    def __init__(self, kube: Cluster, folder: Path, *, identity: str = "") -> None:
+    def __init__(self, kube: Cluster, folder: Path, *, identity: str = "", beside: Site | None = None) -> None:
+        """``beside``: another hub of the same site, which has its authorities."""
         self.kube, self.folder = kube, folder
-        self.internal = pki.Authority(folder / "internal", "internal")
-        self.edges = pki.Authority(folder / "edge", "edge")
+        self.internal: pki.Authority = beside.internal if beside else pki.Authority(folder / "internal", "internal")
+        self.edges: pki.Authority = beside.edges if beside else pki.Authority(folder / "edge", "edge")
         server = self.internal.issue("hub", hosts=("127.0.0.1",))
         top = f'tls_ca = "{self.internal.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
         toml = f'[identity]\nlink_ca = "{self.edges.certificate}"\nca_cert = "{self.edges.certificate}"\n'

@@ -1,0 +1,234 @@
+"""Two hubs, one Lease, and devices that join: the hub that admits is stopped (SIGSTOP) or killed in the middle of it.
+
+A door in front of the API server holds the write that admits a device, or its answer.  Laws: of a token that two
+devices used, at a hub that was deposed and at the one that leads, one certificate comes; a device whose hub was killed
+behind the write gets, by asking again, the certificate that was written down, and no second use is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.faults.collect import Count
+from tests.support import join_client
+from tests.support.api_front import ApiFront
+from tests.support.cluster import Cluster
+from tests.support.hub import CRDS, HubProcess, until
+from tests.support.join_client import make_token
+from tests.support.join_site import TOKENS, Site
+from websockets.exceptions import InvalidHandshake
+
+from fairlead_wire import message
+from fairlead_wire.identity.join_token import JoinToken
+
+ROOM = "downstream"
+KILLS = 8
+PAUSE_SECONDS = 30.0
+TAKE_OVER_SECONDS = 120.0
+"""The promise is 15; this machine may be busy."""
+PATIENCE_SECONDS = 120.0
+LATER = frozenset(["too_many", "starting", "signer_unavailable", "draining"])
+"""Codes after which a device asks again."""
+
+Answer = tuple[message.ToDevice, bytes]
+
+
+class _Candidate:
+    """One hub behind a door of its own; both have the authorities of one site."""
+
+    def __init__(self, cluster: Cluster, front: ApiFront, folder: Path, beside: Site | None) -> None:
+        folder.mkdir()
+        config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
+        config["clusters"][0]["cluster"] = {"server": front.url}
+        config["contexts"][0]["context"]["namespace"] = "default"
+        (folder / "kubeconfig").write_text(json.dumps(config))
+        self.front = front
+        self.site = Site(cluster, folder, beside=beside)
+        text = self.site.hub.config.read_text().replace(str(cluster.kubeconfig), str(folder / "kubeconfig"))
+        self.site.hub.config.write_text(text)
+
+    @property
+    def hub(self) -> HubProcess:
+        return self.site.hub
+
+    @property
+    def pid(self) -> int:
+        assert self.hub.running is not None
+        return self.hub.running.process.pid
+
+    async def join(self, token: JoinToken, key: Any) -> Answer:
+        return await join_client.join(self.site.url, token, roots=self.site.roots, key=key)
+
+
+class _Held:
+    """The next write into a token: held before it is passed on, or with its answer already there."""
+
+    def __init__(self, front: ApiFront, token: JoinToken, *, written: bool) -> None:
+        self.came, self.goes_on = asyncio.Event(), asyncio.Event()
+
+        async def hold(request: web.Request) -> web.StreamResponse:
+            if written:
+                answer = await front.pass_on(request)
+                self.came.set()
+                await self.goes_on.wait()
+                return answer
+            await request.read()  # who sent it may be gone when it is passed on
+            self.came.set()
+            await self.goes_on.wait()
+            return await front.pass_on(request)
+
+        front.answer_with("PATCH", f"jointokens/{token.id}/status", hold)
+
+
+class _World:
+    def __init__(self, folder: Path, pause_seconds: float) -> None:
+        self.pause_seconds = pause_seconds
+        self.cluster = Cluster(folder / "cluster")
+        self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
+        self._folder = folder
+
+    async def run(self, kills: int, progress: Callable[[str], None]) -> Count:
+        await asyncio.to_thread(self._prepare)
+        try:
+            async with ApiFront(self.cluster) as one, ApiFront(self.cluster) as two:
+                first = _Candidate(self.cluster, one, self._folder / "hub-0", None)
+                self.hubs = [first, _Candidate(self.cluster, two, self._folder / "hub-1", first.site)]
+                for each in self.hubs:
+                    each.hub.start(ready=False)
+                try:
+                    while self.count["kills"] < kills:
+                        await (self._depose() if self.count["kills"] % 2 == 0 else self._kill())
+                        progress(f"identity: {self.count}")
+                finally:
+                    for each in self.hubs:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(each.pid, signal.SIGCONT)
+                        await asyncio.to_thread(each.hub.kill)
+        finally:
+            await asyncio.to_thread(self.cluster.stop)
+        for number in (0, 1):
+            log = (self._folder / f"hub-{number}" / "hub.log").read_text()
+            if '"traceback"' in log:
+                raise AssertionError(f"a hub logged a defect of its own:\n{log[-4000:]}")
+        return self.count
+
+    def _prepare(self) -> None:
+        self.cluster.start()
+        self.cluster.apply(CRDS)
+        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+
+    async def _leader(self) -> tuple[_Candidate, _Candidate]:
+        """Who leads, and who waits."""
+
+        def ready() -> list[_Candidate]:
+            return [each for each in self.hubs if _is_ready(each.hub)]
+
+        await until("one hub leads", lambda: len(ready()) == 1, seconds=TAKE_OVER_SECONDS)
+        [leader] = ready()
+        [other] = [each for each in self.hubs if each is not leader]
+        return leader, other
+
+    async def _begin(self, leader: _Candidate, *, written: bool) -> tuple[JoinToken, Any, _Held, asyncio.Task[Answer]]:
+        """A device joins, and the write that admits it is held."""
+        token = await asyncio.to_thread(make_token, self.cluster, node=f"edge-{self.count['kills']}")
+        await leader.site.seen(token.id)
+        held, key = _Held(leader.front, token, written=written), ec.generate_private_key(ec.SECP256R1())
+        joining = asyncio.create_task(leader.join(token, key))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await held.came.wait()
+        return token, key, held, joining
+
+    async def _depose(self) -> None:
+        """The leader is stopped behind its judgement; meanwhile the other admits another device by the same token."""
+        leader, other = await self._leader()
+        token, _, held, joining = await self._begin(leader, written=False)
+        os.kill(leader.pid, signal.SIGSTOP)
+        self.count["kills"] += 1
+        stopped_at = time.monotonic()
+        await until("the other takes over", lambda: _is_ready(other.hub), seconds=TAKE_OVER_SECONDS)
+        issued = await self._patiently(other, token, ec.generate_private_key(ec.SECP256R1()))
+        await asyncio.sleep(max(0.0, self.pause_seconds - (time.monotonic() - stopped_at)))
+        os.kill(leader.pid, signal.SIGCONT)
+        held.goes_on.set()
+        late = await asyncio.gather(joining, return_exceptions=True)
+        if any(_is_issued(each) for each in late):
+            self.count["duplicated"] += 1
+            print(f"a hub that was deposed gave a certificate as well: {late}", file=sys.stderr)
+        self._hold_against(token, issued)
+        await until("it ends", lambda: not _is_alive(leader.hub), seconds=120)
+        leader.hub.start(ready=False)
+
+    async def _kill(self) -> None:
+        """The leader is killed behind the write, before its answer: what was written is what the device gets."""
+        leader, _ = await self._leader()
+        token, key, held, joining = await self._begin(leader, written=True)
+        await asyncio.to_thread(leader.hub.kill)
+        self.count["kills"] += 1
+        held.goes_on.set()
+        gone = await asyncio.gather(joining, return_exceptions=True)
+        if any(_is_issued(each) for each in gone):
+            self.count["untrue"] += 1
+        leader.hub.start(ready=False)
+        now, _ = await self._leader()
+        issued = await self._patiently(now, token, key)
+        self._hold_against(token, issued)
+
+    async def _patiently(self, at: _Candidate, token: JoinToken, key: Any) -> message.IssuedCertificates:
+        """As ``fairlead edge join`` asks: again, where it is told to."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                try:
+                    answer = await at.join(token, key)
+                except (join_client.Gone, OSError, InvalidHandshake):
+                    await asyncio.sleep(0.5)  # it starts
+                    continue
+                header = answer[0]
+                if not isinstance(header, message.Refuse) or header.code not in LATER:
+                    return join_client.certificates(answer)
+                await asyncio.sleep(min(header.retry_after or 0.5, 1.0))
+
+    def _hold_against(self, token: JoinToken, issued: message.IssuedCertificates) -> None:
+        """One use is written, and it is that of the certificate that came."""
+        found = self.cluster.get(f"{TOKENS}/{token.id}")["status"]["uses"]
+        leaf = x509.load_pem_x509_certificates(issued.certificates.encode())[0]
+        self.count["acknowledged"] += 1
+        if len(found) != 1:
+            self.count["duplicated"] += 1
+        elif int(found[0]["serial"], 16) != leaf.serial_number:
+            self.count["untrue"] += 1
+        if len(found) != 1 or self.count["untrue"]:
+            print(f"certificate {leaf.serial_number:x}, and written is {found}", file=sys.stderr)
+
+
+def _is_issued(answer: Answer | BaseException) -> bool:
+    return not isinstance(answer, BaseException) and isinstance(answer[0], message.Issued)
+
+
+def _is_alive(hub: HubProcess) -> bool:
+    return hub.running is not None and hub.running.alive
+
+
+def _is_ready(hub: HubProcess) -> bool:
+    try:
+        return _is_alive(hub) and hub.text("/readyz") == "ok\n"
+    except OSError:
+        return False
+
+
+def run(kills: int, seed: int, progress: Callable[[str], None], *, pause_seconds: float = PAUSE_SECONDS) -> Count:
+    """Stop or kill the hub that admits ``kills`` times, in turn, always at the write: nothing is left to ``seed``."""
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_World(Path(folder), pause_seconds).run(kills, progress))
