@@ -291,18 +291,29 @@ class _App:
         _log.info("stopped", exit=self._exit)
 
     def _identity_service(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> IdentityService | None:
-        if self._signer is None or self._authorities is None:
+        settings, authorities = self._settings, self._authorities
+        if authorities is None:
+            return None
+
+        def seconds_left() -> float:
+            return keeper.seconds_left
+
+        namespace = settings.namespace or self._access.namespace
+        signer = self._signer or identity_service.cert_manager_signer(
+            settings.identity, client, namespace=namespace, authorities=authorities, seconds_left=seconds_left
+        )
+        if signer is None:
             return None
         return IdentityService(
-            self._settings.identity,
+            settings.identity,
             hub,
             client,
-            signer=self._signer,
-            roots=self._authorities.roots,
-            own_certificate=self._authorities.own_certificate,
-            trusted_nodes=self._authorities.trusted_nodes,
+            signer=signer,
+            roots=authorities.roots,
+            own_certificate=authorities.own_certificate,
+            trusted_nodes=authorities.trusted_nodes,
             clock=asyncio.get_running_loop().time,
-            seconds_left=lambda: keeper.seconds_left,
+            seconds_left=seconds_left,
             may_send=keeper.may_send,
             counts=self._counts,
         )

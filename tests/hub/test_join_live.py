@@ -55,6 +55,29 @@ async def test_a_device_joins_and_is_served(kube: Cluster, tmp_path: Path) -> No
         assert token.secret not in (tmp_path / "hub.log").read_text()
 
 
+@pytest.mark.verify
+async def test_a_new_device_takes_the_place_of_a_dead_one(kube: Cluster, tmp_path: Path) -> None:
+    """The name is taken until a token says that it replaces; then the old identity is cut off, and stays out."""
+    async with running(Site(kube, tmp_path)) as site:
+        kube.apply(edge_node("edge-1"))
+        first, second = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+        token = make_token(kube, node="edge-1")
+        await site.seen(token.id)
+        old = certificates(await join(site.url, token, roots=site.roots, key=first))
+        context = site.tls(old, first)
+        async with fleet(site.hub, "edge-1", context=context) as nodes:
+            await until("the old one is served", nodes["edge-1"].connected.is_set)
+            again, replacing = make_token(kube, node="edge-1"), make_token(kube, node="edge-1", replace=True)
+            await site.seen(again.id)
+            await site.seen(replacing.id)
+            assert code(await join(site.url, again, roots=site.roots, key=second)) == "name_taken"
+            new = certificates(await join(site.url, replacing, roots=site.roots, key=second))
+            await until("the old one is cut", lambda: nodes["edge-1"].figures.refused.get("revoked"))
+        async with fleet(site.hub, "edge-1", context=site.tls(new, second)) as nodes:
+            await until("the new one is served", nodes["edge-1"].connected.is_set)
+        assert kube.get(f"{EDGE_NODES}/edge-1")["spec"]["revoked"]["reason"] == f"replaced by token {replacing.id}"
+
+
 async def test_without_a_certificate_nothing_else_is_spoken(kube: Cluster, tmp_path: Path) -> None:
     """No session, no frame of one, no other protocol; and a foreign certificate is refused as ever."""
     hello = message.Hello(node="edge-1", agent="x", store_epoch=1, fence=0, bits=0, held=0, root="0")

@@ -4,6 +4,7 @@ import os
 import random
 
 import pytest
+from tests.sim.join_world import JoinWorld
 from tests.sim.laws import LawBroken
 from tests.sim.planted import MISTAKES
 from tests.sim.push_world import PushWorld
@@ -169,3 +170,20 @@ def test_what_the_laws_are_about_happens_in_most_worlds():
     assert sum(world.pauses > 0 for world in worlds) > 8
     assert sum(world.guards > 0 for world in worlds) > 2
     assert sum(world.cluster.restores > 0 for world in worlds) > 1
+
+
+def test_two_hubs_that_write_over_each_other_are_noticed():
+    """A use that is written whatever version stands there is lost with its certificate: the join world says so."""
+    broken = 0
+    for seed in range(40):
+        try:
+            JoinWorld(seed, checks_versions=False).run()
+        except LawBroken:
+            broken += 1
+    assert broken > 0
+
+
+@pytest.mark.parametrize("seed", [243, 1919])
+def test_joins_where_a_law_was_broken_once(seed):
+    """Two replacements within one second, the first of which stopped before it revoked anything (law 4)."""
+    JoinWorld(seed).run()

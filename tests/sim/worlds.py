@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.sim.join_world import JoinWorld
 from tests.sim.messaging_world import MessagingWorld
 from tests.sim.push_world import PushWorld
 from tests.sim.up_world import UpWorld
@@ -11,6 +12,7 @@ from tests.sim.world import World
 
 WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
+    "join": lambda seed: JoinWorld(seed).run(),
     "messaging": lambda seed: MessagingWorld(seed).run(),
     "push": lambda seed: PushWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import datetime
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from fairlead_wire import message
 from fairlead_wire.identity.join_token import JoinToken
 
 NOW = 1_900_000_000.0
+Step = Callable[[str, str], Awaitable[None] | None]
 
 
 def merged(document: Any, change: Any) -> Any:
@@ -49,9 +50,13 @@ def merged(document: Any, change: Any) -> Any:
 
 
 class JoinCluster:
-    """Writes as the API server takes them; ``watchers`` get each object that changed."""
+    """Writes as the API server takes them; ``watchers`` get each object that changed.
 
-    def __init__(self) -> None:
+    ``checks_versions`` False: a planted mistake, any version may be written over.
+    """
+
+    def __init__(self, *, checks_versions: bool = True) -> None:
+        self._checks_versions = checks_versions
         self.objects: dict[str, dict[str, Any]] = {}
         self.watchers: list[Callable[[dict[str, Any]], None]] = []
         self.writes: list[tuple[str, str]] = []
@@ -77,7 +82,7 @@ class JoinCluster:
         if there is None:
             raise Refused(404, "there is none")
         expected = body.get("metadata", {}).get("resourceVersion")
-        if expected is not None and expected != there["metadata"]["resourceVersion"]:
+        if self._checks_versions and expected is not None and expected != there["metadata"]["resourceVersion"]:
             raise Refused(409, "the object has been modified")
         return self._store(path, merged(there, body))
 
@@ -91,18 +96,22 @@ class JoinCluster:
 
 
 class Api:
-    """What a hub has in place of ``Kube``.  ``step`` is called at each step of a write: "asked", "done"."""
+    """What a hub has in place of ``Kube``.  ``step`` is called at each step of a write: "asked", "done"; may wait."""
 
-    def __init__(self, cluster: JoinCluster, step: Callable[[str, str], None] = lambda step, path: None) -> None:
+    def __init__(self, cluster: JoinCluster, step: Step = lambda step, path: None) -> None:
         self._cluster, self._step = cluster, step
 
     async def request(self, method: str, path: str, body: Any = None, **_: Any) -> bytes:
-        self._step("asked", path)
-        await asyncio.sleep(0)  # others may come in between
+        await self._at("asked", path)
         answer = self._cluster.write(method, path, body)
-        self._step("done", path)
-        await asyncio.sleep(0)
+        await self._at("done", path)
         return answer
+
+    async def _at(self, step: str, path: str) -> None:
+        await asyncio.sleep(0)  # others may come in between
+        waits = self._step(step, path)
+        if waits is not None:
+            await waits
 
 
 def authority_of(folder: Path) -> pki.Authority:
@@ -123,7 +132,7 @@ class JoiningHub:
         cluster: JoinCluster,
         authority: pki.Authority | Path,
         *,
-        step: Callable[[str, str], None] = lambda step, path: None,
+        step: Step = lambda step, path: None,
         before_signing: Callable[[], IdentityRefused | None] = lambda: None,
         node_uids: dict[str, str] | None = None,
         delivers: bool = True,

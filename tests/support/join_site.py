@@ -25,17 +25,18 @@ TOKENS = "/apis/fairlead.dev/v1alpha1/jointokens"
 class Site:
     """A hub that admits devices, and its authorities."""
 
-    def __init__(self, kube: Cluster, folder: Path, *, identity: str = "", beside: Site | None = None) -> None:
-        """``beside``: another hub of the same site, which has its authorities."""
+    def __init__(
+        self, kube: Cluster, folder: Path, *, identity: str = "", signer: str = "", beside: Site | None = None
+    ) -> None:
+        """``signer``: settings in place of those for ``files``; ``beside``: another hub, which has its authorities."""
         self.kube, self.folder = kube, folder
         self.internal: pki.Authority = beside.internal if beside else pki.Authority(folder / "internal", "internal")
         self.edges: pki.Authority = beside.edges if beside else pki.Authority(folder / "edge", "edge")
         server = self.internal.issue("hub", hosts=("127.0.0.1",))
         top = f'tls_ca = "{self.internal.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
-        toml = f'[identity]\nlink_ca = "{self.edges.certificate}"\nca_cert = "{self.edges.certificate}"\n'
-        toml += (
-            f'ca_key = "{self.edges.key}"\nurl = "wss://hub.example:10000"\n{identity}\n[record]\nflush_seconds = 0.1\n'
-        )
+        signer = signer or f'ca_cert = "{self.edges.certificate}"\nca_key = "{self.edges.key}"\n'
+        toml = f'[identity]\nlink_ca = "{self.edges.certificate}"\nurl = "wss://hub.example:10000"\n{signer}\n'
+        toml += f"{identity}\n[record]\nflush_seconds = 0.1\n"
         self.hub = HubProcess(kube, folder, top=top, toml=toml)
         self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
         self.url = self.hub.url = self.hub.url.replace("ws://", "wss://")

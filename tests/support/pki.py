@@ -73,7 +73,8 @@ def signing_request(
     return made.public_bytes(serialization.Encoding.DER)
 
 
-def _subject(name: str) -> x509.Name:
+def named(name: str) -> x509.Name:
+    """A common name alone."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
@@ -97,7 +98,7 @@ class Authority:
         self.folder = folder
         self.certificate = folder / "ca.crt"
         self._key = private_key or ec.generate_private_key(ec.SECP256R1())
-        self._name = _subject(name)
+        self._name = named(name)
         self.key = write_key(folder / "ca.key", self._key)
         above, above_key = (signer._name, signer._key) if signer is not None else (self._name, self._key)
         now = datetime.datetime.now(datetime.UTC)
@@ -161,7 +162,7 @@ class Authority:
     ) -> bytes:
         now = datetime.datetime.now(datetime.UTC)
         is_short = len(name) <= COMMON_NAME_CHARS_MAX
-        subject = _subject(name) if is_short and has_name else x509.Name([])
+        subject = named(name) if is_short and has_name else x509.Name([])
         builder = (
             x509.CertificateBuilder(self._name, subject, key)
             .serial_number(x509.random_serial_number())

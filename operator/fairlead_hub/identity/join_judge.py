@@ -101,7 +101,7 @@ def judge(
     if not token.replace and (why := _living(known, uses, now)):
         remedy = f"fairlead token create --replace {node} makes a token that revokes that one"
         raise IdentityRefused("name_taken", f"{node} has an identity already ({why}); {remedy}")
-    return _admit(token, node, request, known, now, days, authority, serial)
+    return _admit(token, node, request, known, uses, now, days, authority, serial)
 
 
 def _again(token: JoinTokenObject, use: Use, known: KnownIdentity) -> Admitted:
@@ -136,6 +136,7 @@ def _admit(
     node: str,
     request: CheckedRequest,
     known: KnownIdentity,
+    uses: Sequence[Use],
     now: float,
     days: float,
     authority: Authority,
@@ -143,8 +144,9 @@ def _admit(
 ) -> Admitted:
     revoke_before = 0
     if token.replace:
-        # Later than what an earlier replacement gave out in this same second.
-        revoke_before = max(int(now), known.revoked_before + 1 if known.revoked_before else 0)
+        # Later than what others gave, or will give, out in this same second: also those that stopped half-way.
+        given = [known.revoked_before, *(use.not_before for use in uses)]
+        revoke_before = max(int(now), *(each + 1 for each in given))
     since = revoke_before or known.revoked_before
     not_before, not_after = certificate_profile.times(
         WallClock.utc(int(now)), days=days, authority=authority, revoked_before=WallClock.utc(since) if since else None

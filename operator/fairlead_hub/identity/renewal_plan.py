@@ -29,7 +29,8 @@ class RenewalPlan:
         if authority is None:
             return None
         begins = self._clock.moment(issued)
-        by_other = bool(issuer) and issuer != authority.name
+        # An issuer outside may sign by any authority of its own.
+        by_other = bool(issuer and authority.name) and issuer != authority.name
         return renew_after(
             issued=begins,
             expires=self._clock.moment(expires),

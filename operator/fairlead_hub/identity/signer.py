@@ -26,6 +26,8 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     serial: int
     not_before: datetime.datetime
     not_after: datetime.datetime
+    revoked_before: datetime.datetime | None = None
+    """A certificate that begins earlier is refused already; None: none is."""
 
 
 class Issued(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
-    """Who signs now.  ``fingerprint``: SHA-256 of its certificate, hexadecimal; empty where it is not known here."""
+    """Who signs now.  ``fingerprint``: SHA-256 of its certificate, hexadecimal.  Both empty: the issuer alone knows."""
 
     name: str
     fingerprint: str = ""

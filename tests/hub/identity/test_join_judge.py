@@ -146,6 +146,8 @@ def test_a_replacement_revokes_what_is_older_and_is_not_older_itself():
     assert first.revoke_before == first.use.not_before == int(NOW)
     second = _judge(token, known=msgspec.structs.replace(living, revoked_before=int(NOW)))
     assert second.revoke_before == second.use.not_before == int(NOW) + 1
+    half_way = _judge(token, known=living, uses=[first.use])
+    assert half_way.revoke_before == int(NOW) + 1  # that one's revocation was not written
     used = _token(replace=True, uses=(first.use,))
     again = _judge(msgspec.structs.replace(used, uses=(_use(key_sha256="mine", time=int(NOW), not_before=int(NOW)),)))
     assert again.is_repeat and again.revoke_before == int(NOW)

@@ -32,3 +32,10 @@ def test_what_another_authority_signed_is_renewed_within_a_day(authority: Author
     plan.signs(lambda: authority)
     after = plan.renew_after(**FACTS, now=0.0)
     assert after is not None and 0.9 * DAY < after <= DAY
+
+
+def test_an_issuer_outside_may_sign_by_any_authority() -> None:
+    """Its name is not known here: nothing is renewed earlier for it."""
+    plan = RenewalPlan(WallClock(lambda: NOW), lambda: 0.5)
+    plan.signs(lambda: Authority(name=""))
+    assert plan.renew_after(**FACTS, now=0.0) == pytest.approx(60 * DAY)

@@ -15,12 +15,12 @@ from typing import Final
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.x509.oid import NameOID
 
 from fairlead_hub.identity import certificate_profile
+from fairlead_hub.identity import chain as chain_of
 from fairlead_hub.identity.certificate_profile import SigningKey
 from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template, serial_text
 from fairlead_wire.errors import FairleadError
@@ -124,13 +124,13 @@ def _load(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
     if not is_authority:
         raise SignerFilesError(f"[identity] ca_cert {ca_cert}: its first certificate is not that of an authority")
     authority = Authority(
-        name=_name(first),
+        name=chain_of.name(first),
         fingerprint=first.fingerprint(hashes.SHA256()).hex(),
         not_before=first.not_valid_before_utc,
         not_after=first.not_valid_after_utc,
     )
     chain = _chain(first, others)
-    if trusted and not any(_leads_to(each, trusted) for each in (first, *chain)):
+    if trusted and not chain_of.leads_to((first, *chain), trusted):
         reason = f"[identity] ca_cert {ca_cert}: link_ca does not trust {authority.name}, so no node it signs could"
         raise SignerFilesError(f"{reason} connect: add it to link_ca first")
     if ca_key.stat().st_mode & READABLE_BY_ALL:
@@ -175,25 +175,5 @@ def _chain(first: x509.Certificate, others: list[x509.Certificate]) -> list[x509
     current: x509.Certificate | None = first
     while current is not None and current not in chain and current.issuer != current.subject:
         chain.append(current)
-        current = next((each for each in others if _issued(each, chain[-1])), None)
+        current = next((each for each in others if chain_of.is_issued(chain[-1], each)), None)
     return chain
-
-
-def _leads_to(certificate: x509.Certificate, trusted: list[bytes]) -> bool:
-    """Is it one of them, or signed by one?"""
-    der = certificate.public_bytes(serialization.Encoding.DER)
-    return der in trusted or any(_issued(x509.load_der_x509_certificate(each), certificate) for each in trusted)
-
-
-def _issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
-        return False
-    return True
-
-
-def _name(certificate: x509.Certificate) -> str:
-    for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
-        return str(attribute.value)
-    return certificate.subject.rfc4514_string()

@@ -17,9 +17,10 @@ from fairlead_hub.identity import clock_skew
 from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Authority, Issued
+from fairlead_hub.identity.signer import Authority, Issued, Signer
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.identity import join_token_watch
+from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.join_service import JoinService
@@ -51,6 +52,26 @@ def file_signer(settings: IdentitySettings, authorities: Authorities) -> FileSig
     return FileSigner(Path(settings.ca_cert), Path(settings.ca_key), trusted=authorities.trusted_nodes)
 
 
+def cert_manager_signer(
+    settings: IdentitySettings,
+    kube: Kube,
+    *,
+    namespace: str,
+    authorities: Authorities,
+    seconds_left: Callable[[], float],
+) -> CertManagerSigner | None:
+    """The signer ``cert-manager``, where the settings want it; ``namespace`` is the hub's."""
+    if settings.signs_with != "cert-manager" or settings.issuer is None:
+        return None
+    return CertManagerSigner(
+        kube,
+        namespace=namespace,
+        issuer=settings.issuer,
+        trusted=authorities.trusted_nodes,
+        seconds_left=seconds_left,
+    )
+
+
 class IdentityService:
     """See the module.  ``seconds_left``: how long this hub may write still; 0: another may hold the Lease."""
 
@@ -60,7 +81,7 @@ class IdentityService:
         hub: Hub,
         kube: Kube,
         *,
-        signer: FileSigner,
+        signer: Signer,
         roots: Callable[[], bytes],
         own_certificate: Callable[[], bytes],
         trusted_nodes: Callable[[], list[bytes]],
@@ -126,7 +147,8 @@ class IdentityService:
         async with asyncio.TaskGroup() as group:
             group.create_task(reflector.run(), name="watch jointokens")
             group.create_task(self._watch.fill(), name="join tokens")
-            group.create_task(self._signer.keep_loaded(), name="signer")
+            if isinstance(self._signer, FileSigner):
+                group.create_task(self._signer.keep_loaded(), name="signer")
             group.create_task(self._look(), name="pins and clock")
             group.create_task(self.renewals.run(), name="renewals")
 

@@ -57,7 +57,9 @@ class Issuing:
         since, until = certificate_profile.times(
             now, days=self.days, authority=authority, revoked_before=revoked_before
         )
-        return await self.sign(node, request, serial=new_serial(), not_before=since, not_after=until)
+        return await self.sign(
+            node, request, serial=new_serial(), not_before=since, not_after=until, revoked_before=revoked_before
+        )
 
     async def sign(
         self,
@@ -67,12 +69,20 @@ class Issuing:
         serial: int,
         not_before: datetime.datetime,
         not_after: datetime.datetime,
+        revoked_before: datetime.datetime | None = None,
     ) -> Issued:
         """The certificate that was decided on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         self.require()
         names = node_names.of(node, self._installation)
         issued = await self.signer.sign(
-            Template(names=names, request=request, serial=serial, not_before=not_before, not_after=not_after)
+            Template(
+                names=names,
+                request=request,
+                serial=serial,
+                not_before=not_before,
+                not_after=not_after,
+                revoked_before=revoked_before,
+            )
         )
         self.require()
         self.signed += 1

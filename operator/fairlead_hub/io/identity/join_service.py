@@ -68,8 +68,8 @@ class JoinService:
             node = join_judge.node_of(token, header.node)
             request = self._issuing.check(node, content)
             self._issuing.require()
-            lock = self._locks.setdefault(token.id, asyncio.Lock())
-            async with lock:
+            # By name first: two tokens must not admit two devices under one name.
+            async with self._lock(f"node/{node}"), self._lock(f"token/{token.id}"):
                 admitted, issued = await self._admit(token.id, node, request)
         except (CsrRefused, SignerUnavailable, IdentityRefused) as error:
             found = refusal.of(error)
@@ -77,6 +77,9 @@ class JoinService:
             raise found from None
         self._joined(admitted, issued, peer)
         return issued
+
+    def _lock(self, key: str) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
 
     def _authenticated(self, header: message.Join) -> JoinTokenObject:
         """From memory alone: a guess costs the API server nothing."""
@@ -114,6 +117,7 @@ class JoinService:
             serial=int(use.serial, 16),
             not_before=WallClock.utc(use.not_before),
             not_after=WallClock.utc(use.not_after),
+            revoked_before=WallClock.utc(use.not_before) if admitted.token.replace else None,
         )
         return admitted, issued
 
