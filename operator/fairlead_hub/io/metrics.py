@@ -141,6 +141,11 @@ class HubMetrics(Collector):
                 len(hub.object_cache.paused),
             ),
             ("away_waiting", "Objects and away nodes that are to be compared.", hub.sync_controller.away.waiting),
+            (
+                "identities_held",
+                "Nodes whose certificate waits for approval.",
+                len(hub.identities.held.keys() - hub.identities.revoked.keys()),
+            ),
             ("nodes_deletion_guard", "Nodes whose deletions are stopped.", hub.node_controls.tripped()),
             (
                 "nodes_rate_limited",
