@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from fairlead_messaging.api.errors import Forbidden, Unauthenticated
@@ -25,6 +26,8 @@ from fairlead_wire.log_limiter import LogLimiter
 SAID_SECONDS: Final = 60.0
 """Between two lines about one subject, verb and reason."""
 TOPIC_CHARS_MAX: Final = 401
+CALLERS_KEPT: Final = 1024
+"""Certificates whose names need not be read again."""
 BEARER: Final = "bearer "
 
 _log = logs.get("messaging.access")
@@ -38,6 +41,8 @@ class AccessControl:
         self._metrics = metrics
         self._reviewer = reviewer
         self._limiter = LogLimiter(SAID_SECONDS)
+        # A certificate's names are read once, not at each request of its connection.
+        self._of_names = lru_cache(CALLERS_KEPT)(self._find)
 
     @property
     def takes_tokens(self) -> bool:
@@ -66,17 +71,15 @@ class AccessControl:
             account = await self._reviewer.account(authorization[len(BEARER) :].strip(), peer)
             if account is None:
                 self._unknown("the token is not valid for this service", peer)
-            identity = Identity((account,))
+            caller, refused = self._with_grants(Identity((account,)))
         elif certificate:
-            identity = subject.of_certificate(certificate)
+            caller, refused = self._of_names(certificate.get("subject", ()), certificate.get("subjectAltName", ()))
         else:
             self._unknown("neither a certificate nor a token was shown", peer)
-        if identity.refused:
-            self._refuse(identity, None, "", identity.refused, peer)
-        grants = self._table.of(identity)
-        if not grants:
-            self._refuse(identity, None, "", "no access entry is about it", peer)
-        return Caller(str(identity), identity.owner, grants)
+        if refused:
+            self._say(caller.shown, "", "", refused, peer)
+            raise Forbidden(f"{caller.shown} may not ask this service: {refused}")
+        return caller
 
     def refuse(self, caller: Caller, verb: Verb, topic: str, peer: str) -> NoReturn:
         """What no entry grants.  Raises: Forbidden, naming verb and topic."""
@@ -92,9 +95,15 @@ class AccessControl:
             **({"topic": shown} if shown else {}),
         )
 
-    def _refuse(self, identity: Identity, verb: Verb | None, topic: str, reason: str, peer: str) -> NoReturn:
-        self._say(str(identity), str(verb or ""), topic, reason, peer)
-        raise Forbidden(f"{identity} may not ask this service: {reason}")
+    def _find(self, names: tuple[Any, ...], alternatives: tuple[Any, ...]) -> tuple[Caller, str]:
+        return self._with_grants(subject.of_certificate({"subject": names, "subjectAltName": alternatives}))
+
+    def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
+        """Who it is with what it is granted, and why it is refused altogether, or ""."""
+        assert self._table is not None
+        grants = self._table.of(identity)
+        refused = identity.refused or ("" if grants else "no access entry is about it")
+        return Caller(str(identity), identity.owner, grants), refused
 
     def _unknown(self, reason: str, peer: str) -> NoReturn:
         self._say("", "", "", reason, peer)
