@@ -79,12 +79,14 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     except KeyboardInterrupt:
         click.echo("interrupted; the same command goes on where it was", err=True)
         sys.exit(1)
-    end = f"joined as {done.node}, until {done.expires}; start the agent: {_next(done.config)}"
+    end = f"joined as {done.node}, until {done.expires}; start the agent: {_next(done.config, done.owner)}"
     click.echo(printable.one_line(end))
 
 
-def _next(config: Path) -> str:
-    return "systemctl enable --now fairlead-edge" if config == CONFIG else f"fairlead edge run --config {config}"
+def _next(config: Path, owner: str) -> str:
+    if config == CONFIG:
+        return "systemctl enable --now fairlead-edge"
+    return f"fairlead edge run --config {config}{f' (as user {owner})' if owner else ''}"
 
 
 def _say(what: str, text: str) -> None:

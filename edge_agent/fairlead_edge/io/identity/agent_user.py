@@ -59,12 +59,17 @@ def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
     except StoreUnusable as error:
         remedy = "; stop it first (systemctl stop fairlead-edge)" if "in use" in str(error) else ""
         raise CannotJoin(f"{error}{remedy}. Nothing was sent") from None
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, held)
         if owner is not None:
-            os.fchown(held, owner.user, owner.group)
-            os.chown(folder, owner.user, owner.group)
+            _give(folder, held, owner)
         yield
-    except PermissionError as error:
-        raise CannotJoin(f"{folder}: {error.strerror}; run it as root, or as the owner of the folder") from None
-    finally:
-        os.close(held)
+
+
+def _give(folder: Path, lock: int, owner: Owner) -> None:
+    try:
+        os.fchown(lock, owner.user, owner.group)
+        os.chown(folder, owner.user, owner.group)
+    except OSError as error:
+        remedy = "run it as root, or as the owner of the folder"
+        raise CannotJoin(f"{folder}: cannot be given to user {owner.user}: {error.strerror}; {remedy}") from None

@@ -409,7 +409,10 @@ async def test_two_joins_at_once_are_one(hub: JoinHub, device: Device) -> None:
 async def test_files_that_root_makes_belong_to_the_agents_user(hub: JoinHub, device: Device) -> None:
     """Everything in data_dir, so that the agent can read its key and take its lock; settings are for its group."""
     device.files.folder.parent.mkdir()
-    os.chown(device.files.folder.parent, 12345, 23456)
+    try:
+        os.chown(device.files.folder.parent, 12345, 23456)
+    except OSError as error:  # in a namespace that has no such users
+        pytest.skip(str(error))
     done = await device.join(hub, hub.token())
     made = [device.files.folder.parent, *device.files.folder.parent.rglob("*")]
     assert len(made) == 6
