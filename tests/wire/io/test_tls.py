@@ -114,6 +114,24 @@ async def test_a_bad_replacement_changes_nothing(authority):
     assert await greet(server, tls.client_context(issue(authority, "edge-1"))) == "edge-1"
 
 
+async def test_a_cross_signed_authority_leads_clients_from_the_old_one_to_the_new(tmp_path):
+    """The server sends it: to those who know only the old one, for they were away, and to those who know only the new."""
+    old, new = Authority(tmp_path / "old", "old"), Authority(tmp_path / "new", "new")
+    cross = Authority(tmp_path / "cross", "new", signer=old, private_key=new._key)
+    files = issue(new, "hub")
+    alone = tls.server_context(files)
+    files.cert.write_bytes(files.cert.read_bytes() + cross.certificate.read_bytes())
+    chained = tls.server_context(files)
+    client = issue(new, "edge-1")
+    for ca, server, is_served in ((old, alone, False), (old, chained, True), (new, chained, True)):
+        client.ca = ca.certificate
+        if is_served:
+            assert await greet(server, tls.client_context(client)) == "edge-1"
+        else:
+            with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+                await greet(server, tls.client_context(client))
+
+
 async def test_an_expired_certificate_is_refused(authority):
     """However long its session lasted before."""
     late = authority.issue("edge-1", valid=-datetime.timedelta(minutes=1))
