@@ -115,7 +115,7 @@ async def test_a_bad_replacement_changes_nothing(authority):
 
 
 async def test_a_cross_signed_authority_leads_clients_from_the_old_one_to_the_new(tmp_path):
-    """The server sends it: to those who know only the old one, for they were away, and to those who know only the new."""
+    """The server sends it: to those who know only the old one, having been away, and to those who know only the new."""
     old, new = Authority(tmp_path / "old", "old"), Authority(tmp_path / "new", "new")
     cross = Authority(tmp_path / "cross", "new", signer=old, private_key=new._key)
     files = issue(new, "hub")
