@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,15 @@ async def test_an_authority_in_both_files_is_said(pki: Pki, tmp_path: Path, capl
 async def test_a_file_that_does_not_work_is_named_by_its_setting(pki: Pki, tmp_path: Path) -> None:
     with pytest.raises(tls.TlsFilesError, match=r"link_ca .*missing"):
         Authorities(pki.settings(identity={"link_ca": str(tmp_path / "missing.crt")}))
+
+
+async def test_a_certificate_is_optional_only_where_devices_join(pki: Pki) -> None:
+    """On the link alone, also where one authority signs all; what is internal demands one as ever."""
+    pair = {"ca_cert": str(pki.edge.certificate), "ca_key": str(pki.edge.key)}
+    for identity, joins in (({}, False), (pair, True), ({**pair, "signer": "off"}, False)):
+        made = Authorities(pki.settings(identity=identity))
+        assert made.internal.verify_mode is ssl.CERT_REQUIRED
+        assert made.link.verify_mode is (ssl.CERT_OPTIONAL if joins else ssl.CERT_REQUIRED)
+        assert (made.link is made.internal) == (not joins)
+    assert made.roots() == pki.internal.certificate.read_bytes()
+    assert made.trusted_nodes() == made.internal.get_ca_certs(binary_form=True)

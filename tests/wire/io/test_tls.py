@@ -217,6 +217,36 @@ async def test_a_listener_may_ask_for_no_certificate(authority):
     assert server.get_ca_certs() == []
 
 
+async def test_what_is_spoken_without_a_certificate_is_agreed_on(authority):
+    """Also when files were replaced since; a wrong certificate is refused all the same."""
+    files = issue(authority, "hub")
+    server = tls.server_context(files, certificate_is_optional=True, alpn="join/1")
+    for renewed in (False, True):
+        if renewed:
+            tls.renew(server, files)
+        assert (tls.newest(server) is not server) == renewed
+        for offered, agreed in (("join/1", "join/1"), ("http/1.1", ""), ("", "")):
+            client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            client.load_verify_locations(authority.certificate)
+            if offered:
+                client.set_alpn_protocols([offered])
+            spoken: asyncio.Queue[str] = asyncio.Queue()
+
+            def connected(_, writer, spoken=spoken):
+                spoken.put_nowait(tls.speaks(writer.get_extra_info("ssl_object")))
+                writer.close()
+
+            listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=server)
+            try:
+                port = listening.sockets[0].getsockname()[1]
+                reader, writer = await asyncio.open_connection("localhost", port, ssl=client)
+                assert await reader.read() == b"" and await spoken.get() == agreed
+                writer.close()
+            finally:
+                listening.close()
+    assert tls.speaks(None) == ""
+
+
 def test_a_key_that_others_may_read_is_logged(authority):
     """It works, and the log says so."""
     files = issue(authority, "hub")
