@@ -55,6 +55,8 @@ class FileSigner:
         """``trusted``: authorities (DER) that the link believes; a signer it does not believe would lock nodes out."""
         self._ca_cert, self._ca_key, self._trusted = ca_cert, ca_key, trusted
         self._stamps = self._look()
+        self._wrong = ""
+        """Why the files as they are now are not used."""
         self._pair = _load(ca_cert, ca_key, trusted())
 
     @property
@@ -83,18 +85,21 @@ class FileSigner:
             self.reload()
 
     def reload(self) -> None:
-        """Take replaced files, if they can be used."""
+        """Take replaced files, if they can be used; else once they can, for what the link trusts may come later."""
         stamps = self._look()
-        if stamps == self._stamps:
+        if stamps == self._stamps and not self._wrong:
             return
         self._stamps = stamps
         try:
             self._pair = _load(self._ca_cert, self._ca_key, self._trusted())
         except SignerFilesError as error:
-            _log.error(
-                "signer_not_reloaded", reason=str(error), remedy="the old pair signs on until the files are right"
-            )
+            if str(error) != self._wrong:
+                self._wrong = str(error)
+                _log.error(
+                    "signer_not_reloaded", reason=self._wrong, remedy="the old pair signs on until the files are right"
+                )
         else:
+            self._wrong = ""
             authority = self.authority
             _log.info("signer_reloaded", authority=authority.name, fingerprint=authority.fingerprint)
 

@@ -107,6 +107,22 @@ async def test_replaced_files_are_taken_whole_or_not(tmp_path: Path, caplog: pyt
     assert signer.authority.name == "new" and (await signer.sign(_template())).issuer == "new"
 
 
+async def test_what_the_link_trusts_may_come_after_the_new_pair(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Two Secrets of a Pod change at two moments: the pair that could not be used is tried again, and said once."""
+    old, new = pki.Authority(tmp_path / "old", "old"), pki.Authority(tmp_path / "new", "new")
+    trusted = [_der(old.certificate)]
+    signer = FileSigner(old.certificate, old.key, trusted=lambda: trusted)
+    old.certificate.write_bytes(new.certificate.read_bytes())
+    old.key.write_bytes(new.key.read_bytes())
+    for _ in range(3):
+        signer.reload()
+    assert signer.authority.name == "old"
+    assert [record.getMessage() for record in caplog.records].count("signer_not_reloaded") == 1
+    trusted.append(_der(new.certificate))
+    signer.reload()
+    assert signer.authority.name == "new"
+
+
 async def test_no_certificate_outlives_its_authority(tmp_path: Path):
     """The times were chosen by the authority of a moment ago."""
     root = pki.Authority(tmp_path / "ca", valid=datetime.timedelta(minutes=30))
