@@ -60,7 +60,16 @@ def joined(cluster: Cluster, namespace: str, folder: Path) -> tuple[ReleasedHub,
         token: dict[str, Any] = json.loads(made.stdout)
         config = folder / "device" / "edge.toml"
         done = fairlead(
-            "edge", "join", hub.url, "--token-file", "-", "--config", str(config), stdin=f"{token['token']}\n"
+            "edge",
+            "join",
+            hub.url,
+            "--node",
+            NODE,
+            "--token-file",
+            "-",
+            "--config",
+            str(config),
+            stdin=f"{token['token']}\n",
         )
         assert done.returncode == 0, done.stdout + done.stderr + hub.tail()
     finally:

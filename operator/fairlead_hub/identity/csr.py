@@ -151,7 +151,7 @@ def _check_names(request: x509.CertificateSigningRequest, names: NodeNames, *, h
         raise CsrRefused(f"it asks for the {kind} {name[:64]!r}, which is not this node's", code="csr_name")
     identity = {("common name", names.node), ("DNS", names.dns[0])}
     if has_names and not found & identity:
-        reason = "the signer takes names from the request: give the node's name as common name or as DNS name"
+        reason = "the signer takes names from the request, and it has none: fairlead edge join --node NAME"
         raise CsrRefused(reason, code="csr_name")
 
 
