@@ -1,5 +1,9 @@
-"""The node's identity on disk, and the program that makes its keys.
+"""The node's identity: how the device gets it, keeps it on disk, and renews it.
 
+    a person ─ fairlead edge join ─▶ join ─▶ joining ──authorities, then token and request──▶ hub
+                                      ├─▶ device_settings   edge.toml, with its comments kept
+                                      ├─▶ agent_user        whose the files will be; the folder's lock meanwhile
+                                      └─▶ identity_files ◀── renewer, late_renewal ◀── keeper ◀── the agent
     key_maker  ◀──stdin, stdout── keys     a child process: a key, a certificate request, a signature
     identity_files                         <data_dir>/identity: which pair of key and certificate is in use
 
