@@ -158,6 +158,7 @@ async def test_a_stolen_disk_shows_nothing_and_every_change_of_settings_keeps_ev
     assert not any(key in log for key in keys)
 
 
+@pytest.mark.verify
 def test_a_wrong_or_missing_key_ends_it_in_one_sentence_and_touches_nothing(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:
