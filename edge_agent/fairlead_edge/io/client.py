@@ -259,9 +259,9 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
     content = error.read()
     try:
         reason = msgspec.convert(msgspec.json.decode(content)["error"], Reason)
-    except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         reason = Reason(code=f"http_{error.code}", message=content[:200].decode(errors="replace"))
     if error.code in _LATER:
         after = error.headers.get("Retry-After", "")
-        return Temporary(reason.message, retry_after_seconds=float(after) if after.isdigit() else None)
+        return Temporary(reason.message, retry_after_seconds=float(after) if after.isdecimal() else None)
     return Permanent(reason.message, code=reason.code)

@@ -49,7 +49,10 @@ class OldCertificate(msgspec.Struct, frozen=True, kw_only=True):
 def verify(pem: str, roots: Sequence[bytes]) -> OldCertificate:
     """``roots``: DER of the authorities of nodes.  Raises ``ProofRefused``."""
     leaf, *chain = _read(pem)
-    key = leaf.public_key()
+    try:
+        key = leaf.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise ProofRefused("the certificate's key cannot be read") from None
     if not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey):
         raise ProofRefused("the certificate's key is of a kind that is not taken")
     _verify_chain(leaf, chain, roots)
@@ -88,7 +91,7 @@ def _read(pem: str) -> list[x509.Certificate]:
         if len(content) > PEM_BYTES_MAX or content.count(b"-----BEGIN") > CERTIFICATES_MAX:
             raise ValueError("too large")
         return x509.load_pem_x509_certificates(content)
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise ProofRefused(f"no certificates in PEM, at most {CERTIFICATES_MAX}, can be read") from None
 
 

@@ -402,7 +402,7 @@ def _failure(status: int, headers: Mapping[str, str], content: bytes) -> Fairlea
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX]}"
     if status in BUSY:
         after = headers.get("Retry-After", "")
-        return Unavailable(message, retry_after_seconds=float(after) if after.isdigit() else None)
+        return Unavailable(message, retry_after_seconds=float(after) if after.isdecimal() else None)
     if status == UNAUTHORIZED:
         return Unavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")
     return Refused(status, message, found.reason)

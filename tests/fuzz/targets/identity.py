@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import functools
 
@@ -12,9 +13,10 @@ from tests.fuzz import der
 from tests.fuzz.target import Target, promise
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.identity import certificate_profile, csr, join_judge, join_tokens, revocation
+from fairlead_hub.identity import certificate_profile, csr, join_judge, join_tokens, old_certificate, revocation
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_tokens import Unreadable
+from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Template
 from fairlead_wire import certificate, codec, message
@@ -36,7 +38,13 @@ def _issuer() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "edges")])
     builder = x509.CertificateBuilder(name, name, key.public_key()).serial_number(1)
     builder = builder.not_valid_before(SINCE).not_valid_after(UNTIL)
-    return builder.sign(key, hashes.SHA256()), key
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    names = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
+    others = dict.fromkeys((*names, "decipher_only"), False)
+    usage = x509.KeyUsage(digital_signature=True, key_cert_sign=True, crl_sign=True, **others)
+    builder = builder.add_extension(usage, critical=True)
+    return builder.sign(key, hashes.SHA256(), ecdsa_deterministic=True), key
 
 
 def request(content: bytes) -> None:
@@ -69,6 +77,19 @@ def signed_request(content: bytes) -> None:
     )
     body = info + _ECDSA_SHA256 + signature
     request(der.encode(der.Element(0x30, body)))
+
+
+def late_proof(content: bytes) -> None:
+    """An old certificate in DER, as a device shows it that cannot speak TLS with it any more."""
+    pem = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(content) + b"-----END CERTIFICATE-----\n"
+    issuer = _issuer()[0].public_bytes(serialization.Encoding.DER)
+    old = old_certificate.verify(pem.decode(), [issuer])
+    promise(old.name == NODE, "only what the authority signed is believed")
+
+
+def late_chain(content: bytes) -> None:
+    """The same as text, right or wrong in any way."""
+    old_certificate.verify(content.decode(errors="replace"), [_issuer()[0].public_bytes(serialization.Encoding.DER)])
 
 
 def token(content: bytes) -> None:
@@ -159,6 +180,23 @@ TARGETS = (
         refusals=(CsrRefused,),
         shape="der",
         tries=250,
+    ),
+    Target(
+        name="late-certificate",
+        says="The certificate of a device that was away too long: what the authority signed, or refused.",
+        read=late_proof,
+        refusals=(ProofRefused,),
+        shape="der",
+        tries=250,
+    ),
+    Target(
+        name="late-chain",
+        says="The same with its chain, as text.",
+        read=late_chain,
+        refusals=(ProofRefused,),
+        shape="text",
+        words=(b"-----BEGIN CERTIFICATE-----\n", b"-----END CERTIFICATE-----\n", b"\n"),
+        tries=200,
     ),
     Target(
         name="join-token",

@@ -227,5 +227,5 @@ def _read_token(text: str) -> _Token:
         if len(text) > CONTINUE_CHARS_MAX:
             raise ValueError("too long")
         return msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Token)
-    except (ValueError, binascii.Error, msgspec.DecodeError):
+    except (ValueError, binascii.Error, msgspec.DecodeError, RecursionError):
         raise ApiError(400, "continue: this is no token of an earlier page") from None

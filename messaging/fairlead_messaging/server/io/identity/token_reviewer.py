@@ -178,7 +178,7 @@ class TokenReviewer:
             raise _Away(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
         try:
             return msgspec.json.decode(content, type=_Answer).status
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             raise _Away("its answer is not a TokenReview") from None
 
     def _find(self) -> ApiServer:
