@@ -13,7 +13,7 @@ import time
 from collections.abc import Coroutine
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 from aiohttp import web
@@ -28,9 +28,6 @@ from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.event_recorder import EventRecorder
-from fairlead_hub.io.identity import identity_service
-from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
-from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.lease_keeper import LeaseKeeper
 from fairlead_hub.io.link_server import LinkServer
@@ -46,6 +43,10 @@ from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
 from fairlead_wire.io.spans import CannotTrace, Spans, open_spans
 from fairlead_wire.validation import listen_address
+
+if TYPE_CHECKING:  # `cryptography` would cost a hub that signs nothing 9 MB
+    from fairlead_hub.io.identity.file_signer import FileSigner
+    from fairlead_hub.io.identity.identity_service import IdentityService
 
 ROOM = "hub"
 EXIT_LOST_LEASE = 1
@@ -75,7 +76,7 @@ def run(config: Path | None) -> int:
         spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ, around=around)
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
-    except (kube.ConfigError, tls.TlsFilesError, SignerFilesError, CannotTrace) as error:
+    except (kube.ConfigError, tls.TlsFilesError, CannotTrace) as error:
         print(f"fairlead hub: {error}", file=sys.stderr)
         return wire_settings.EXIT_STATUS
     memory.keep_small()
@@ -89,8 +90,10 @@ def run(config: Path | None) -> int:
 
 
 def _signer(settings: hub_settings.Settings, authorities: Authorities | None) -> FileSigner | None:
-    if authorities is None:
+    if authorities is None or settings.identity.signs_with == "off":
         return None
+    from fairlead_hub.io.identity import identity_service
+
     return identity_service.file_signer(settings.identity, authorities)
 
 
@@ -292,8 +295,9 @@ class _App:
 
     def _identity_service(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> IdentityService | None:
         settings, authorities = self._settings, self._authorities
-        if authorities is None:
+        if authorities is None or settings.identity.signs_with == "off":
             return None
+        from fairlead_hub.io.identity import identity_service
 
         def seconds_left() -> float:
             return keeper.seconds_left
@@ -304,7 +308,7 @@ class _App:
         )
         if signer is None:
             return None
-        return IdentityService(
+        return identity_service.IdentityService(
             settings.identity,
             hub,
             client,

@@ -384,3 +384,11 @@ async def test_an_address_in_use_is_one_sentence(kube: Cluster, hub: HubProcess,
     assert second.running.process.returncode == 1
     assert "address already in use" in second.events("cannot_serve")[0]["reason"]
     assert "Traceback" not in second.running.log.read_text()
+
+
+@pytest.mark.process
+def test_a_hub_that_signs_nothing_does_without_cryptography() -> None:
+    """It would cost 9 MB of memory."""
+    program = "import sys, fairlead_hub.app; print('cryptography' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
+    assert said.stdout == "False\n"

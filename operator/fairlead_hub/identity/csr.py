@@ -12,13 +12,13 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import msgspec
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 
+from fairlead_hub.identity.signer import CheckedRequest
 from fairlead_wire.errors import Permanent
 from fairlead_wire.identity.node_names import NodeNames
 
@@ -57,16 +57,6 @@ PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublic
 
 class CsrRefused(Permanent):
     """``code`` is one of ``csr_malformed``, ``csr_key``, ``csr_signature``, ``csr_name``, ``csr_ca``."""
-
-
-class CheckedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a request: its key, whose possession it has proved."""
-
-    der: bytes
-    public_key: bytes
-    """SubjectPublicKeyInfo, DER."""
-    key_sha256: str
-    """Of ``public_key``, lower-case hexadecimal: one key, one value."""
 
 
 def key_sha256(public_key: bytes) -> str:

@@ -17,11 +17,10 @@ from typing import Final
 import msgspec
 
 from fairlead_hub.identity import certificate_profile
-from fairlead_hub.identity.csr import CheckedRequest
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Authority, serial_text
+from fairlead_hub.identity.signer import Authority, CheckedRequest, serial_text
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.identity import join_token, node_names
 

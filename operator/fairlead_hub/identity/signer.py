@@ -13,9 +13,18 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_hub.identity.csr import CheckedRequest
 from fairlead_wire.errors import Temporary
 from fairlead_wire.identity.node_names import NodeNames
+
+
+class CheckedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a request: its key, whose possession it has proved."""
+
+    der: bytes
+    public_key: bytes
+    """SubjectPublicKeyInfo, DER."""
+    key_sha256: str
+    """Of ``public_key``, lower-case hexadecimal: one key, one value."""
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):

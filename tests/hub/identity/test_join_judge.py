@@ -7,12 +7,11 @@ import msgspec
 import pytest
 
 from fairlead_hub.identity import join_judge
-from fairlead_hub.identity.csr import CheckedRequest
 from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Authority, SignerUnavailable
+from fairlead_hub.identity.signer import Authority, CheckedRequest, SignerUnavailable
 from fairlead_wire.identity import join_token
 
 NOW = 1_900_000_000.5

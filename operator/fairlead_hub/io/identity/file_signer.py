@@ -23,8 +23,8 @@ from fairlead_hub.identity import certificate_profile
 from fairlead_hub.identity import chain as chain_of
 from fairlead_hub.identity.certificate_profile import SigningKey
 from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template, serial_text
-from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
+from fairlead_wire.io.tls import TlsFilesError
 
 RELOAD_SECONDS: Final = 5.0
 FILE_BYTES_MAX: Final = 256 * 1024
@@ -32,7 +32,7 @@ READABLE_BY_ALL: Final = 0o004
 _log = logs.get("hub.signer")
 
 
-class SignerFilesError(FairleadError):
+class SignerFilesError(TlsFilesError):
     """The authority's certificate or key cannot be used; the text names the file and what to put there."""
 
 

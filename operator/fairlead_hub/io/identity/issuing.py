@@ -12,9 +12,8 @@ import secrets
 from collections.abc import Callable
 
 from fairlead_hub.identity import certificate_profile, csr
-from fairlead_hub.identity.csr import CheckedRequest
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued, Signer, Template
+from fairlead_hub.identity.signer import CheckedRequest, Issued, Signer, Template
 from fairlead_wire.identity import node_names
 
 

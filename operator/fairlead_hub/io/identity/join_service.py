@@ -18,13 +18,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlead_hub.identity import join_judge, refusal
-from fairlead_hub.identity.csr import CheckedRequest, CsrRefused
+from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_limits import JoinLimits
 from fairlead_hub.identity.join_tokens import JoinTokenObject
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued, SignerUnavailable
+from fairlead_hub.identity.signer import CheckedRequest, Issued, SignerUnavailable
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.issuing import Issuing, new_serial
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch

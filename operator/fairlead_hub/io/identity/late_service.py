@@ -18,11 +18,11 @@ import msgspec
 
 from fairlead_hub.hub import Hub
 from fairlead_hub.identity import old_certificate, refusal
-from fairlead_hub.identity.csr import CheckedRequest, CsrRefused
+from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.late_renewal import Claim
 from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued, SignerUnavailable
+from fairlead_hub.identity.signer import CheckedRequest, Issued, SignerUnavailable
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import shown
 from fairlead_hub.token_bucket import TokenBucket
