@@ -41,8 +41,14 @@ DEPOSED = IdentityRefused("signer_unavailable", "another hub holds the Lease", r
 
 
 @functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Removed when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="fairlead-join-world-")
+
+
+@functools.cache
 def _authority() -> pki.Authority:
-    return join_cluster.authority_of(Path(tempfile.mkdtemp(prefix="fairlead-join-world-")))
+    return join_cluster.authority_of(Path(_folder().name))
 
 
 @functools.cache
