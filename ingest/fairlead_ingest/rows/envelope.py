@@ -84,7 +84,7 @@ _decode = msgspec.json.Decoder(Envelope).decode
 _TOO_DEEP = f"nested deeper than {NESTING_MAX} levels"
 _NO_TIME = "`enqueued_at` lies outside the years 1 to 9999 in UTC"
 # Strings are passed over whole.
-_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _NO_MAP = "Expected `object | null`, got something else - at `$.{}`"
 _NO_BODY = "Object missing required field `body` (or `bodyBase64`)"
 _NOTHING = (None,) * len(Envelope.__struct_fields__)

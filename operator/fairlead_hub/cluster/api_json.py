@@ -21,7 +21,7 @@ from fairlead_wire import codec, peer_json
 from fairlead_wire.errors import Malformed
 from fairlead_wire.peer_json import Decoded
 
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[{])|([\]}])', re.DOTALL)
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _COLON = re.compile(rb"\s*:")
 
 
