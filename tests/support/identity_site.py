@@ -36,7 +36,10 @@ class IdentitySite:
         server = self.internal.issue("hub", hosts=("127.0.0.1",), begins=begins, valid=LONG)
         top = f'tls_ca = "{self.internal.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
         ca, key = self.edges.certificate, self.edges.key
-        toml = f'[identity]\nlink_ca = "{ca}"\nca_cert = "{ca}"\nca_key = "{key}"\n{settings}\n'
+        self.signing = folder / "signing.crt"
+        """The authority that signs now; the link trusts ``edges`` whatever stands here."""
+        self.signing.write_bytes(ca.read_bytes())
+        toml = f'[identity]\nlink_ca = "{ca}"\nca_cert = "{self.signing}"\nca_key = "{key}"\n{settings}\n'
         self.hub = HubProcess(kube, folder, top=top, toml=f"{toml}[record]\nflush_seconds = 0.1\n")
         self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
         self.url = self.hub.url = self.hub.url.replace("ws://", "wss://")

@@ -194,10 +194,9 @@ class Identities:
             "issued": bound.issued if bound is not None else "",
             "expires": self._expires(node, bound),
             "held": held,
+            "renewal": self._failures.get(node, ""),
             "state": "Revoked" if self.revoked_in_use(node) else "Held" if held else "Valid",
         }
-        if why := self._failures.get(node):
-            found["renewal"] = why
         if bound is not None and (bound.serial or bound.issuer):
             found |= {"serial": bound.serial, "issuer": bound.issuer}
         return found

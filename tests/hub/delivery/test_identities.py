@@ -23,7 +23,7 @@ def met(shown=OLD, uid="first", **options):
 def test_the_first_certificate_is_bound_to_its_node():
     """Also one that is older than the Node: charts make them first."""
     assert met().status("n") == {
-        "nodeUID": "first", "issued": OLD.issued, "expires": OLD.expires, "held": "", "state": "Valid",
+        "nodeUID": "first", "issued": OLD.issued, "expires": OLD.expires, "held": "", "renewal": "", "state": "Valid",
     }  # fmt: skip
 
 
@@ -163,7 +163,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert isinstance(session(core), NodeSession)
     await written(core)
     assert document(core).status["identity"] == {
-        "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "", "state": "Valid",
+        "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "", "renewal": "", "state": "Valid",
     }  # fmt: skip
 
 
@@ -308,7 +308,7 @@ async def test_a_node_that_was_never_seen_can_be_revoked():
     revoke(core, "2026-03-01T00:00:00Z")
     await written(core)
     assert document(core).status["identity"] == {
-        "nodeUID": "", "issued": "", "expires": "", "held": "", "state": "Revoked",
+        "nodeUID": "", "issued": "", "expires": "", "held": "", "renewal": "", "state": "Revoked",
     }  # fmt: skip
     assert session(core).code == "revoked"
 

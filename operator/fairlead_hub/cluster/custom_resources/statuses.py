@@ -219,7 +219,7 @@ class Identity(Reported):
     issued: str | None = Field(default=None, description="When the newest that was used was issued.")
     expires: str | None = Field(default=None, description="When the newest ends, used or only issued yet.")
     renewal: str | None = Field(
-        default=None, max_length=2048, description="Why the last renewal failed. Absent when it did not."
+        default=None, max_length=2048, description="Why the last renewal failed. Empty when it did not."
     )
     held: str | None = Field(
         default=None,

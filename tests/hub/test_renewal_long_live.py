@@ -1,0 +1,51 @@
+"""Sessions that are longer than their certificates, and a signer that is away: a real hub and a real agent."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.cluster import Cluster
+from tests.support.hub import CRDS
+from tests.support.identity_site import IdentitySite, connected, said, serial, until
+from tests.support.pki import Authority
+
+MINUTE = datetime.timedelta(minutes=1)
+pytestmark = pytest.mark.verify
+
+
+@pytest.fixture
+def kube(cluster: Cluster) -> Iterator[Cluster]:
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    yield cluster
+    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
+
+
+def test_a_session_outlives_its_certificate_while_the_signer_is_away(kube: Cluster, tmp_path: Path) -> None:
+    """Seen at the node and in its EdgeNode meanwhile; with the signer's return it is renewed in the same session."""
+    site = IdentitySite(kube, tmp_path)
+    try:
+        site.node("shop-1")
+        right = site.signing.read_bytes()
+        # An authority that has ended signs nothing any more.
+        ended = Authority(tmp_path / "ended", "edges", private_key=site.edges._key, valid=-MINUTE, age=9 * MINUTE)
+        site.signing.write_bytes(ended.certificate.read_bytes())
+        site.hub.start()
+        agent = site.agent("shop-1", age=9 * MINUTE, valid=1.5 * MINUTE)
+        first = serial(agent)
+        agent.start()
+        connected(agent)
+        until("it fails", lambda: said(agent)["identity"]["renewal"]["code"] == "signer_unavailable", agent)
+        until("EdgeNode says why", lambda: "signer_unavailable" in site.identity("shop-1").get("renewal", ""), agent)
+        ends = said(agent)["identity"]["expires"]
+        until("it has ended", lambda: f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}" > ends, agent)
+        assert said(agent)["link"]["state"] == "connected"
+        site.signing.write_bytes(right)
+        until("it is renewed", lambda: serial(agent) != first, agent)
+        assert len(site.hub.events("session_opened")) == 1
+        until("nothing failed since", lambda: not site.identity("shop-1")["renewal"], agent)
+    finally:
+        site.close()
