@@ -108,10 +108,10 @@ def said(agent: EdgeAgent) -> dict[str, Any]:
     return dict(agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1])
 
 
-def until(what: str, met: Any, agent: EdgeAgent | None = None) -> Any:
+def until(what: str, met: Any, agent: EdgeAgent | None = None, *, seconds: float = SECONDS) -> Any:
     """Polled; the agent's log is shown when it is not met."""
     describe = agent.running.tail if agent is not None and agent.running is not None else (lambda: "")
-    return wait_until(what, met, seconds=SECONDS, describe=describe)
+    return wait_until(what, met, seconds=seconds, describe=describe)
 
 
 def connected(agent: EdgeAgent) -> Any:
