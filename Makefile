@@ -57,6 +57,10 @@ lock: ## pin requirements/dev.lock again from pyproject.toml (needs uv)
 control-plane: python ## build the pinned Kubernetes programs once; the last line of stdout is their folder
 	@$(PYTHON) e2e/controlplane/build.py
 
+.PHONY: object-store
+object-store: python ## build the pinned object store (S3) of the tests once; the last line of stdout is its folder
+	@$(PYTHON) e2e/controlplane/build.py versitygw
+
 .PHONY: demo
 demo: python ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
 	@$(PYTHON) e2e/prepare.py $(if $(filter command line,$(origin KUBECONFIG)),kubectl,etcd kube-apiserver kubectl $(if $(KEEP),kube-controller-manager)) </dev/null
@@ -93,6 +97,7 @@ test: ## six minutes: check, and each kind of test on real programs; PYTEST="…
 	$(call timed,check,$(MAKE) --no-print-directory check)
 	$(call timed,control plane,$(MAKE) --no-print-directory control-plane)
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
+	$(call timed,object store,$(PYTHON) e2e/controlplane/build.py versitygw >/dev/null)
 	@$(PY) -m pytest --durations=15 $(WORKERS) -m "not verify" $(PYTEST) </dev/null
 
 .PHONY: tools

@@ -5,6 +5,7 @@
     build.py --with node         and what a real node needs: scheduler, kubelet, kube-proxy, CoreDNS, helm
     build.py kube-apiserver helm exactly these
     build.py cert-manager        its controllers that issue, and beside them its definitions (crds/)
+    build.py versitygw           an object store (S3), which no Kubernetes needs
 
     KUBEBUILDER_ASSETS ──has it──────────────┐
                                              ├─► one folder, printed alone on the last line of stdout
@@ -38,7 +39,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PROGRESS_EVERY_SECONDS = 15
 LOG_TAIL_LINES = 15
-KEPT_CACHES = 3
+KEPT_CACHES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,9 @@ PROGRAMS: Mapping[str, Program] = {
     "coredns": Program(module="coredns", package="github.com/coredns/coredns", seconds=90),
     "helm": Program(module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=115),
     "cert-manager": Program(module="certmanager", package=".", seconds=110, beside="deploy/crds"),
+    "versitygw": Program(module="versitygw", package="github.com/versity/versitygw/cmd/versitygw", seconds=60),
 }
-APART = ("certmanager",)
+APART = ("certmanager", "versitygw")
 """Modules with a cache folder of their own."""
 CERT_MANAGER = "github.com/cert-manager/cert-manager"
 DEFAULT = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")

@@ -195,7 +195,9 @@ class _Program:
         host, port = listen_address.parse(asked or f"127.0.0.1:{PORT_DEFAULT}")
         receipts = None
         if settings.receipts:
-            known = [(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in settings.jobs()]
+            known = [
+                (job.name, tables.of(job.sink or settings.sink), settings.place(job.table)) for job in settings.jobs()
+            ]
             receipts = ReceiptsHttp(known)
         try:
             server = HealthServer(host, port, self._health, self._metrics.registry, receipts)

@@ -10,12 +10,14 @@ import datetime
 import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
 
 import pydantic
 from pydantic import AfterValidator, Field
 
 from fairlead_ingest.source import limits, starting_position
-from fairlead_ingest.table import folders
+from fairlead_ingest.table import folders, store_path
+from fairlead_ingest.table.store_path import Place, Storage
 from fairlead_wire import event
 from fairlead_wire.trace_model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
@@ -41,6 +43,12 @@ def _topic(name: str) -> str:
 def _folder(path: str) -> str:
     if "://" in path:
         raise ValueError("must be a folder that every task can reach, not a URL")
+    return path
+
+
+def _table(path: str) -> str:
+    if store_path.is_url(path):
+        store_path.parse(path)
     return path
 
 
@@ -73,6 +81,7 @@ def _trigger(trigger: str | int | float) -> str | int | float:
 
 Topic = Annotated[str, AfterValidator(_topic)]
 Folder = Annotated[FilePath, AfterValidator(_folder)]
+Table = Annotated[FilePath, AfterValidator(_table)]
 Transform = Annotated[str, AfterValidator(_transform)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
@@ -85,8 +94,8 @@ class Pipeline(Model):
 
     topics: list[Topic]
     """Topics it reads, `namespace/name`."""
-    table: Folder
-    """Folder of its table."""
+    table: Table
+    """Folder of its table, or `s3://bucket/path`."""
     checkpoint: Folder
     """Folder of its checkpoint."""
     name: str = ""
@@ -131,6 +140,40 @@ class Spark(Model):
     """Anything of Spark's, handed over as it is; wins over what the job sets."""
 
 
+class StorageSettings(Model):
+    """How the object store of `s3://` tables is reached. What is absent is taken from the environment
+    (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity), in every process."""
+
+    endpoint_url: str | None = None
+    """Address of the store, `https://`; `http://` on loopback only. Absent: AWS."""
+    region: str | None = None
+    """The bucket's region."""
+    access_key_id: str | None = None
+    """Name of the key; its secret is never in this file."""
+    secret_access_key_file: FilePath | None = None
+    """File with the key's secret, at this path on every machine that runs tasks."""
+    session_token_file: FilePath | None = None
+    """File with a session's token, where the key is a temporary one."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.endpoint_url is not None:
+            mistakes.refuse(_endpoint_wrong(self.endpoint_url))
+        return self
+
+
+def _endpoint_wrong(address: str) -> Iterator[Mistake]:
+    try:
+        url = urlsplit(address)
+        host = url.hostname or ""
+    except ValueError:
+        host = ""
+    if not host or url.scheme not in ("http", "https") or "@" in url.netloc:
+        yield Mistake("endpoint_url", f"must be https://host:port, is {mistakes.shown(address)}")
+    elif url.scheme == "http" and not listen_address.is_loopback(host):
+        yield Mistake("endpoint_url", f"must be https:// (http:// is for loopback), is {mistakes.shown(address)}")
+
+
 class Events(Model):
     """What the job publishes about its tables."""
 
@@ -145,10 +188,9 @@ class Settings(Model):
     """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
     topics: list[Topic] = Field(default=[])
     """`namespace/name`; one that is not there yet is waited for. Required without `[[pipelines]]`, as the two below."""
-    table: Folder = ""
-    """A folder that every task can reach, no URL of an object store
-    ([why](../decisions/0312-tables-are-folders-for-now.md)); beside it lie `<table>_dead_letters` and
-    `<table>_gaps`."""
+    table: Table = ""
+    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)); beside it
+    lie `<table>_dead_letters` and `<table>_gaps`."""
     checkpoint: Folder = ""
     """A folder as well. No two of a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
     trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1
@@ -198,6 +240,7 @@ class Settings(Model):
     """How long one request to a silent service may take before it counts as down."""
     limits: Limits = Limits()
     spark: Spark = Spark()
+    storage: StorageSettings = StorageSettings()
     events: Events = Events()
     traces: TracesModel = TracesModel()
 
@@ -236,6 +279,10 @@ class Settings(Model):
         """Seconds between batches (0: back to back); None for available-now."""
         return None if self.trigger == AVAILABLE_NOW else float(self.trigger)
 
+    def place(self, table: str) -> Place:
+        """Where a table lies, and how it is reached.  Raises ``ValueError``."""
+        return store_path.place(table, Storage(**self.storage.model_dump()))
+
     def jobs(self) -> list[Pipeline]:
         """The pipelines with everything they inherit filled in."""
         return [job for _, job in self._named_jobs()]
@@ -256,6 +303,9 @@ def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
     for key in ("topics", "table", "checkpoint"):
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
+    if store_path.is_url(job.table) and job.sink == "parquet":
+        remedy = 'plain files in a folder cannot be committed in a store; use sink = "delta"'
+        yield Mistake(mistakes.join(where, "sink"), remedy)
     if len(set(job.topics)) != len(job.topics):
         yield Mistake(mistakes.join(where, "topics"), "one is named twice")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):

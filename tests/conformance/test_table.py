@@ -1,4 +1,4 @@
-"""Every table format: what a sink and the tools beside it rely on."""
+"""Every table format, in folders and in an object store: what a sink and the tools beside it rely on."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import datetime
 import os
 import threading
 import time
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.support.object_store import ObjectStore
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table import object_store, tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows.envelope import TIMESTAMP
@@ -23,6 +26,7 @@ from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
+from fairlead_ingest.table.store_path import Place
 
 SCHEMA = pa.schema(
     [("_id", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()), ("_date", pa.date32())]
@@ -31,19 +35,46 @@ TOPIC = "a/odd name=%"
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
-@pytest.fixture(params=SINKS)
-def table_format(request: pytest.FixtureRequest) -> TableFormat:
-    return tables.of(request.param)
+IN_STORE = "delta in an object store"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture(params=[*SINKS, pytest.param(IN_STORE, marks=pytest.mark.process)])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def table(table_format: TableFormat, tmp_path: Path) -> Path:
-    path = tmp_path / "rows"
-    table_format.ensure(path, SCHEMA)
-    return path
+def table_format(kind: str) -> TableFormat:
+    return tables.of("delta" if kind == IN_STORE else kind)
 
 
-def written(table_format: TableFormat, table: Path, *ids: str, topic: str = TOPIC, **more: object) -> list[WrittenFile]:
+@pytest.fixture
+def table(kind: str, table_format: TableFormat, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    found: Place = tmp_path / "rows"
+    if kind == IN_STORE:
+        found = request.getfixturevalue("store").place(f"{uuid.uuid4().hex}/rows")
+    table_format.ensure(found, SCHEMA)
+    return found
+
+
+@pytest.fixture
+def folder(table: Place, request: pytest.FixtureRequest) -> Path:
+    """Where the table's files can be looked at: the store keeps a folder, too."""
+    if isinstance(table, Path):
+        return table
+    running: ObjectStore = request.getfixturevalue("store")
+    return running.content / table.key
+
+
+def written(
+    table_format: TableFormat, table: Place, *ids: str, topic: str = TOPIC, **more: object
+) -> list[WrittenFile]:
     writing = table_format.writing(table)
     values = {"_topic": topic, "_date": NOW.date(), "_published_at": NOW, **more}
     fields = [*SCHEMA, *(pa.field(name, pa.infer_type([value])) for name, value in more.items())]
@@ -51,7 +82,7 @@ def written(table_format: TableFormat, table: Path, *ids: str, topic: str = TOPI
     return writing.close()
 
 
-def decided(table_format: TableFormat, table: Path, batch: int, upto: str, application: str = "app") -> Append:
+def decided(table_format: TableFormat, table: Place, batch: int, upto: str, application: str = "app") -> Append:
     state = table_format.state(table, application)
     held = state.reached.topics.get(TOPIC, TopicOffset.at(1, ""))
     end = Offsets(
@@ -65,11 +96,11 @@ def decided(table_format: TableFormat, table: Path, batch: int, upto: str, appli
     return found
 
 
-def ids(table_format: TableFormat, table: Path) -> list[str]:
+def ids(table_format: TableFormat, table: Place) -> list[str]:
     return sorted(tables.existing(table_format, table).to_table(columns=["_id"])["_id"].to_pylist())
 
 
-def test_a_commit_is_rows_batch_sequence_and_positions_at_once(table_format: TableFormat, table: Path) -> None:
+def test_a_commit_is_rows_batch_sequence_and_positions_at_once(table_format: TableFormat, table: Place) -> None:
     """And readers find the rows under their topic, odd names included."""
     table_format.append(table, written(table_format, table, "01", "02"), decided(table_format, table, 0, "02"))
     state = table_format.state(table, "app")
@@ -81,7 +112,7 @@ def test_a_commit_is_rows_batch_sequence_and_positions_at_once(table_format: Tab
     assert [topic for _, topic in table_format.files(table)] == [TOPIC]
 
 
-def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(table_format: TableFormat, table: Path) -> None:
+def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(table_format: TableFormat, table: Place) -> None:
     """A killed task's files stay unseen for ever."""
     table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     written(table_format, table, "02")
@@ -89,7 +120,7 @@ def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(table_forma
     assert tables.count(table_format, table) == len(table_format.files(table)) == 1
 
 
-def test_a_batch_decided_before_somebody_elses_commit_collides(table_format: TableFormat, table: Path) -> None:
+def test_a_batch_decided_before_somebody_elses_commit_collides(table_format: TableFormat, table: Place) -> None:
     """Both looked before either wrote; the second has to look again, and finds where the table is."""
     first, second = decided(table_format, table, 0, "01"), decided(table_format, table, 0, "01", "other")
     table_format.append(table, written(table_format, table, "01"), first)
@@ -99,7 +130,7 @@ def test_a_batch_decided_before_somebody_elses_commit_collides(table_format: Tab
     assert table_format.state(table, "other").batch == -1
 
 
-def test_of_many_writers_at_once_each_number_is_taken_by_one(table_format: TableFormat, table: Path) -> None:
+def test_of_many_writers_at_once_each_number_is_taken_by_one(table_format: TableFormat, table: Place) -> None:
     """They race in earnest; every row is in once, every number of the sequence was taken."""
     start = threading.Barrier(4)
 
@@ -138,14 +169,14 @@ def test_of_many_writers_at_once_each_number_is_taken_by_one(table_format: Table
     }
 
 
-def test_an_empty_batch_still_moves_the_positions(table_format: TableFormat, table: Path) -> None:
+def test_an_empty_batch_still_moves_the_positions(table_format: TableFormat, table: Place) -> None:
     """All of it was dead letters, say."""
     table_format.append(table, [], decided(table_format, table, 0, "05"))
     assert table_format.reached(table).topics[TOPIC].position == "05"
     assert ids(table_format, table) == []
 
 
-def test_a_backfill_leaves_the_positions_alone(table_format: TableFormat, table: Path) -> None:
+def test_a_backfill_leaves_the_positions_alone(table_format: TableFormat, table: Place) -> None:
     """Its rows count all the same."""
     table_format.append(table, written(table_format, table, "02"), decided(table_format, table, 0, "02"))
     table_format.append(table, written(table_format, table, "01"), tables.UNNUMBERED)
@@ -154,7 +185,7 @@ def test_a_backfill_leaves_the_positions_alone(table_format: TableFormat, table:
     assert tables.count(table_format, table) == 2
 
 
-def test_the_newest_commits_come_first(table_format: TableFormat, table: Path) -> None:
+def test_the_newest_commits_come_first(table_format: TableFormat, table: Place) -> None:
     """With what was left in them."""
     for batch in range(3):
         table_format.append(
@@ -169,11 +200,9 @@ def test_the_newest_commits_come_first(table_format: TableFormat, table: Path) -
     assert found.bytes > 0
 
 
-def test_a_new_table_has_reached_nothing_and_no_table_even_less(
-    table_format: TableFormat, table: Path, tmp_path: Path
-) -> None:
+def test_a_new_table_has_reached_nothing_and_no_table_even_less(table_format: TableFormat, table: Place) -> None:
     """A job that has not started yet has a status all the same."""
-    none = tmp_path / "none"
+    none = table.with_name("none")
     assert table_format.reached(table) == table_format.reached(none) == Offsets()
     assert (table_format.version(none), table_format.version(table)) == (None, 0)
     assert (
@@ -188,7 +217,7 @@ def test_a_new_table_has_reached_nothing_and_no_table_even_less(
         tables.existing(table_format, none)
 
 
-def test_columns_are_added_and_types_never_changed(table_format: TableFormat, table: Path) -> None:
+def test_columns_are_added_and_types_never_changed(table_format: TableFormat, table: Place) -> None:
     """Older rows are null there; batch and positions survive the change."""
     table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     for _ in range(2):
@@ -201,14 +230,15 @@ def test_columns_are_added_and_types_never_changed(table_format: TableFormat, ta
         table_format.ensure(table, pa.schema([*SCHEMA, ("warm", pa.string())]))
 
 
-def test_a_table_of_another_format_is_left_alone(table_format: TableFormat, table: Path) -> None:
+@pytest.mark.parametrize("kind", SINKS, indirect=True)
+def test_a_table_of_another_format_is_left_alone(table_format: TableFormat, table: Place) -> None:
     """Two logs in one folder would each tell half."""
     (other,) = (tables.of(name) for name in SINKS if tables.of(name) is not table_format)
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         other.ensure(table, SCHEMA)
 
 
-def test_identities_are_taken_from_a_stretch_of_time(table_format: TableFormat, table: Path) -> None:
+def test_identities_are_taken_from_a_stretch_of_time(table_format: TableFormat, table: Place) -> None:
     """From inclusive, until not."""
     table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     moment = int(NOW.timestamp() * 1000)
@@ -217,12 +247,12 @@ def test_identities_are_taken_from_a_stretch_of_time(table_format: TableFormat, 
     assert tables.identities(table_format, table, moment + 1, None).num_rows == 0
 
 
-def test_vacuum_finds_what_a_killed_task_left(table_format: TableFormat, table: Path) -> None:
+def test_vacuum_finds_what_a_killed_task_left(table_format: TableFormat, table: Place, folder: Path) -> None:
     """Old enough to belong to no batch; a young one may belong to a running batch, and what is committed stays."""
     table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
-    known = set(table.rglob("part-*"))
+    known = set(folder.rglob("part-*"))
     written(table_format, table, "02")
-    (old,) = set(table.rglob("part-*")) - known
+    (old,) = set(folder.rglob("part-*")) - known
     written(table_format, table, "03")
     hours_ago = time.time() - 3 * 3600
     for path in (old, *known):
@@ -231,16 +261,18 @@ def test_vacuum_finds_what_a_killed_task_left(table_format: TableFormat, table: 
     assert [Path(path).name for path in listed] == [old.name]
     assert old.exists()
     assert table_format.vacuum(table, retention_hours=2, dry_run=False) == listed
-    assert len(list(table.rglob("part-*"))) == 2
+    assert len(list(folder.rglob("part-*"))) == 2
     assert ids(table_format, table) == ["01"]
 
 
-def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, table: Path) -> None:
+def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, table: Place) -> None:
     """polars and DuckDB, each in the way this format offers."""
     table_format.append(table, written(table_format, table, "01", "02"), decided(table_format, table, 0, "02"))
     written(table_format, table, "03")
     if table_format is tables.of("delta"):
-        assert pl.scan_delta(str(table)).collect()["_id"].sort().to_list() == ["01", "02"]
+        found = {} if isinstance(table, Path) else object_store.storage_options(table.storage)
+        options = {key: value for key, value in found.items() if key.startswith("aws_")}
+        assert pl.scan_delta(str(table), storage_options=options).collect()["_id"].sort().to_list() == ["01", "02"]
         return
     pattern = f"{table}/**/*.parquet"
     assert pl.scan_parquet(pattern, hive_partitioning=True).collect()["_topic"].to_list() == [TOPIC, TOPIC]

@@ -3,11 +3,13 @@
     publisher (numbered, repeats until stored) ──► messaging ──► ingest ──► table
                                                    kill -9       kill -9 of driver, JVM, executor or worker
 
-Executors are processes of their own here, as on a cluster; the kind of table is the seed's choice.
+Executors are processes of their own here, as on a cluster; the kind of table, and whether it lies in a folder or in an
+object store (which is killed, too), is the seed's choice.
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
 import tempfile
 import threading
@@ -17,11 +19,12 @@ from pathlib import Path
 from tests.faults.collect import Count
 from tests.faults.ingest_lab import PATIENCE_SECONDS, TOPIC, IngestLab, Publisher, descendants, kill_process
 from tests.support.messaging_service import MessagingService
+from tests.support.object_store import ObjectStore
 from tests.support.processes import Running
 
 ROOM = "ingest"
 KILLS = 20
-SINKS = ("delta", "parquet")
+PLACES = ("delta", "parquet", "delta in a store")
 # Victim → what its command line says.
 PROCESSES = {
     "jvm": "org.apache.spark.deploy.SparkSubmit",
@@ -29,6 +32,7 @@ PROCESSES = {
     "worker": "pyspark.daemon",
 }
 VICTIMS = ("driver", "messaging", *PROCESSES)
+STORE = "store"
 MASTER = "local-cluster[2,1,1024]"
 # A kill comes at a random moment of this span after a commit was seen.
 SPAN_SECONDS = 1.5
@@ -37,22 +41,29 @@ SPAN_SECONDS = 1.5
 def run(kills: int, seed: int, progress: Callable[[str], None], *, sink: str | None = None) -> Count:
     """Kill `kills` times at moments and of victims chosen by `seed`, then count."""
     choice = random.Random(seed)
-    sink = sink or choice.choice(SINKS)
-    with tempfile.TemporaryDirectory(prefix="fairlead-faults-") as name:
-        folder = Path(name)
+    place = sink or choice.choice(PLACES)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-faults-")))
+        store = stack.enter_context(ObjectStore(folder / "store")) if place.endswith(STORE) else None
+        victims = VICTIMS if store is None else (*VICTIMS, STORE, STORE)
         with MessagingService(folder / "messaging") as service:
             service.create(TOPIC)
-            lab = IngestLab(folder, service, sink=sink, master=MASTER)
+            lab = IngestLab(folder, service, sink=place.partition(" ")[0], master=MASTER, store=store)
             ingest = lab.start()
             publisher = Publisher(service)
             publisher.start()
             try:
                 for number in range(kills):
                     lab.grown(ingest)
-                    victim = choice.choice(VICTIMS)
+                    victim = choice.choice(victims)
                     threading.Event().wait(choice.random() * SPAN_SECONDS)
-                    ingest = _kill(victim, ingest, lab)
-                    progress(f"  kill {number + 1} of {kills}: {victim}, {lab.count()} rows of {sink} so far")
+                    if victim == STORE and store is not None:
+                        store.kill()
+                        threading.Event().wait(choice.random() * SPAN_SECONDS)
+                        store.start()
+                    else:
+                        ingest = _kill(victim, ingest, lab)
+                    progress(f"  kill {number + 1} of {kills}: {victim}, {lab.count()} rows of {place} so far")
                 acknowledged = publisher.finish()
                 lab.filled(ingest, acknowledged)
                 ingest.stop()

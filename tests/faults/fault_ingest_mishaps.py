@@ -101,7 +101,7 @@ def topic_made_anew(lab: IngestLab) -> Count:
 
 def poison_rows(lab: IngestLab) -> Count:
     """Each a dead letter with its payload, and no other row pays."""
-    choice = random.Random(lab.table.as_posix())
+    choice = random.Random(str(lab.table))
     poison = [choice.randbytes(choice.randrange(1, 200)) for _ in range(ROWS)]
     poison += [b"", b"null", b"[" * 5000, b'{"id": "x"}', b'{"id": 1e999}', '{"id": "\ud800"}'.encode(errors="replace")]
     good = [upstream_message(number) for number in range(ROWS)]

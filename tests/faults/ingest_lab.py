@@ -15,9 +15,14 @@ from typing import Any
 
 import polars as pl
 import pyspark
+from deltalake.exceptions import TableNotFoundError
 from tests.faults.collect import Count
 from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.object_store import ObjectStore
 from tests.support.processes import Running, start, wait_until
+
+from fairlead_ingest.io.table import object_store
+from fairlead_ingest.table.store_path import Place
 
 TOPIC = "default/faults"
 BATCH = 20
@@ -60,17 +65,27 @@ class IngestLab:
     `folder` has settings and logs; `disk` what a job writes: table, checkpoint and Spark's own files.
     """
 
-    def __init__(self, folder: Path, service: MessagingService, *, sink: str, master: str = "local[2]") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        service: MessagingService,
+        *,
+        sink: str,
+        master: str = "local[2]",
+        store: ObjectStore | None = None,
+    ) -> None:
+        """`store`: where the table lies then; else in a folder."""
         self.folder = folder
         self.disk = folder
         self.service = service
         self.sink = sink
         self._master = master
+        self._store = store
         self._jobs: list[Running] = []
 
     @property
-    def table(self) -> Path:
-        return self.disk / "rows"
+    def table(self) -> Place:
+        return self.disk / "rows" if self._store is None else self._store.place("rows")
 
     @property
     def checkpoint(self) -> Path:
@@ -84,6 +99,7 @@ class IngestLab:
             "topics": [TOPIC],
             "trigger": 0.2,
             "table": str(self.table),
+            "storage": {} if self._store is None else self._store.settings,
             "checkpoint": str(self.checkpoint),
             "sink": self.sink,
             "request_seconds": 5.0,
@@ -109,6 +125,8 @@ class IngestLab:
     def rows(self, suffix: str = "") -> pl.DataFrame:
         """The table by its public door: as Delta, or as files by their names."""
         folder = f"{self.table}{suffix}"
+        if self._store is not None:
+            return self._rows_in(self._store, folder)
         if self.sink == "delta":
             if not Path(folder, "_delta_log").is_dir():
                 return pl.DataFrame()
@@ -116,6 +134,15 @@ class IngestLab:
         if not any(Path(folder).glob("_topic=*/_date=*/*.parquet")):
             return pl.DataFrame()
         return pl.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True).collect()
+
+    def _rows_in(self, store: ObjectStore, url: str) -> pl.DataFrame:
+        options = object_store.storage_options(store.storage)
+        try:
+            return pl.scan_delta(
+                url, storage_options={key: value for key, value in options.items() if key.startswith("aws_")}
+            ).collect()
+        except TableNotFoundError:
+            return pl.DataFrame()
 
     def count(self) -> int:
         """Rows now."""

@@ -95,7 +95,7 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
 
     now = datetime.datetime.now(datetime.UTC)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
-        found = [statuses.of(job, client, now) for job in jobs]
+        found = [statuses.of(job, settings.place(job.table), client, now) for job in jobs]
     if not as_json:
         for each in found:
             click.echo(_status_text(each))
@@ -119,7 +119,9 @@ def receipt(
 
     seconds = wait / len(jobs)
     for job in jobs:
-        found = Receipts(tables.of(job.sink or settings.sink), Path(job.table), message_id, node).wait(seconds)
+        found = Receipts(tables.of(job.sink or settings.sink), settings.place(job.table), message_id, node).wait(
+            seconds
+        )
         if found is not None:
             if not as_json:
                 click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
@@ -142,7 +144,7 @@ def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path
 
     if not out.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
-    found = [table_report.of(job.name, tables.of(job.sink or settings.sink), Path(job.table)) for job in jobs]
+    found = [table_report.of(job.name, tables.of(job.sink or settings.sink), settings.place(job.table)) for job in jobs]
     try:
         out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
     except OSError as error:
@@ -164,7 +166,7 @@ def compact(
 
     done = []
     for job in jobs:
-        table = maintenance.open_table(Path(job.table))
+        table = maintenance.open_table(settings.place(job.table))
         unknown = set(z_order) - {field.name for field in table.schema().fields}
         if unknown:
             raise click.UsageError(f"{job.table} has no column {', '.join(sorted(unknown))}")
@@ -193,7 +195,7 @@ def vacuum(
 
     done = []
     for job in jobs:
-        table_format, main = tables.of(job.sink or settings.sink), Path(job.table)
+        table_format, main = tables.of(job.sink or settings.sink), settings.place(job.table)
         for path in (main, tables.beside(main, tables.DEAD_LETTERS), tables.beside(main, tables.GAPS)):
             if path != main and table_format.size(path) is None:
                 continue  # a table that was only ever backfilled has no gaps
@@ -209,7 +211,7 @@ def vacuum(
 @click.command(short_help="Read a stretch of time again and add what a table lacks.")
 @click.option("--from", "begin", metavar="TIME", help="ISO time or milliseconds since 1970; default: the beginning.")
 @click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, not included; default: now.")
-@click.option("--into", type=click.Path(path_type=Path), help="Another table; default: the pipeline's own.")
+@click.option("--into", help="Another table; default: the pipeline's own.")
 @_configured
 def backfill(
     settings: Settings,
@@ -218,7 +220,7 @@ def backfill(
     as_json: bool,
     begin: str | None,
     end: str | None,
-    into: Path | None,
+    into: str | None,
 ) -> dict[str, Any]:
     """Read a stretch of time again and add what a table lacks; what it has stays once.
 
@@ -256,7 +258,7 @@ def backfill(
     done = []
     try:
         for job in jobs:
-            table = (into or Path(job.table)).absolute()
+            table = settings.place(into or job.table)
             with Progress(f"backfilling {job.name}, messages") as bar:
                 facts = backfills.run(
                     spark,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.commit_info import Committed
+from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import FairleadError, Temporary
@@ -23,9 +23,8 @@ from fairlead_wire.errors import FairleadError, Temporary
 RECENT_COMMITS = 50
 
 
-def of(pipeline: Pipeline, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
+def of(pipeline: Pipeline, table: Place, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
     """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
-    table = Path(pipeline.table).absolute()
     table_format = tables.of(pipeline.sink or SINK_DEFAULT)
     found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
@@ -40,7 +39,7 @@ def of(pipeline: Pipeline, client: BulkClient | None, now: datetime.datetime) ->
     }
 
 
-def _table(table_format: TableFormat, path: Path, now: datetime.datetime) -> dict[str, Any]:
+def _table(table_format: TableFormat, path: Place, now: datetime.datetime) -> dict[str, Any]:
     size = table_format.size(path)
     if size is None:
         return {"state": "no table yet", "rows": 0, "reached": Offsets()}
@@ -72,12 +71,12 @@ def _table(table_format: TableFormat, path: Path, now: datetime.datetime) -> dic
     return facts
 
 
-def fresh_within(table_format: TableFormat, path: Path) -> tuple[float | str | None, float | str | None]:
+def fresh_within(table_format: TableFormat, path: Place) -> tuple[float | str | None, float | str | None]:
     """Half, and 95 %, of what the last commits brought was in the table so many seconds after the edge accepted it."""
     return _fresh(_recent(table_format, path))
 
 
-def _recent(table_format: TableFormat, path: Path) -> list[Committed]:
+def _recent(table_format: TableFormat, path: Place) -> list[Committed]:
     return [found for entry in table_format.last_entries(path, RECENT_COMMITS) if (found := entry.batch()) is not None]
 
 

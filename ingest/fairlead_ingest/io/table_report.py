@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +12,12 @@ from fairlead_ingest.io import status
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.report import UNKNOWN, DeadLetters, Delay, Facts
+from fairlead_ingest.table.store_path import Place
 
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-def of(name: str, table_format: TableFormat, path: Path) -> Facts:
+def of(name: str, table_format: TableFormat, path: Place) -> Facts:
     """The facts of one table and its side tables. Raises ``Stop`` where there is no table."""
     table = tables.existing(table_format, path)
     held = set(table.schema.names)

@@ -121,7 +121,12 @@ def decide(
     return Append(
         transactions={application: batch, COMMIT_SEQUENCE: state.commit_sequence + 1},
         info=CommitInfo(
-            reached=reached, application=application, batch=batch, totals=state.totals.plus(counts), counts=counts
+            reached=reached,
+            application=application,
+            batch=batch,
+            sequence=state.commit_sequence + 1,
+            totals=state.totals.plus(counts),
+            counts=counts,
         ),
     )
 

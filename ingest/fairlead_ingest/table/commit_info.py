@@ -75,6 +75,8 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
     application: str = ""
     # -1: not the batch of a stream.
     batch: int = -1
+    # The table's commit sequence as of this commit; 0: written by a version that did not say.
+    sequence: int = 0
     totals: Totals = Totals()
     counts: BatchCounts = NO_COUNTS
 
@@ -84,6 +86,7 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
             "reached": self.reached.to_dict(),
             "application": self.application,
             "batch": self.batch,
+            **({"sequence": self.sequence} if self.sequence else {}),
             "totals": msgspec.to_builtins(self.totals),
             **self.counts.to_dict(),
         }
@@ -127,6 +130,7 @@ def parse(stored: Mapping[str, Any]) -> CommitInfo:
             reached=offsets.parse(stored["reached"]),
             application=str(stored.get("application", "")),
             batch=int(stored.get("batch", -1)),
+            sequence=int(stored.get("sequence", 0)),
             totals=msgspec.convert(stored.get("totals", {}), Totals),
             counts=msgspec.convert(dict(stored), BatchCounts),
         )

@@ -49,7 +49,7 @@ def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
         first = client.plan(topic, after="", limit_rows=2)
         commit_rows(tmp_path, topic, TopicOffset.at(first.generation, first.upto or ""))
         later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)
-        facts = status.of(pipeline(tmp_path, topic), client, later)
+        facts = status.of(pipeline(tmp_path, topic), tmp_path / "rows", client, later)
     json.dumps(facts)
     assert (facts["state"], facts["rows"], facts["last_batch"]) == ("ok", 2, 1)
     assert facts["totals"]["expired_unread"] == 2
@@ -69,7 +69,7 @@ def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> Non
     )
     assert isinstance(decided, Append)
     delta.append(path, [], decided)
-    facts = status.of(pipeline(tmp_path), None, NOW)
+    facts = status.of(pipeline(tmp_path), tmp_path / "rows", None, NOW)
     assert facts["freshness_p95_seconds"] == "more than 86400"
     json.dumps(facts, allow_nan=False)
 
@@ -78,7 +78,7 @@ def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, t
     """There need be no table yet, nor every topic."""
     messaging.publish(topic, [b"1"])
     with BulkClient(messaging.url) as client:
-        facts = status.of(pipeline(tmp_path, topic, "default/none"), client, NOW)
+        facts = status.of(pipeline(tmp_path, topic, "default/none"), tmp_path / "rows", client, NOW)
     assert (facts["state"], facts["rows"], facts["gaps_rows"]) == ("no table yet", 0, 0)
     assert [found["state"] for found in facts["topics"]] == ["ok", "missing"]
     assert facts["topics"][0]["lag_messages"] == 1
@@ -88,9 +88,9 @@ def test_what_went_wrong_with_a_topic_is_its_state(messaging: MessagingService, 
     """A service that is down, a topic made anew: the rest of the answer is there all the same."""
     commit_rows(tmp_path, topic, TopicOffset.at(99, "00" * 20))
     with BulkClient(messaging.url) as client:
-        assert status.of(pipeline(tmp_path, topic), client, NOW)["topics"][0]["state"] == "recreated"
+        assert status.of(pipeline(tmp_path, topic), tmp_path / "rows", client, NOW)["topics"][0]["state"] == "recreated"
     with BulkClient("http://127.0.0.1:9") as client:
-        facts = status.of(pipeline(tmp_path, topic), client, NOW)
+        facts = status.of(pipeline(tmp_path, topic), tmp_path / "rows", client, NOW)
     assert facts["rows"] == 2
     assert facts["topics"][0]["state"] == "unreachable"
-    assert "lag_messages" not in status.of(pipeline(tmp_path, topic), None, NOW)["topics"][0]
+    assert "lag_messages" not in status.of(pipeline(tmp_path, topic), tmp_path / "rows", None, NOW)["topics"][0]

@@ -12,7 +12,6 @@ import datetime
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -20,6 +19,7 @@ import msgspec
 
 from fairlead_ingest.io.table.receipt import LOOK_SECONDS, Receipts
 from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.table.store_path import Place
 
 PATH = "/v1/receipts/"
 ASKING_MAX = 8
@@ -33,7 +33,7 @@ NAME_CHARS_MAX = 512
 class ReceiptsHttp:
     """Answers for all tables of a job: (pipeline, table format, table) each. Thread-safe."""
 
-    def __init__(self, tables: Sequence[tuple[str, TableFormat, Path]]) -> None:
+    def __init__(self, tables: Sequence[tuple[str, TableFormat, Place]]) -> None:
         self._tables = tables
         self._asking = threading.BoundedSemaphore(ASKING_MAX)
 

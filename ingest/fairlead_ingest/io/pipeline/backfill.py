@@ -23,6 +23,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.rows.transforms import quoted
 from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.table.store_path import Place, place
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
@@ -39,7 +40,7 @@ class TimeRange:
     rows: int
 
 
-def reserved(client: BulkClient, table_format: TableFormat, into: Path, pipeline: Pipeline) -> dict[str, str]:
+def reserved(client: BulkClient, table_format: TableFormat, into: Place, pipeline: Pipeline) -> dict[str, str]:
     """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
@@ -50,7 +51,7 @@ def reserved(client: BulkClient, table_format: TableFormat, into: Path, pipeline
         for topic, offset in table_format.reached(into).topics.items()
         if offset.generation or not offset.position
     }
-    if into.absolute() == Path(pipeline.table).absolute():
+    if str(into) == str(place(pipeline.table)):
         held = {**spark_checkpoint.begun(Path(pipeline.checkpoint).absolute()).topics, **held}
     bounds = {}
     for topic in pipeline.topics:
@@ -109,7 +110,7 @@ def run(
     *,
     from_ms: int | None,
     until_ms: int | None,
-    into: Path,
+    into: Place,
     total: Callable[[int], None] = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, int]:
@@ -120,7 +121,7 @@ def run(
     options = source_options(session, settings, pipeline)
     name = pipeline.sink or settings.sink
     table_format = tables.of(name)
-    rows = shaped(session.read.format(spark_source.FORMAT).options(**options).load(), pipeline)
+    rows = shaped(session.read.format(spark_source.FORMAT).options(**options).load(), settings, pipeline)
     table_format.ensure(into, table_schema(rows.schema))
     table_format.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
     before = tables.count(table_format, into)
@@ -132,17 +133,17 @@ def run(
     for span in spans:
         bounds_ms = {"from": span.from_ms, "until": span.until_ms}
         given = {key: str(value) for key, value in bounds_ms.items() if value is not None}
-        rows = shaped(session.read.format(spark_source.FORMAT).options(**options, **given).load(), pipeline)
+        rows = shaped(session.read.format(spark_source.FORMAT).options(**options, **given).load(), settings, pipeline)
         held = _held(session, table_format, into, span.from_ms, span.until_ms)
         missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*map(quoted, rows.columns))
         activate(session)
-        missing.write.format(spark_sink.format_of(name)).option("table", str(into)).mode("append").save()
+        missing.write.format(spark_sink.format_of(name)).options(**spark_sink.place_options(into)).mode("append").save()
         progress(span.rows)
     return {"rows_before": before, "rows_added": tables.count(table_format, into) - before}
 
 
 def _held(
-    session: SparkSession, table_format: TableFormat, into: Path, from_ms: int | None, until_ms: int | None
+    session: SparkSession, table_format: TableFormat, into: Place, from_ms: int | None, until_ms: int | None
 ) -> DataFrame:
     """The identities that are there already in that time, of rows and dead letters alike."""
     held = session.createDataFrame([], "_topic string, _id string")

@@ -19,6 +19,7 @@ from fairlead_ingest.pipeline import events
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.commit_info import Committed, LogEntry
+from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
@@ -40,7 +41,7 @@ class CommitWatcher:
         self,
         pipeline: Pipeline,
         table_format: TableFormat,
-        table: Path,
+        table: Place,
         checkpoint: Path,
         metrics: Metrics,
         publisher: EventPublisher | None,

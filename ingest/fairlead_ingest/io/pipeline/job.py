@@ -60,7 +60,7 @@ class Job:
         self.metrics = metrics
         self._sink = pipeline.sink or settings.sink
         self._table_format = tables.of(self._sink)
-        self._table = Path(pipeline.table).absolute()
+        self._table = settings.place(pipeline.table)
         self._checkpoint = Path(pipeline.checkpoint).absolute()
         self._query: StreamingQuery | None = None
         self._trigger_seen: str | None = None
@@ -181,7 +181,7 @@ class Job:
             rows.writeStream.format(spark_sink.format_of(self._sink))
             .queryName(self.name)
             .outputMode("append")
-            .option("table", str(self._table))
+            .options(**spark_sink.place_options(self._table))
             .option("checkpoint", str(self._checkpoint))
             .option("checkpointLocation", str(self._checkpoint))
             .option("onExpired", self._settings.on_expired)
@@ -213,14 +213,16 @@ class Job:
         if self._aside:
             options["setAside"] = json.dumps(self._aside)
         rows = self._session.readStream.format(spark_source.FORMAT).options(**options).load()
-        return shaped(rows, self._pipeline)
+        return shaped(rows, self._settings, self._pipeline)
 
     def _probe(self, ranges: str, scratch: Path) -> None:
         """Do with a part of a batch all that is done with a batch, but for the commit."""
         options = source_options(self._session, self._settings, self._pipeline) | {"ranges": ranges}
         if self._aside:
             options["setAside"] = json.dumps(self._aside)
-        rows = shaped(self._session.read.format(spark_source.FORMAT).options(**options).load(), self._pipeline)
+        rows = shaped(
+            self._session.read.format(spark_source.FORMAT).options(**options).load(), self._settings, self._pipeline
+        )
         activate(self._session)
         evolve = str(evolves(self._pipeline)).lower()
         sinking = (

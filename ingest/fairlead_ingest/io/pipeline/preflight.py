@@ -1,4 +1,4 @@
-"""What can be found wrong with a job before Spark is started: schema files, transforms, certificates' files.
+"""What can be found wrong with a job before Spark is started: schema files, transforms, certificates' files, stores.
 
 Starting Spark takes seconds, and a mistake of the settings is no reason to try again.
 """
@@ -10,7 +10,12 @@ from pathlib import Path
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.pipeline.query import contract_of
+from fairlead_ingest.io.table import object_store
 from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.table.store_path import StorePath
+from fairlead_wire.io import logs
+
+log = logs.get("ingest.preflight")
 
 
 def check(settings: Settings, jobs: list[Pipeline]) -> None:
@@ -27,3 +32,10 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
             contract_of(Path(job.schema_file))
         for name in job.transforms or ():
             plugins.load(name)
+        table = settings.place(job.table)
+        if isinstance(table, StorePath):
+            try:
+                object_store.probe(table)
+            except errors.Wait as error:
+                # It may come; the job waits for it as for any other outage.
+                log.warning("store_away", pipeline=job.name, reason=str(error))

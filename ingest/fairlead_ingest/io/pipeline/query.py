@@ -44,7 +44,7 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
         "requestSeconds": settings.request_seconds,
     }
     if pipeline.schema_file:
-        options["contract"] = contract_now(pipeline).encode()
+        options["contract"] = contract_now(settings, pipeline).encode()
     if settings.security == "mtls":
         options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
     return {key: str(value) for key, value in options.items()}
@@ -65,17 +65,18 @@ def evolves(pipeline: Pipeline) -> bool:
     return bool(pipeline.schema_file) and contract_of(Path(str(pipeline.schema_file))).mode == schema.EVOLVE
 
 
-def contract_now(pipeline: Pipeline) -> schema.Contract:
+def contract_now(settings: Settings, pipeline: Pipeline) -> schema.Contract:
     """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
     contract = contract_of(Path(str(pipeline.schema_file)))
-    held = tables.of(str(pipeline.sink)).dataset(Path(pipeline.table)) if contract.mode == schema.EVOLVE else None
+    table_format, table = tables.of(str(pipeline.sink)), settings.place(pipeline.table)
+    held = table_format.dataset(table) if contract.mode == schema.EVOLVE else None
     return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))
 
 
-def shaped(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
+def shaped(rows: DataFrame, settings: Settings, pipeline: Pipeline) -> DataFrame:
     """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
     if pipeline.schema_file:
-        rows = transforms.typed(rows, contract_now(pipeline))
+        rows = transforms.typed(rows, contract_now(settings, pipeline))
     for name in pipeline.transforms or ():
         rows = plugins.apply(name, rows)
     if pipeline.dedupe_seconds and rows.isStreaming:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from fairlead_ingest.source.offsets import EXPIRED, Offsets
 from fairlead_ingest.table import commit, freshness
 from fairlead_ingest.table.commit import AlreadyIn, Collided
 from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts
+from fairlead_ingest.table.store_path import Place
 
 # More collisions in a row than this come from several jobs on one table.
 COLLISIONS_MAX = 20
@@ -41,20 +41,20 @@ class BatchCommit:
     end: Offsets
     before: Offsets | None = None
 
-    def is_in(self, table: Path) -> bool:
+    def is_in(self, table: Place) -> bool:
         """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
         return isinstance(self._decide(table, NO_COUNTS, is_side_table=False), AlreadyIn)
 
-    def append(self, table: Path, files: list[WrittenFile], counts: BatchCounts) -> None:
+    def append(self, table: Place, files: list[WrittenFile], counts: BatchCounts) -> None:
         """Rows, once, also beside other writers. Raises ``Stop``, ``Wait``."""
         self._append(table, lambda: files, counts, is_side_table=False)
 
-    def append_dead_letters(self, table: Path, dead: list[WrittenFile]) -> None:
+    def append_dead_letters(self, table: Place, dead: list[WrittenFile]) -> None:
         """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
         if dead:
             self._append(table, lambda: side_tables.new_dead_letters(self.table_format, table, dead, self.end))
 
-    def append_gaps(self, table: Path, missing: list[GapRow]) -> None:
+    def append_gaps(self, table: Place, missing: list[GapRow]) -> None:
         """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
 
         def files() -> list[WrittenFile]:
@@ -66,7 +66,7 @@ class BatchCommit:
 
     def _append(
         self,
-        table: Path,
+        table: Place,
         files: Callable[[], list[WrittenFile]],
         counts: BatchCounts = NO_COUNTS,
         *,
@@ -90,7 +90,7 @@ class BatchCommit:
                 continue
         raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
-    def _decide(self, table: Path, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
+    def _decide(self, table: Place, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
         return commit.decide(
             self.table_format.state(table, self.application),
             application=self.application,
@@ -102,7 +102,7 @@ class BatchCommit:
         )
 
 
-def append_with_retry(table_format: TableFormat, table: Path, files: list[WrittenFile]) -> None:
+def append_with_retry(table_format: TableFormat, table: Place, files: list[WrittenFile]) -> None:
     """A commit of no batch, tried again when another writer was first. Raises ``Stop``, ``Wait``."""
     for _ in range(COLLISIONS_MAX):
         try:
@@ -112,7 +112,7 @@ def append_with_retry(table_format: TableFormat, table: Path, files: list[Writte
     raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
 
-def add_columns(table_format: TableFormat, table: Path, fields: dict[str, str]) -> None:
+def add_columns(table_format: TableFormat, table: Place, fields: dict[str, str]) -> None:
     """Add a column for each of ``fields``. Raises ``Wait`` where there are new ones: the batch has none of them yet."""
     if not fields:
         return

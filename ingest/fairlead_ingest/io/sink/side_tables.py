@@ -10,23 +10,23 @@ the batch begins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from fairlead_ingest.io.table import files as parquet_files
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.files import WrittenFile, pending_path
+from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.source import gaps
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
+from fairlead_ingest.table.store_path import Place
 
 
 def new_dead_letters(
-    table_format: TableFormat, table: Path, files: list[WrittenFile], end: Offsets
+    table_format: TableFormat, table: Place, files: list[WrittenFile], end: Offsets
 ) -> list[WrittenFile]:
     """``files`` of a batch that ends at ``end``, or, where some of their rows are in ``table``, new ones without those.
 
@@ -47,7 +47,7 @@ def new_dead_letters(
     return writing.close()
 
 
-def new_gaps(table_format: TableFormat, table: Path, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
+def new_gaps(table_format: TableFormat, table: Place, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
     """The part of ``missing`` that no row of ``table`` speaks of yet."""
     known = _known(table_format, table, end, ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")])
     if known is None:
@@ -56,7 +56,7 @@ def new_gaps(table_format: TableFormat, table: Path, missing: Sequence[GapRow], 
     return gaps.beyond(missing, held)
 
 
-def _known(table_format: TableFormat, table: Path, end: Offsets, columns: list[str]) -> pa.Table | None:
+def _known(table_format: TableFormat, table: Place, end: Offsets, columns: list[str]) -> pa.Table | None:
     """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none.
 
     A backfill moves no positions, so a topic without one may be anywhere; and where the table was restored before, its
@@ -78,10 +78,9 @@ def _known(table_format: TableFormat, table: Path, end: Offsets, columns: list[s
     return tables.existing(table_format, table).to_table(columns=columns, filter=condition)
 
 
-def _content(table: Path, file: WrittenFile) -> pa.Table:
+def _content(table: Place, file: WrittenFile) -> pa.Table:
     """The rows of a file that is not committed yet, with the columns that its place stands for."""
-    waiting = pending_path(table, file.path)
-    rows = pq.ParquetFile(waiting if waiting.exists() else table / file.path).read()
+    rows = parquet_files.open_parquet(table, file.path).read()
     day = pc.strptime(file.date, format="%Y-%m-%d", unit="s").cast(pa.date32())
     rows = rows.append_column("_topic", pa.repeat(pa.scalar(file.topic, pa.string()), rows.num_rows))
     return rows.append_column("_date", pa.repeat(day, rows.num_rows)).select(tables.DEAD_LETTERS_SCHEMA.names)

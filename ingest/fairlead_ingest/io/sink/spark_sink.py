@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -32,12 +33,29 @@ from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import evolution
 from fairlead_ingest.source import data_loss_policy, gaps
+from fairlead_ingest.table import store_path
+from fairlead_ingest.table.store_path import Place, Storage, StorePath
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 
 
+def place_options(table: Place) -> dict[str, str]:
+    """How a query's options name the table; no secret is among them."""
+    if isinstance(table, StorePath):
+        return {"table": str(table), "storage": msgspec.json.encode(table.storage).decode()}
+    return {"table": str(table)}
+
+
+def _storage(text: str) -> Storage:
+    try:
+        return msgspec.json.decode(text, type=Storage) if text else Storage()
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"storage: {error}") from None
+
+
 class DeltaSink(DataSource):
-    """Options: ``table`` and, for a stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
+    """Options: ``table`` (a folder, or ``s3://bucket/path`` reached as ``storage`` says, a JSON object) and, for a
+    stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
     ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out;
     ``trial``: ``true`` for a batch that is written and thrown away; ``traces``: the table ``[traces]`` as JSON."""
 
@@ -50,7 +68,7 @@ class DeltaSink(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(
             table_format=self.table_format,
-            table=Path(self._required("table")),
+            table=self._table(),
             checkpoint_path=Path(self._required("checkpoint")),
             on_expired=self.options.get("onExpired", data_loss_policy.ON_EXPIRED[0]),
             evolves=self.options.get("evolve") == "true",
@@ -63,10 +81,16 @@ class DeltaSink(DataSource):
             raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a table of rows is never overwritten')
         return BatchWriter(
             table_format=self.table_format,
-            table=Path(self._required("table")),
+            table=self._table(),
             evolves=self.options.get("evolve") == "true",
             is_trial=self.options.get("trial") == "true",
         )
+
+    def _table(self) -> Place:
+        try:
+            return store_path.place(self._required("table"), _storage(self.options.get("storage", "")))
+        except ValueError as error:
+            raise errors.Stop(errors.BAD_OPTION, f"table: {error}") from None
 
     def _required(self, name: str) -> str:
         value = self.options.get(name)
@@ -88,7 +112,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self,
         *,
         table_format: str,
-        table: Path,
+        table: Place,
         checkpoint_path: Path,
         on_expired: str,
         evolves: bool = False,
@@ -157,7 +181,7 @@ class BatchWriter(DataSourceArrowWriter):
     ``is_trial``: whether it can be written is all that is asked; nothing is committed.
     """
 
-    def __init__(self, *, table_format: str, table: Path, evolves: bool = False, is_trial: bool = False) -> None:
+    def __init__(self, *, table_format: str, table: Place, evolves: bool = False, is_trial: bool = False) -> None:
         self._table_format = table_format
         self._table = table
         self._evolves = evolves

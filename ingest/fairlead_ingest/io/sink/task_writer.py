@@ -6,7 +6,6 @@ import errno
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +18,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows import envelope, evolution, letter_code, row_traces, transforms
 from fairlead_ingest.rows import schema as contract
 from fairlead_ingest.table import freshness
+from fairlead_ingest.table.store_path import Place
 from fairlead_wire.trace import LINKS_MAX
 
 # Of rows that belong to no batch of a stream: a backfill's.
@@ -42,7 +42,7 @@ class Written(WriterCommitMessage):
 def write(
     iterator: Iterator[pa.RecordBatch],
     table_format: TableFormat,
-    table: Path,
+    table: Place,
     batch: int,
     *,
     evolves: bool = False,

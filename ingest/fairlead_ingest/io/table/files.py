@@ -1,8 +1,9 @@
 """Parquet files of one task: rows grouped by partition, good ones apart from dead letters.
 
-Files are complete and on disk (fsync) before their names leave the task; until the driver commits them to a table they
-belong to no table, and vacuum finds those of a killed task. Rows wait in memory up to ``GROUP_BYTES`` per file.
-Where the folder itself is what readers look at (plain Parquet), files wait in ``_pending`` until they are committed.
+Files are complete and on disk (fsync), or in the store (their upload is answered), before their names leave the task;
+until the driver commits them to a table they belong to no table, and vacuum finds those of a killed task. Rows wait in
+memory up to ``GROUP_BYTES`` per file. Where the folder itself is what readers look at (plain Parquet), files wait in
+``_pending`` until they are committed.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fairlead_ingest.io.table import object_store
 from fairlead_ingest.rows.envelope import MICROS_MAX, MICROS_MIN
+from fairlead_ingest.table.store_path import Place, StorePath
 
 GROUP_BYTES = 64 * 1024 * 1024
 # Level 1 halves the bytes of snappy for less than a microsecond a row.
@@ -62,16 +66,32 @@ def sync(path: Path) -> int:
         os.close(descriptor)
 
 
-class PartitionedFiles:
-    """One file for each (topic, date) that comes by; ``pending``: kept apart from what readers see."""
+def open_parquet(table: Place, path: str) -> pq.ParquetFile:
+    """A finished file of ``table``, committed or not.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    if isinstance(table, StorePath):
+        return pq.ParquetFile(pa.BufferReader(object_store.read(table / path)))
+    waiting = pending_path(table, path)
+    return pq.ParquetFile(waiting if waiting.exists() else table / path)
 
-    def __init__(self, table: Path, *, pending: bool = False) -> None:
+
+def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[str, str, Any]]) -> pa.Table:
+    """Rows of a committed file.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    where = pa.BufferReader(object_store.read(table / path)) if isinstance(table, StorePath) else table / path
+    # One file is one file, whatever `=` its path has.
+    return pq.read_table(where, columns=columns, filters=filters, partitioning=None)
+
+
+class PartitionedFiles:
+    """One file for each (topic, date) that comes by; ``pending``: kept apart from what readers see (folders only)."""
+
+    def __init__(self, table: Place, *, pending: bool = False) -> None:
         self._table = table
         self._pending = pending
         self._open: dict[tuple[str, str], _File] = {}
 
     def add(self, rows: pa.Table) -> None:
-        """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does."""
+        """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does, ``Wait``, ``Stop`` when
+        a store does."""
         for key, part in _split(rows):
             if key not in self._open:
                 self._open[key] = _File(self._table, *key, pending=self._pending)
@@ -83,11 +103,14 @@ class PartitionedFiles:
 
 
 class _File:
-    def __init__(self, table: Path, topic: str, date: str, *, pending: bool) -> None:
+    def __init__(self, table: Place, topic: str, date: str, *, pending: bool) -> None:
         folder = f"_topic={quote(topic, safe='')}/_date={date}"
         self._path = f"{folder}/part-{uuid.uuid4().hex}.zstd.parquet"
-        self._full = pending_path(table, self._path) if pending else table / self._path
-        self._full.parent.mkdir(parents=True, exist_ok=True)
+        self._out: _Folder | _Store = (
+            _Store(table / self._path)
+            if isinstance(table, StorePath)
+            else _Folder(pending_path(table, self._path) if pending else table / self._path)
+        )
         self._topic, self._date = topic, date
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
@@ -106,8 +129,7 @@ class _File:
     def close(self) -> WrittenFile:
         self._flush()
         assert self._writer is not None
-        self._writer.close()
-        size = sync(self._full)
+        size = self._out.close(self._writer)
         return WrittenFile(
             path=self._path,
             size=size,
@@ -123,10 +145,8 @@ class _File:
             return
         group = pa.concat_tables(self._waiting)
         if self._writer is None:
-            self._writer = pq.ParquetWriter(
-                self._full, group.schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL
-            )
-        self._writer.write_table(group)
+            self._writer = self._out.open(group.schema)
+        self._out.write(self._writer, group)
         self._rows += group.num_rows
         for name in _STATISTICS:
             if name in group.column_names:
@@ -145,6 +165,50 @@ class _File:
         low, high = bounds
         self._minimum[name] = min(low, self._minimum.get(name, low))
         self._maximum[name] = max(high, self._maximum.get(name, high))
+
+
+class _Folder:
+    """A file on disk."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+
+    def open(self, schema: pa.Schema) -> pq.ParquetWriter:
+        return _writer(self._path, schema)
+
+    def write(self, writer: pq.ParquetWriter, rows: pa.Table) -> None:
+        writer.write_table(rows)
+
+    def close(self, writer: pq.ParquetWriter) -> int:
+        """Its bytes, durable."""
+        writer.close()
+        return sync(self._path)
+
+
+class _Store:
+    """An object: in the store when it is closed, and not at all before."""
+
+    def __init__(self, path: StorePath) -> None:
+        self._path = path
+        self._upload: object_store.Upload | None = None
+
+    def open(self, schema: pa.Schema) -> pq.ParquetWriter:
+        self._upload = object_store.Upload(self._path)
+        return _writer(pa.PythonFile(self._upload, mode="w"), schema)
+
+    def write(self, writer: pq.ParquetWriter, rows: pa.Table) -> None:
+        writer.write_table(rows)
+
+    def close(self, writer: pq.ParquetWriter) -> int:
+        """Its bytes.  Raises ``Wait``, ``Stop``."""
+        assert self._upload is not None
+        writer.close()
+        return self._upload.finish()
+
+
+def _writer(where: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(where, schema, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL)
 
 
 def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:

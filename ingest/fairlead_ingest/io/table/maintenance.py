@@ -15,10 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.table_format import COMMITS, TableFormat
+from fairlead_ingest.table.store_path import Place
 
 TARGET_BYTES = 128 * 1024 * 1024
 # Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.
@@ -36,18 +37,18 @@ class Partition:
     size: int
 
 
-def open_table(path: Path) -> DeltaTable:
+def open_table(path: Place) -> DeltaTable:
     """The Delta table. Raises ``Stop`` where there is none."""
-    try:
-        return DeltaTable(str(path))
-    except TableNotFoundError:
-        if (path / COMMITS).is_dir():
-            raise errors.Stop(
-                errors.TABLE_UNFIT,
-                f"{path}: plain Parquet files cannot be joined while the folder may be read (rows would be there"
-                ' twice or not at all); a longer trigger makes fewer files, sink = "delta" joins them at any time',
-            ) from None
-        raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here") from None
+    found = delta.open_table(path)
+    if found is not None:
+        return found
+    if isinstance(path, Path) and (path / COMMITS).is_dir():
+        raise errors.Stop(
+            errors.TABLE_UNFIT,
+            f"{path}: plain Parquet files cannot be joined while the folder may be read (rows would be there"
+            ' twice or not at all); a longer trigger makes fewer files, sink = "delta" joins them at any time',
+        )
+    raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here")
 
 
 def partitions(table: DeltaTable) -> list[Partition]:
@@ -88,7 +89,7 @@ def compact(
 
 
 def vacuum(
-    table_format: TableFormat, table: Path, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False
+    table_format: TableFormat, table: Place, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False
 ) -> list[str]:
     """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
     if retention_hours < RETENTION_HOURS_MIN:

@@ -43,6 +43,7 @@ from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import Append, Collided, TableState
 from fairlead_ingest.table.commit_info import CommitInfo, LogEntry
+from fairlead_ingest.table.store_path import Place
 
 # Manifests kept for status and history; the newest alone says everything a commit has to know.
 MANIFESTS_MAX = 1000
@@ -80,8 +81,9 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return Schema.from_json(bytes(self.columns).decode())
 
 
-def ensure(table: Path, schema: pa.Schema) -> None:
+def ensure(table: Place, schema: pa.Schema) -> None:
     """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop`` where types clash."""
+    table = _folder(table)
     wanted = Schema.from_arrow(schema)
     newest = _newest(table)
     if newest is None:
@@ -101,13 +103,15 @@ def ensure(table: Path, schema: pa.Schema) -> None:
         _follow(table, newest, columns=msgspec.Raw(grown.to_json().encode()), parts=[], metadata={})
 
 
-def writing(table: Path) -> PartitionedFiles:
+def writing(table: Place) -> PartitionedFiles:
     """Files where no reader looks."""
+    table = _folder(table)
     return PartitionedFiles(table, pending=True)
 
 
-def state(table: Path, application: str) -> TableState:
+def state(table: Place, application: str) -> TableState:
     """What the newest manifest says, nothing where there is none; completes what a kill left half moved."""
+    table = _folder(table)
     newest = _newest(table)
     if newest is None:
         return TableState()
@@ -121,14 +125,16 @@ def state(table: Path, application: str) -> TableState:
     )
 
 
-def reached(table: Path) -> Offsets:
+def reached(table: Place) -> Offsets:
     """How far the table goes per topic; nowhere where there is none."""
+    table = _folder(table)
     newest = _newest(table)
     return Offsets() if newest is None else _info(newest).reached
 
 
-def highest_ids(table: Path) -> dict[str, str]:
+def highest_ids(table: Place) -> dict[str, str]:
     """By topic, the highest id that the footers of its files say: our log has no statistics."""
+    table = _folder(table)
     highest: dict[str, str] = {}
     for path in table.glob("_topic=*/_date=*/*.parquet"):
         last = _highest_id(str(path))
@@ -138,8 +144,9 @@ def highest_ids(table: Path) -> dict[str, str]:
     return highest
 
 
-def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Wait``."""
+    table = _folder(table)
     newest = _required(table)
     if not decided.follows(newest.transactions.get(commit.COMMIT_SEQUENCE, 0)):
         raise Collided(f"{table}: another writer has committed since")
@@ -160,8 +167,9 @@ def append(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
         )
 
 
-def last_entries(table: Path, limit: int) -> list[LogEntry]:
+def last_entries(table: Place, limit: int) -> list[LogEntry]:
     """The newest commits, newest first; empty where there is no table."""
+    table = _folder(table)
     found: list[LogEntry] = []
     for number in sorted(_numbers(table), reverse=True)[:limit]:
         manifest = _read(table, number)
@@ -171,8 +179,9 @@ def last_entries(table: Path, limit: int) -> list[LogEntry]:
     return found
 
 
-def version(table: Path) -> int | None:
+def version(table: Place) -> int | None:
     """The newest commit whose files are all where readers look, None where there is no table."""
+    table = _folder(table)
     newest = _newest(table)
     if newest is None:
         return None
@@ -180,23 +189,26 @@ def version(table: Path) -> int | None:
     return newest.number - 1 if is_moving else newest.number
 
 
-def size(table: Path) -> Size | None:
+def size(table: Place) -> Size | None:
     """What the log says is in the table, None where there is none."""
+    table = _folder(table)
     newest = _newest(table)
     if newest is None:
         return None
     return Size(version=newest.number, files=newest.files, rows=newest.rows, bytes=newest.bytes)
 
 
-def files(table: Path) -> list[tuple[str, str]]:
+def files(table: Place) -> list[tuple[str, str]]:
     """(path, topic) of every file, oldest first."""
+    table = _folder(table)
     found = sorted(table.glob("_topic=*/_date=*/*.parquet"), key=_age)
     paths = [path.relative_to(table) for path in found]
     return [(str(path), unquote(path.parts[0].removeprefix("_topic="))) for path in paths]
 
 
-def dataset(table: Path) -> ds.Dataset | None:
+def dataset(table: Place) -> ds.Dataset | None:
     """Its rows, None where there is no table; the columns are the log's."""
+    table = _folder(table)
     newest = _newest(table)
     if newest is None:
         return None
@@ -208,8 +220,9 @@ def dataset(table: Path) -> ds.Dataset | None:
     return ds.dataset(paths, schema=schema, format="parquet", filesystem=below, partitioning=_PARTITIONING)
 
 
-def vacuum(table: Path, *, retention_hours: int, dry_run: bool) -> list[str]:
+def vacuum(table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
     """Delete what killed tasks and commits left and what is older than the retention; their paths."""
+    table = _folder(table)
     newest = _newest(table)
     if newest is None:
         return []
@@ -238,6 +251,13 @@ def _follow(table: Path, before: _Manifest, **changes: Any) -> None:
         for number in _numbers(table):
             if number <= manifest.number - MANIFESTS_MAX:
                 _manifest_path(table, number).unlink(missing_ok=True)
+
+
+def _folder(table: Place) -> Path:
+    """Plain files are committed by links, which no store has; the settings refuse to ask for it."""
+    if isinstance(table, Path):
+        return table
+    raise errors.Stop(errors.BAD_OPTION, f'{table}: plain Parquet files need a folder; use sink = "delta"')
 
 
 def _publish(table: Path, manifest: _Manifest) -> bool:

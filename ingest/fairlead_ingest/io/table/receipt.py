@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import datetime
 import time
-from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from fairlead_ingest.io.table.files import filtered
 from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.table.store_path import Place
 
 LOOK_SECONDS = 0.2
 _DAY_CHARS = len("2026-11-20")
@@ -28,7 +27,7 @@ class Receipts:
     def __init__(
         self,
         table_format: TableFormat,
-        table: Path,
+        table: Place,
         message_id: str,
         node: str | None = None,
         since: datetime.date | None = None,
@@ -51,8 +50,7 @@ class Receipts:
             if path in self._seen or path.rpartition("/_date=")[2][:_DAY_CHARS] < self._since:
                 continue
             self._seen.add(path)
-            # One file is one file, whatever `=` its path has.
-            rows = pq.read_table(self._table / path, columns=_COLUMNS, filters=self._filters, partitioning=None)
+            rows = filtered(self._table, path, _COLUMNS, self._filters)
             if rows.num_rows:
                 found = rows.to_pylist()[0]
                 moments = {name: found[name].isoformat() for name in ("_published_at", "_ingested_at")}

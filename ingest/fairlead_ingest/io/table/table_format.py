@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, TableState
 from fairlead_ingest.table.commit_info import LogEntry
+from fairlead_ingest.table.store_path import Place
 
 # Where plain Parquet keeps its log.
 COMMITS = "_commits"
@@ -35,43 +35,43 @@ class Size:
 class TableFormat(Protocol):
     """One table format. ``table`` is its folder; functions that read say ``None``, 0 or empty where there is none."""
 
-    def ensure(self, table: Path, schema: pa.Schema) -> None:
+    def ensure(self, table: Place, schema: pa.Schema) -> None:
         """Make it, or let it grow by columns it lacks. Raises ``Stop`` where types clash or it is of another format."""
 
-    def writing(self, table: Path) -> PartitionedFiles:
+    def writing(self, table: Place) -> PartitionedFiles:
         """Files of one task, which no reader sees before they are appended."""
 
-    def state(self, table: Path, application: str) -> TableState:
+    def state(self, table: Place, application: str) -> TableState:
         """What a writer has to know; nothing where there is no table."""
 
-    def append(self, table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
+    def append(self, table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
         """All of ``files``, the transactions and the metadata, or nothing. Raises ``Collided``, ``Stop``, ``Wait``."""
 
-    def reached(self, table: Path) -> Offsets:
+    def reached(self, table: Place) -> Offsets:
         """How far the table goes per topic."""
 
-    def highest_ids(self, table: Path) -> dict[str, str]:
+    def highest_ids(self, table: Place) -> dict[str, str]:
         """By topic, the highest id of its rows, as statistics of the log or its files say; a topic without is absent.
 
         A table may hold more than ``reached`` says: restored and filled again by a backfill, which moves no positions.
         """
 
-    def last_entries(self, table: Path, limit: int) -> list[LogEntry]:
+    def last_entries(self, table: Place, limit: int) -> list[LogEntry]:
         """The newest commits, newest first."""
 
-    def version(self, table: Path) -> int | None:
+    def version(self, table: Place) -> int | None:
         """The newest commit all of whose files readers find; cheaper than ``size``."""
 
-    def size(self, table: Path) -> Size | None:
+    def size(self, table: Place) -> Size | None:
         """What is in it, from its log alone."""
 
-    def files(self, table: Path) -> list[tuple[str, str]]:
+    def files(self, table: Place) -> list[tuple[str, str]]:
         """(path below the table, topic) of every file, oldest first."""
 
-    def dataset(self, table: Path) -> ds.Dataset | None:
+    def dataset(self, table: Place) -> ds.Dataset | None:
         """Its rows, exactly those committed."""
 
-    def vacuum(self, table: Path, *, retention_hours: int, dry_run: bool) -> list[str]:
+    def vacuum(self, table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
         """Delete older files that no version needs; their paths."""
 
 
@@ -90,7 +90,7 @@ def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Of
     )
 
 
-def missing_columns(table: Path, held: Schema, wanted: pa.Schema) -> list[Field]:
+def missing_columns(table: Place, held: Schema, wanted: pa.Schema) -> list[Field]:
     """What ``held`` has to grow by to take ``wanted``. Raises ``Stop`` where a type would change."""
     there = {field.name: field for field in held.fields}
     missing = []

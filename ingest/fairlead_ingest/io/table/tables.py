@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,9 @@ from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
 from fairlead_ingest.table.folders import GAPS as GAPS
+from fairlead_ingest.table.store_path import Place, StorePath
+
+P = TypeVar("P", bound=Path | StorePath)
 
 # A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
 UNNUMBERED = Append()
@@ -63,18 +67,18 @@ def of(sink: str) -> TableFormat:
     return {"delta": delta, "parquet": parquet}[sink]
 
 
-def beside(table: Path, suffix: str) -> Path:
-    """The path of a table's side table."""
-    return table.with_name(table.name + suffix)
+def beside(table: P, suffix: str) -> P:
+    """Where a table's side table lies."""
+    return cast(P, table.with_name(table.name + suffix))
 
 
-def count(table_format: TableFormat, table: Path) -> int:
+def count(table_format: TableFormat, table: Place) -> int:
     """Rows in the table, 0 where there is none."""
     found = table_format.size(table)
     return 0 if found is None else found.rows
 
 
-def reached(table_format: TableFormat, table: Path, topics: Sequence[str]) -> Offsets:
+def reached(table_format: TableFormat, table: Place, topics: Sequence[str]) -> Offsets:
     """How far the table goes in each of ``topics``: as its log says, else (a backfill keeps no account) as rows say."""
     known = table_format.reached(table)
     unknown = [topic for topic in topics if topic not in known.topics]
@@ -85,7 +89,7 @@ def reached(table_format: TableFormat, table: Path, topics: Sequence[str]) -> Of
     return Offsets(service=known.service, topics={**known.topics, **by_rows.topics})
 
 
-def existing(table_format: TableFormat, table: Path) -> ds.Dataset:
+def existing(table_format: TableFormat, table: Place) -> ds.Dataset:
     """The rows of a table. Raises ``Stop`` where there is none."""
     found = table_format.dataset(table)
     if found is None:
@@ -93,7 +97,7 @@ def existing(table_format: TableFormat, table: Path) -> ds.Dataset:
     return found
 
 
-def identities(table_format: TableFormat, table: Path, from_ms: int | None, until_ms: int | None) -> pa.Table:
+def identities(table_format: TableFormat, table: Place, from_ms: int | None, until_ms: int | None) -> pa.Table:
     """(topic, id) of what is there, published from (inclusive) until (exclusive) these milliseconds since 1970."""
     condition = pc.scalar(True)
     for bound, compare in ((from_ms, pc.greater_equal), (until_ms, pc.less)):

@@ -1,0 +1,229 @@
+"""Objects in a store, through obstore: the library below delta-rs, with the same options and the same credentials.
+
+    write   one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
+    read    a whole object
+    probe   does the store keep its word: of two conditional puts of one key exactly one is taken
+
+Credentials come from the environment (``AWS_ACCESS_KEY_ID``, …, web identity), or from files named in the settings;
+they are read here, in the process that needs them, and are in no option of a query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import re
+import uuid
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import S3Store
+
+from fairlead_ingest import errors
+from fairlead_ingest.table.store_path import Storage, StorePath
+from fairlead_wire.validation import listen_address
+
+CONNECT_SECONDS: Final = 2
+REQUEST_SECONDS: Final = 10
+RETRIES: Final = 2
+RETRY_SECONDS: Final = 6
+"""A store that is away is said within seconds; waiting is the supervisor's."""
+BUFFER_BYTES: Final = 5 * 1024 * 1024
+"""Larger objects go up in parts of this size."""
+PROBE: Final = "_fairlead_probe"
+SENTENCE_CHARS_MAX: Final = 400
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+_SPACE = re.compile(r"\s+")
+_CODE, _MESSAGE = re.compile(r"<Code>(\w{1,64})</Code>"), re.compile(r"<Message>([^<]*)</Message>")
+_DENIED = frozenset(
+    {
+        "AccessDenied",
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "ExpiredToken",
+        "InvalidToken",
+        "XAdminUserNotFound",
+    }
+)
+_DENIED_WORDS = (
+    "lacked the necessary privileges",
+    "403 Forbidden",
+    "401 Unauthorized",
+    "missing or invalid credentials",
+)
+
+
+def storage_options(storage: Storage) -> dict[str, str]:
+    """What delta-rs takes.  Raises ``Stop`` where a file of a secret cannot be read."""
+    options = {
+        **_options(storage),
+        "timeout": f"{REQUEST_SECONDS}s",
+        "connect_timeout": f"{CONNECT_SECONDS}s",
+        "max_retries": str(RETRIES),
+        "retry_timeout": f"{RETRY_SECONDS}s",
+        # The default of today; said all the same, for our promises rest on it.
+        "aws_conditional_put": "etag",
+    }
+    if _is_plain(storage):
+        options["aws_allow_http"] = "true"
+    return options
+
+
+class Upload:
+    """A binary file to write to; the object is there when ``finish`` has returned, and not before.
+
+    ``close`` ends nothing: a writer of Parquet closes its file also when it gives up in the middle.
+    """
+
+    closed = False
+
+    def __init__(self, path: StorePath) -> None:
+        self._path = path
+        self._size = 0
+        self._writer = obstore.open_writer(_store(path.bucket, path.storage), path.key, buffer_size=BUFFER_BYTES)
+
+    def write(self, data: bytes) -> int:
+        """Raises ``Wait``, ``Stop``."""
+        try:
+            self._writer.write(data)
+        except (BaseError, OSError) as error:
+            raise explain(self._path, error) from error
+        self._size += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """What is written goes on its way by itself."""
+
+    def tell(self) -> int:
+        return self._size
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """See the class."""
+
+    def finish(self) -> int:
+        """Its bytes.  Raises ``Wait``, ``Stop``."""
+        try:
+            self._writer.close()
+        except (BaseError, OSError) as error:
+            raise explain(self._path, error) from error
+        return self._size
+
+
+def read(path: StorePath) -> bytes:
+    """The whole object.  Raises ``Wait``, ``Stop``."""
+    try:
+        return bytes(obstore.get(_store(path.bucket, path.storage), path.key).bytes())
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def probe(path: StorePath) -> None:
+    """Raises ``Stop`` where the store cannot be used as it is, ``Wait`` where it cannot be asked now."""
+    store = _store(path.bucket, path.storage)
+    key = f"{path.key}/{PROBE}-{uuid.uuid4().hex}"
+    try:
+        obstore.put(store, key, b"one", mode="create")
+        try:
+            obstore.put(store, key, b"two", mode="create")
+        except AlreadyExistsError:
+            return
+        finally:
+            with contextlib.suppress(BaseError, OSError):  # an object of three letters, at worst
+                obstore.delete(store, key)
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+    raise errors.Stop(
+        errors.STORE_UNFIT,
+        f"{path}: this store takes a conditional put of an object that is there, so two jobs could commit the same"
+        " version of a table; use one that knows If-None-Match (AWS, MinIO, versitygw 1.8 and newer, Ceph)",
+    )
+
+
+def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
+    """Which of the few things it can be, in a sentence that names the remedy.
+
+    The libraries tell wrong keys, missing buckets and stores that are away apart by their texts alone.
+    """
+    if isinstance(error, errors.Stop | errors.Wait):
+        return error
+    text = _SPACE.sub(" ", _COLOUR.sub("", str(error))).strip()
+    code, message = _answer(text)
+    said = f"{code}: {message}" if code else text.partition(" Debug source")[0][:SENTENCE_CHARS_MAX]
+    where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
+    if code == "NoSuchBucket":
+        return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; make it, or correct table")
+    if code == "RequestTimeTooSkewed":
+        here = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        return errors.Wait(errors.STORE_AWAY, f"{where}: {said}; it is {here} here: set the clock")
+    if code in _DENIED or any(words in text for words in _DENIED_WORDS):
+        return errors.Stop(
+            errors.STORE_DENIED,
+            f"{where}: {said}; check the access key and its secret, and that they may get, put, list and delete here",
+        )
+    if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError)):
+        return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object that should be there is not: {said}")
+    return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
+
+
+def _answer(text: str) -> tuple[str, str]:
+    """What an S3 server says in its XML, "" where it says nothing: its word for programs, its sentence for people."""
+    code, message = _CODE.search(text), _MESSAGE.search(text)
+    return (code[1] if code else ""), (message[1][:SENTENCE_CHARS_MAX] if message else "no reason given")
+
+
+def _options(storage: Storage) -> dict[str, str]:
+    found = {
+        "aws_endpoint_url": storage.endpoint_url,
+        "aws_region": storage.region,
+        "aws_access_key_id": storage.access_key_id,
+        "aws_secret_access_key": _secret("secret_access_key_file", storage.secret_access_key_file),
+        "aws_session_token": _secret("session_token_file", storage.session_token_file),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _is_plain(storage: Storage) -> bool:
+    """Without TLS to this machine alone; other plain addresses are refused by the library."""
+    url = urlsplit(storage.endpoint_url or os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or "")
+    return url.scheme == "http" and listen_address.is_loopback(url.hostname or "")
+
+
+def _secret(key: str, file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.Stop(errors.BAD_OPTION, f"[storage] {key} {file}: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _kept(bucket: str, options: tuple[tuple[str, str], ...], is_plain: bool) -> S3Store:
+    return S3Store(
+        bucket,
+        config=dict(options),  # type: ignore[arg-type]
+        client_options={
+            "timeout": datetime.timedelta(seconds=REQUEST_SECONDS),
+            "connect_timeout": datetime.timedelta(seconds=CONNECT_SECONDS),
+            "allow_http": is_plain,
+        },
+        retry_config={"max_retries": RETRIES, "retry_timeout": datetime.timedelta(seconds=RETRY_SECONDS)},
+    )
+
+
+def _store(bucket: str, storage: Storage) -> S3Store:
+    return _kept(bucket, tuple(sorted(_options(storage).items())), _is_plain(storage))

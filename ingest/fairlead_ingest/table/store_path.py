@@ -1,0 +1,90 @@
+"""A place in an object store, used as a folder's ``Path`` is: ``/``, ``name``, ``with_name``, ``str``.
+
+    s3://bucket/plant/telemetry   ─ parse ─▶   StorePath(bucket="bucket", key="plant/telemetry", storage=…)
+
+A store has no folders: there is nothing to make, to lock or to sync.  ``storage`` says how the store is reached and
+holds no secret, for it travels in the options of a query, which Spark shows to those who look; secrets are read where
+they are needed, from files or the environment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+SCHEME: Final = "s3://"
+KEY_CHARS_MAX: Final = 700
+"""A store takes 1,024 bytes; names of partitions and files come behind it."""
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PART = re.compile(r"[A-Za-z0-9!_.*'()=+@,&$ -]+")
+
+
+class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a store is reached; what is absent is taken from the environment (``AWS_…``), else from the machine."""
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    access_key_id: str | None = None
+    secret_access_key_file: str | None = None
+    session_token_file: str | None = None
+
+
+FROM_ENVIRONMENT: Final = Storage()
+
+
+@dataclass(frozen=True, slots=True)
+class StorePath:
+    """See the module.  ``str()`` is the URL."""
+
+    bucket: str
+    key: str
+    storage: Storage = field(default=FROM_ENVIRONMENT, compare=False)
+
+    def __truediv__(self, name: str) -> StorePath:
+        return StorePath(self.bucket, f"{self.key}/{name}", self.storage)
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.bucket}/{self.key}"
+
+    @property
+    def name(self) -> str:
+        return self.key.rpartition("/")[2]
+
+    def with_name(self, name: str) -> StorePath:
+        """The same beside it."""
+        above, slash, _ = self.key.rpartition("/")
+        return StorePath(self.bucket, f"{above}{slash}{name}", self.storage)
+
+    def absolute(self) -> StorePath:
+        return self
+
+
+Place = Path | StorePath
+"""Where a table lies."""
+
+
+def is_url(text: str) -> bool:
+    return "://" in text
+
+
+def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:
+    """Raises ``ValueError``, which says what is wrong with it."""
+    if not text.startswith(SCHEME):
+        raise ValueError(f"only {SCHEME}bucket/path is supported, is {text[:80]!r}")
+    bucket, _, key = text[len(SCHEME) :].partition("/")
+    key = key.rstrip("/")
+    if _BUCKET.fullmatch(bucket) is None:
+        raise ValueError(f"must name a bucket: {SCHEME}bucket/path, is {text[:80]!r}")
+    parts = key.split("/")
+    if not key or len(key) > KEY_CHARS_MAX or not all(_PART.fullmatch(each) and set(each) - {"."} for each in parts):
+        raise ValueError(f"must name a path in the bucket, of letters, digits and -_.=, is {text[:80]!r}")
+    return StorePath(bucket, key, storage)
+
+
+def place(text: str, storage: Storage = FROM_ENVIRONMENT) -> Place:
+    """A folder, absolute, or a place in a store.  Raises ``ValueError``."""
+    return parse(text, storage) if is_url(text) else Path(text).absolute()

@@ -1,0 +1,81 @@
+"""A job whose table lies in a real object store: every message once, also from a machine that has no checkpoint."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.object_store import ObjectStore
+
+from fairlead_ingest.io import status
+from fairlead_ingest.io.pipeline import backfill
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table.receipt import Receipts
+from fairlead_ingest.settings import Settings
+from fairlead_ingest.table.store_path import StorePath
+
+Run = Callable[..., Job]
+DELTA = tables.of("delta")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+def everything(table: StorePath) -> Counter[int]:
+    """How often each message is a row or a dead letter."""
+    rows = tables.existing(DELTA, table).to_table().to_pylist()
+    letters = tables.existing(DELTA, tables.beside(table, tables.DEAD_LETTERS)).to_table().to_pylist()
+    return Counter([row["sequence"] for row in rows] + [int(row["payload"].split()[1]) for row in letters])
+
+
+def messages(*numbers: int) -> list[bytes]:
+    return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
+
+
+def test_rows_are_in_the_store_once_and_another_machine_goes_on(
+    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    """The position lies in the table: an empty checkpoint folder, as on another machine, repeats and misses nothing."""
+    table = store.place(f"{topic}/rows")
+    given = {"table": str(table), "storage": store.settings}
+    messaging.publish(topic, messages(*range(6)))
+    run(**given)
+    messaging.publish(topic, messages(*range(6, 12)))
+    run(**given, checkpoint=str(tmp_path / "on-another-machine"))
+    assert everything(table) == Counter(range(12))
+
+    # What people do beside the job finds the table, too.
+    settings = Settings.model_validate(
+        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
+         "checkpoint": str(tmp_path / "checkpoint")}
+    )  # fmt: skip
+    (job,) = settings.jobs()
+    facts = status.of(job, settings.place(job.table), None, datetime.datetime.now(datetime.UTC))
+    assert (facts["rows"], facts["dead_letters_rows"]) == (10, 2)
+    first = tables.existing(DELTA, table).to_table().sort_by("sequence")["id"][0].as_py()
+    receipt = Receipts(DELTA, table, first).find()
+    assert receipt is not None and receipt["_topic"] == topic
+    done = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=store.place(f"{topic}/again"))
+    assert done["rows_added"] == 10
+    opened = delta.open_table(table)
+    assert opened is not None and maintenance.compact(opened)["files_removed"] >= 2
+    assert everything(table) == Counter(range(12))
+
+
+def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:
+    """Spark shows them, in plans and in its pages."""
+    from fairlead_ingest.io.sink import spark_sink
+
+    options = spark_sink.place_options(store.place("rows"))
+    secret = store.secret.read_text().strip()
+    assert options["table"] == "s3://tables/rows" and secret not in str(options)
+    assert str(store.secret) in options["storage"], "the file is named, and read where it is needed"

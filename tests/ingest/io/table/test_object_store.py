@@ -1,0 +1,231 @@
+"""Objects in a real store: uploads, what is wrong with a store in a sentence, and commits whose answers are lost."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.support.object_store import ACCESS_KEY, REGION, ObjectStore
+from tests.support.store_proxy import StoreProxy
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.sink.batch_commit import BatchCommit
+from fairlead_ingest.io.table import delta, object_store, tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table.commit_info import BatchCounts
+from fairlead_ingest.table.store_path import Place, Storage, StorePath, parse
+
+pytestmark = pytest.mark.process
+SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+REQUESTS_MAX = 12
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(store: ObjectStore, tmp_path: Path) -> Iterator[StoreProxy]:
+    with StoreProxy(store, tmp_path) as running:
+        yield running
+
+
+def rows_of(table: Place) -> list[str]:
+    return sorted(tables.existing(tables.of("delta"), table).to_table(columns=["_id"])["_id"].to_pylist())
+
+
+def written(table: Place, name: str) -> list[WrittenFile]:
+    writing = delta.writing(table)
+    row = {"_id": name, "_topic": "a/b", "_date": datetime.date(2026, 11, 23)}
+    writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
+    return writing.close()
+
+
+def batch(number: int, application: str = "app") -> BatchCommit:
+    def offset(at: int) -> TopicOffset:
+        start = f"{at:03}" if at else ""
+        return TopicOffset(generation=1, position=f"{at + 1:03}", start_generation=1, start_position=start, rows=1)
+
+    end = Offsets(service="s", topics={"a/b": offset(number)})
+    before = Offsets(service="s", topics={"a/b": offset(number - 1)}) if number else None
+    return BatchCommit(table_format=tables.of("delta"), application=application, number=number, end=end, before=before)
+
+
+def commit(table: Place, number: int) -> None:
+    """As Spark does: a batch that could not be committed now is committed again."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            if not batch(number).is_in(table):
+                batch(number).append(table, written(table, f"{number:03}"), BatchCounts(rows=1))
+            return
+        except errors.Wait:
+            assert time.monotonic() < deadline
+
+
+def test_an_object_is_there_when_its_upload_is_finished_and_not_before(store: ObjectStore) -> None:
+    """Small ones in one put, large ones in parts; what is given up leaves nothing."""
+    small, large = store.place("uploads/small"), store.place("uploads/large")
+    for path, content in ((small, b"abc"), (large, bytes(range(256)) * 40_000)):
+        upload = object_store.Upload(path)
+        for begin in range(0, len(content), 1 << 20):
+            upload.write(content[begin : begin + (1 << 20)])
+        upload.close()
+        assert Path(path.key) not in store.objects()
+        assert upload.finish() == len(content)
+        assert object_store.read(path) == content
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*NoSuchKey"):
+        object_store.read(store.place("uploads/none"))
+
+
+def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None:
+    table = store.place("files/rows")
+    (file,) = written(table, "one")
+    there = store.content / table.key / file.path
+    assert pq.read_metadata(there).num_rows == file.rows == 1
+    assert there.stat().st_size == file.size
+
+
+def storage(store: ObjectStore, **changed: str | None) -> Storage:
+    known = {name: getattr(store.storage, name) for name in Storage.__struct_fields__}
+    return Storage(**{**known, **changed})
+
+
+def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    """And the secret is in none of them."""
+    wrong = tmp_path / "secret"
+    wrong.write_text("xyzzy-wrong-secret")
+    cases: list[tuple[StorePath, type[Exception], str]] = [
+        (parse("s3://no-such-bucket/rows", store.storage), errors.Stop, "FAIRLEAD_STORE_UNFIT: .*no bucket"),
+        (parse("s3://tables/x", storage(store, access_key_id="nobody")), errors.Stop, "FAIRLEAD_STORE_DENIED"),
+        (
+            parse("s3://tables/x", storage(store, secret_access_key_file=str(wrong))),
+            errors.Stop,
+            "FAIRLEAD_STORE_DENIED: .*SignatureDoesNotMatch",
+        ),
+        (
+            parse("s3://tables/x", storage(store, secret_access_key_file=str(tmp_path / "none"))),
+            errors.Stop,
+            "FAIRLEAD_BAD_OPTION: .*secret_access_key_file",
+        ),
+        (parse("s3://tables/x", storage(store, endpoint_url="http://127.0.0.1:1")), errors.Wait, "FAIRLEAD_STORE_AWAY"),
+    ]
+    before = store.objects()
+    for place, kind, sentence in cases:
+        for ask in (object_store.probe, lambda table: delta.ensure(table, SCHEMA)):
+            with pytest.raises(kind, match=sentence) as refused:
+                ask(place)
+            assert "xyzzy" not in str(refused.value) and "\n" not in str(refused.value), refused.value
+    assert store.objects() == before
+
+
+def test_a_probe_leaves_nothing_behind(store: ObjectStore) -> None:
+    before = store.objects()
+    object_store.probe(store.place("probed/rows"))
+    assert store.objects() == before
+
+
+class _TakesEverything(BaseHTTPRequestHandler):
+    """A store that does not know conditions: it takes the second put as well."""
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.send_response(200)
+        self.send_header("ETag", '"0"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_DELETE(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+    do_POST = do_PUT
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_store_that_ignores_conditions_is_refused(store: ObjectStore) -> None:
+    """Two jobs would both commit the same version."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _TakesEverything)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(errors.Stop, match=r"FAIRLEAD_STORE_UNFIT: .*If-None-Match"):
+            object_store.probe(parse("s3://tables/rows", storage(store, endpoint_url=url)))
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_none(proxy: StoreProxy) -> None:
+    """The commit may stand although no answer came: what is in the table is looked at, never assumed."""
+    table = proxy.place("mishaps/rows")
+    delta.ensure(table, SCHEMA)
+    expected = []
+    for number, mishap in enumerate(["lost", "", "503", "409", "lost", "lost", "503", ""]):
+        proxy.mishaps([mishap])
+        commit(table, number)
+        expected.append(f"{number:03}")
+    assert rows_of(table) == expected
+    assert delta.state(table, "app").commit_sequence == len(expected)
+    happened = proxy.happened()
+    assert (happened["lost"], happened["503"], happened["409"]) == (3, 2, 1)
+
+
+def test_a_store_killed_between_commits_costs_no_row(tmp_path: Path) -> None:
+    """It is away, which is waited for, and comes back with everything it had answered."""
+    with ObjectStore(tmp_path / "store") as store:
+        table = store.place("killed/rows")
+        delta.ensure(table, SCHEMA)
+        for number in range(4):
+            store.kill()
+            with pytest.raises(errors.Wait, match="FAIRLEAD_STORE_AWAY"):
+                batch(number).is_in(table)
+            store.start()
+            commit(table, number)
+        assert rows_of(table) == ["000", "001", "002", "003"]
+
+
+def test_a_commit_is_a_dozen_requests_however_long_the_log(store: ObjectStore, proxy: StoreProxy) -> None:
+    """Of a table kept open by one writer: looking, committing, the file of the rows."""
+    table = proxy.place("counted/rows")
+    delta.ensure(table, SCHEMA)
+    counts = []
+    for number in range(2 * delta.STORE_CHECKPOINT_COMMITS + 2):
+        before = proxy.requests()
+        commit(table, number)
+        counts.append(proxy.requests() - before)
+    # The first finds what the table is; twice a checkpoint of the log is written, beside it delta-rs looks around.
+    assert sum(count > REQUESTS_MAX for count in counts) <= 5, counts
+    assert sum(counts) <= 15 * len(counts), counts
+    log = store.content / table.key / "_delta_log"
+    assert (log / "_last_checkpoint").exists()
+
+
+def test_credentials_come_from_the_environment_where_settings_say_nothing(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", store.url)
+    monkeypatch.setenv("AWS_REGION", REGION)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", store.secret.read_text().strip())
+    table = parse("s3://tables/environment/rows")
+    object_store.probe(table)
+    delta.ensure(table, SCHEMA)
+    commit(table, 0)
+    assert rows_of(table) == ["000"]
