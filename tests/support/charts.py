@@ -148,11 +148,15 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         "fairlead",
         {
             "ingest": {
+                "table": "s3://tables/telemetry",
+                "env": [{"name": "AWS_REGION", "value": "us-east-1"}],
+                "envFrom": [{"secretRef": {"name": "object-store"}}],
                 "config": {
+                    "storage": {"endpoint_url": "https://store.example.com"},
                     "pipelines": [
                         {"topics": ["plant/alarms"], "table": "/data/alarms", "checkpoint": "/data/alarms-checkpoint"}
-                    ]
-                }
+                    ],
+                },
             }
         },
     ),
