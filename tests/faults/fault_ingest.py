@@ -39,7 +39,7 @@ SPAN_SECONDS = 1.5
 
 
 def run(kills: int, seed: int, progress: Callable[[str], None], *, sink: str | None = None) -> Count:
-    """Kill `kills` times at moments and of victims chosen by `seed`, then count."""
+    """Kill `kills` times at moments and of victims chosen by `seed`, then count; `sink`: one of `PLACES`."""
     choice = random.Random(seed)
     place = sink or choice.choice(PLACES)
     with contextlib.ExitStack() as stack:

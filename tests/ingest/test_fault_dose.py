@@ -18,7 +18,15 @@ def whole(count: Count) -> bool:
 @pytest.mark.timeout(900)
 def test_every_message_is_one_row_whatever_is_killed() -> None:
     """Nothing lost, nothing twice."""
-    assert whole(fault_ingest.run(2, 20261120, print))
+    assert whole(fault_ingest.run(2, 20261120, print, sink="delta"))
+
+
+@pytest.mark.faults
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too() -> None:
+    """By this seed the store is killed, then the driver, then the store again."""
+    assert whole(fault_ingest.run(3, 38, print, sink="delta in a store"))
 
 
 @pytest.mark.faults
