@@ -44,7 +44,7 @@ CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "true",
 }
 STORE_CHECKPOINT_COMMITS: Final = 20
-"""A checkpoint costs some forty requests; without one, whoever opens the table asks once for each commit."""
+"""A checkpoint costs some sixty requests; without one, opening the table asks once for each commit."""
 STORE_CONFIGURATION: Final = {**CONFIGURATION, "delta.checkpointInterval": str(STORE_CHECKPOINT_COMMITS)}
 """In a store each commit since the checkpoint is a request of its own for whoever opens the table."""
 _NO_ROOM: Final = "No space left"
