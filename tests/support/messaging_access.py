@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,8 +86,10 @@ class Guarded:
 
 
 @contextlib.asynccontextmanager
-async def guarded(folder: Path, *entries: dict[str, Any], **keys: Any) -> AsyncIterator[Guarded]:
-    """With an administrator beside the ``entries``, unless ``keys`` say what access is."""
+async def guarded(
+    folder: Path, *entries: dict[str, Any], wall: Callable[[], float] = time.time, **keys: Any
+) -> AsyncIterator[Guarded]:
+    """With an administrator beside the ``entries``, unless ``keys`` say what access is; certificates end by ``wall``."""
     authority = Authority(folder)
     server_pair = authority.issue("messaging", hosts=("127.0.0.1",))
     shown = {
@@ -98,7 +101,7 @@ async def guarded(folder: Path, *entries: dict[str, Any], **keys: Any) -> AsyncI
     settings = MessagingSettings.model_validate({**shown, **said})
     metrics = Metrics()
     broker = Broker(MemoryKV(), settings, Clock(), "service")
-    access = access_control.of_settings(settings, metrics)
+    access = access_control.of_settings(settings, metrics, wall=wall)
     await access.start()
     server = TestServer(routes.application(broker, metrics, access=access), host="127.0.0.1")
     files = tls.Files(ca=authority.certificate, cert=server_pair.certificate, key=server_pair.key)

@@ -45,6 +45,10 @@ class Unauthenticated(Refused):
     code = "unauthenticated"
 
 
+class CertificateEnded(Unauthenticated):
+    """The connection was opened with a certificate that has ended since; the next one shows the renewed one."""
+
+
 class NotFound(Refused):
     """Permanent until it is created (404)."""
 

@@ -6,12 +6,14 @@ token ─TokenReviewer─→ account ───┘
 
 from __future__ import annotations
 
+import math
+import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
-from fairlead_messaging.api.errors import Forbidden, Unauthenticated
+from fairlead_messaging.api.errors import CertificateEnded, Forbidden, Unauthenticated
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access import access_model, access_table, subject
 from fairlead_messaging.server.access.access_table import AccessTable
@@ -29,17 +31,28 @@ TOPIC_CHARS_MAX: Final = 401
 CALLERS_KEPT: Final = 1024
 """Certificates whose names need not be read again."""
 BEARER: Final = "bearer "
+CLOSING_SECONDS: Final = 180.0
+"""Before its certificate ends a connection is closed behind an answer, so that the next one shows the renewed one: more
+than a connection may be idle and a long poll may wait together."""
 
 _log = logs.get("messaging.access")
 
 
 class AccessControl:
-    """``table`` None: all that have a certificate may do everything, as an earlier version had it."""
+    """``table`` None: all that have a certificate, but nodes, may do everything, as an earlier version had it."""
 
-    def __init__(self, table: AccessTable | None, metrics: Metrics, reviewer: TokenReviewer | None = None) -> None:
+    def __init__(
+        self,
+        table: AccessTable | None,
+        metrics: Metrics,
+        reviewer: TokenReviewer | None = None,
+        *,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._table = table
         self._metrics = metrics
         self._reviewer = reviewer
+        self._wall = wall
         self._limiter = LogLimiter(SAID_SECONDS)
         # A certificate's names are read once, not at each request of its connection.
         self._of_names = lru_cache(CALLERS_KEPT)(self._find)
@@ -66,6 +79,10 @@ class AccessControl:
         if self._table is None:
             if not certificate:
                 self._unknown("no certificate was shown", peer)
+            self._check_end(certificate, peer)
+            caller, refused = self._of_names(certificate.get("subject", ()), certificate.get("subjectAltName", ()))
+            if refused:
+                self._refuse_altogether(caller, refused, peer)
             return UNRESTRICTED
         if authorization is not None and authorization[: len(BEARER)].lower() == BEARER and self._reviewer is not None:
             account = await self._reviewer.account(authorization[len(BEARER) :].strip(), peer)
@@ -73,13 +90,21 @@ class AccessControl:
                 self._unknown("the token is not valid for this service", peer)
             caller, refused = self._with_grants(Identity((account,)))
         elif certificate:
+            self._check_end(certificate, peer)
             caller, refused = self._of_names(certificate.get("subject", ()), certificate.get("subjectAltName", ()))
         else:
             self._unknown("neither a certificate nor a token was shown", peer)
         if refused:
-            self._say(caller.shown, "", "", refused, peer)
-            raise Forbidden(f"{caller.shown} may not ask this service: {refused}")
+            self._refuse_altogether(caller, refused, peer)
         return caller
+
+    def _refuse_altogether(self, caller: Caller, reason: str, peer: str) -> NoReturn:
+        self._say(caller.shown, "", "", reason, peer)
+        raise Forbidden(f"{caller.shown} may not ask this service: {reason}")
+
+    def is_to_close(self, certificate: Mapping[str, Any] | None) -> bool:
+        """Whether the connection is closed behind this answer, for its certificate ends soon."""
+        return certificate is not None and self._wall() >= _end_of(certificate) - CLOSING_SECONDS
 
     def refuse(self, caller: Caller, verb: Verb, topic: str, peer: str) -> NoReturn:
         """What no entry grants.  Raises: Forbidden, naming verb and topic."""
@@ -100,10 +125,18 @@ class AccessControl:
 
     def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
         """Who it is with what it is granted, and why it is refused altogether, or ""."""
-        assert self._table is not None
+        if self._table is None:
+            return Caller(str(identity)), identity.refused
         grants = self._table.of(identity)
         refused = identity.refused or ("" if grants else "no access entry is about it")
         return Caller(str(identity), identity.owner, grants), refused
+
+    def _check_end(self, certificate: Mapping[str, Any], peer: str) -> None:
+        """TLS looks at it once, and a connection that is kept busy lives for years.  Raises: CertificateEnded."""
+        if self._wall() >= _end_of(certificate):
+            reason = "the certificate has ended since this connection was opened"
+            self._say("", "", "", reason, peer)
+            raise CertificateEnded(f"{reason}: connect again with a renewed one")
 
     def _unknown(self, reason: str, peer: str) -> NoReturn:
         self._say("", "", "", reason, peer)
@@ -118,21 +151,36 @@ class AccessControl:
             _log.warning("access_refused", subject=who, verb=verb, topic=topic, reason=reason, peer=peer, times=times)
 
 
-def of_settings(settings: MessagingSettings, metrics: Metrics) -> AccessControl:
+def _end_of(certificate: Mapping[str, Any]) -> float:
+    return _seconds(str(certificate.get("notAfter", "")))
+
+
+@lru_cache(CALLERS_KEPT)
+def _seconds(text: str) -> float:
+    """A Unix time; infinity: it does not say."""
+    try:
+        return float(ssl.cert_time_to_seconds(text))
+    except (ValueError, OverflowError):
+        return math.inf
+
+
+def of_settings(
+    settings: MessagingSettings, metrics: Metrics, *, wall: Callable[[], float] = time.time
+) -> AccessControl:
     """As the settings have it.  What grants more than it should is said once, here."""
     if settings.security == "insecure":
-        return AccessControl(None, metrics)
+        return AccessControl(None, metrics, wall=wall)
     if settings.access is not None:
         review = settings.token_review
         names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
         reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
-        return AccessControl(access_model.table(settings.access), metrics, reviewer)
+        return AccessControl(access_model.table(settings.access), metrics, reviewer, wall=wall)
     if settings.clients is not None:
         _log.warning("clients_is_old", reason="it grants everything to each name", remedy="write [[access]] entries")
-        return AccessControl(access_table.everything_for(settings.clients), metrics)
+        return AccessControl(access_table.everything_for(settings.clients), metrics, wall=wall)
     _log.warning(
         "access_not_limited",
         reason="without [[access]] every certificate of tls_ca may do everything; the next version denies that",
         remedy="write an [[access]] entry for each client",
     )
-    return AccessControl(None, metrics)
+    return AccessControl(None, metrics, wall=wall)

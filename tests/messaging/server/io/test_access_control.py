@@ -96,3 +96,12 @@ def test_tokens_are_taken_where_an_entry_names_an_account() -> None:
     for subject, takes in (("app", False), ("serviceaccount:shop:till", True)):
         said = AccessModel(subject=subject, verbs=["publish"], topics=["default/*"])
         assert of_settings(MessagingSettings(**FILES, access=[said]), Metrics()).takes_tokens is takes
+
+
+async def test_a_certificate_that_does_not_say_when_it_ends_is_let_in() -> None:
+    """TLS has looked at it; what cannot be read here refuses no one."""
+    access, _ = control()
+    for said in ({}, {"notAfter": ""}, {"notAfter": "one day"}):
+        assert await access.caller({**APP, **said}, None, "10.0.0.1")
+        assert not access.is_to_close({**APP, **said})
+    assert not access.is_to_close(None)

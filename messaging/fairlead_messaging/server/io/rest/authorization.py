@@ -36,11 +36,15 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     certificate = request.get_extra_info("peercert")
     peer = request.remote or ""
-    caller = await request.app[ACCESS].caller(certificate, request.headers.get("Authorization"), peer)
+    access = request.app[ACCESS]
+    caller = await access.caller(certificate, request.headers.get("Authorization"), peer)
     note_caller(request, caller)
     if route is not None:  # else there is no such path, or no such method of it
         _check(request, route, caller)
-    return await handler(request)
+    response = await handler(request)
+    if access.is_to_close(certificate):
+        response.force_close()
+    return response
 
 
 def check(request: web.Request, verb: Verb, namespace: str, name: str) -> None:

@@ -9,7 +9,15 @@ from contextvars import ContextVar
 
 from aiohttp import web
 
-from fairlead_messaging.api.errors import MessagingError, Refused, TooLarge, TooSlow, Unauthenticated, Unavailable
+from fairlead_messaging.api.errors import (
+    CertificateEnded,
+    MessagingError,
+    Refused,
+    TooLarge,
+    TooSlow,
+    Unauthenticated,
+    Unavailable,
+)
 from fairlead_messaging.api.headers import JSON, RETRY_AFTER
 from fairlead_messaging.server import json_bodies
 from fairlead_messaging.server.access.caller import NOT_KNOWN, Caller
@@ -153,9 +161,12 @@ def error_response(error: MessagingError) -> web.Response:
         headers[RETRY_AFTER] = str(max(1, math.ceil(error.retry_after_seconds)))
     if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = "Bearer"
-    return json_response(
+    response = json_response(
         {"error": {"code": error.code, "message": error.message, **error.facts}}, status=error.status, headers=headers
     )
+    if isinstance(error, CertificateEnded):
+        response.force_close()
+    return response
 
 
 @web.middleware

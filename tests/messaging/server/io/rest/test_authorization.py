@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from yarl import URL
 
 from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, Route
 from fairlead_messaging.api.verbs import Verb
+from fairlead_messaging.server.io.access_control import CLOSING_SECONDS
 from fairlead_messaging.server.io.rest.routes import _HANDLERS
 
 TOPIC = "/namespaces/default/topics/t"
@@ -148,6 +150,17 @@ async def test_a_node_named_like_the_hub_is_a_node(tmp_path: Path) -> None:
         assert "through the hub" in refused.body["error"]["message"]
 
 
+@pytest.mark.parametrize("older", [{"access": None}, {"access": None, "clients": ["fairlead-hub"]}])
+async def test_a_node_is_refused_where_access_is_not_limited(tmp_path: Path, older: dict[str, Any]) -> None:
+    """Nodes that join carry their role; one authority may sign all, and then each device could read every topic."""
+    async with guarded(tmp_path, **older) as service:
+        pair = service.authority.issue("fairlead-hub", hosts=("spiffe://fairlead/node/fairlead-hub",))
+        service.show("node", pair)
+        for method in ("PUT", "GET", "DELETE"):
+            assert await service.status("node", method, TOPIC) == 403
+        assert await service.status("fairlead-hub", "PUT", TOPIC) == 200
+
+
 async def test_a_uri_is_granted_as_such(tmp_path: Path) -> None:
     """And a certificate without any name is granted nothing."""
     async with guarded(tmp_path, entry("spiffe://corp/till", "publish", "default/a")) as service:
@@ -274,6 +287,23 @@ async def test_a_certificate_of_another_authority_is_refused_where_none_is_neede
                 service.show(name, pair)
                 with pytest.raises(aiohttp.ClientError):
                     await service.ask(name, "GET", "/namespaces")
+
+
+@pytest.mark.parametrize("access", [[entry("app", "consume", "default/a")], None])
+async def test_a_kept_connection_ends_with_its_certificate(tmp_path: Path, access: Any) -> None:
+    """Else who keeps one busy is let in for years after it; soon before its end each answer closes the connection."""
+    now = time.time()
+    async with guarded(tmp_path, access=access, wall=lambda: now) as service:
+        service.show("app", service.authority.issue("app", valid=datetime.timedelta(hours=1)))
+        assert (kept := await service.ask("app", "GET", "/namespaces")).status == 200
+        assert "Connection" not in kept.headers
+        now += 3600 - CLOSING_SECONDS
+        assert (closing := await service.ask("app", "GET", "/namespaces")).status == 200
+        assert closing.headers["Connection"] == "close"
+        now += CLOSING_SECONDS
+        ended = await service.ask("app", "GET", "/namespaces")
+        assert (ended.status, ended.code) == (401, "unauthenticated")
+        assert ended.headers["Connection"] == "close"
 
 
 async def test_other_methods_and_tokens_without_end_open_nothing(tmp_path: Path) -> None:
