@@ -89,7 +89,7 @@ class Guarded:
 async def guarded(
     folder: Path, *entries: dict[str, Any], wall: Callable[[], float] = time.time, **keys: Any
 ) -> AsyncIterator[Guarded]:
-    """With an administrator beside the ``entries``, unless ``keys`` say what access is; certificates end by ``wall``."""
+    """With an administrator beside the ``entries``, unless ``keys`` say what access is; ``wall`` ends certificates."""
     authority = Authority(folder)
     server_pair = authority.issue("messaging", hosts=("127.0.0.1",))
     shown = {
