@@ -12,6 +12,7 @@ touched.  It needs room for two pieces, however large the store is.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import zlib
@@ -21,6 +22,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.encryption.pages import Pages
 from fairlead_edge.io.file_access import PAGE_BYTES, PLAIN_SCHEMA, SEALED_SCHEMA
 from fairlead_edge.io.sqlite.wal import FRAME_BYTES, FRAME_HEADER_BYTES, HEADER_BYTES
@@ -56,14 +58,29 @@ _plans: Final = msgspec.json.Decoder(Plan)
 
 
 def unfinished(store: Path) -> Plan | None:
-    """What was begun and did not come to its end; None when nothing was, or no file was touched yet."""
+    """What was begun and did not come to its end; None when nothing was, or no file was touched yet.
+
+    Raises ``OSError`` and ``StoreUnusable`` for a journal that is there and cannot be read: the files may be half
+    converted, and nothing else says how far.
+    """
+    path = journal_of(store)
     try:
-        with journal_of(store).open("rb") as file:
-            crc, size, rest = file.read(_HEAD_BYTES).split(b" ", 2)
-            content = rest[: int(size)]
-            return _plans.decode(content) if int(crc, 16) == zlib.crc32(content) else None
-    except (OSError, ValueError):
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            is_whole = os.fstat(file.fileno()).st_size > _HEAD_BYTES
+    except FileNotFoundError:
         return None
+    with contextlib.suppress(ValueError):
+        crc, size, rest = head.split(b" ", 2)
+        content = rest[: int(size)]
+        if int(crc, 16) == zlib.crc32(content):
+            return _plans.decode(content)
+    if is_whole:
+        raise StoreUnusable(
+            f"{path}: is damaged, and the store beside it may be half converted: bring both back from a copy of the "
+            "folder, or remove this file to go on with what a salvage finds; nothing was changed"
+        )
+    return None
 
 
 def journal_of(store: Path) -> Path:
@@ -113,12 +130,16 @@ def _begin(store: Path, plan: Plan) -> None:
     content = msgspec.json.encode(plan)
     path = journal_of(store)
     draft = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(b"%08x %d %b" % (zlib.crc32(content), len(content), content))
-        file.flush()
-        os.posix_fallocate(file.fileno(), 0, _HEAD_BYTES + 2 * _SLOT_BYTES)
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(b"%08x %d %b" % (zlib.crc32(content), len(content), content))
+            file.flush()
+            os.posix_fallocate(file.fileno(), 0, _HEAD_BYTES + 2 * _SLOT_BYTES)
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)  # a full disk gets its room back
+        raise
     _flush_folder(path.parent)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io import file_access
 from fairlead_edge.io.encryption import conversion
 from fairlead_edge.io.encryption.pages import EncryptedPages, Pages, PlainPages
@@ -123,3 +125,38 @@ def test_a_journal_that_is_not_whole_was_never_begun(tmp_path: Path) -> None:
     convert(tmp_path, PLAIN, FIRST)
     convert(tmp_path, FIRST, PLAIN)
     assert contents(tmp_path, *before) == before
+
+
+def test_a_journal_that_cannot_be_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store may be half converted: without its journal the other half is lost."""
+    plain_files(tmp_path)
+    journal = conversion.journal_of(tmp_path / "a.db")
+    monkeypatch.setattr(conversion, "_write", lambda *_: (_ for _ in ()).throw(Killed))
+    with pytest.raises(Killed):
+        convert(tmp_path, PLAIN, FIRST)
+    whole = journal.read_bytes()
+
+    def denied(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", denied)  # as after a start by another user
+        with pytest.raises(PermissionError):
+            conversion.unfinished(tmp_path / "a.db")
+    journal.write_bytes(b"\0" * 512 + whole[512:])  # a sector the disk lost
+    with pytest.raises(StoreUnusable, match="a.db.converting: is damaged.*half"):
+        conversion.unfinished(tmp_path / "a.db")
+    assert journal.exists()
+
+
+def test_without_room_for_the_journal_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken of a full disk is given back, and the files are as they were."""
+    before = plain_files(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        convert(tmp_path, PLAIN, FIRST)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
