@@ -144,7 +144,7 @@ def test_a_journal_that_cannot_be_read_is_kept(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(PermissionError):
             conversion.unfinished(tmp_path / "a.db")
     journal.write_bytes(b"\0" * 512 + whole[512:])  # a sector the disk lost
-    with pytest.raises(StoreUnusable, match="a.db.converting: is damaged.*half"):
+    with pytest.raises(StoreUnusable, match=r"a\.db.converting: is damaged.*half"):
         conversion.unfinished(tmp_path / "a.db")
     assert journal.exists()
 
