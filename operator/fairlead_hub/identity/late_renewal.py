@@ -3,9 +3,9 @@
     Claim (proven: chain, signature) ─┐
     Known (EdgeNode, JoinTokens' revocations) ─┴─▶ judge ─▶ None: issue, or a Refusal: too_late, revoked, …, held
 
-A key can be copied with its disk.  What a copy cannot have is the newest certificate that was used and the number of
-the store's opening that the hub saw last: where one of these differs, a person decides.  What they approve is one
-claim against one state: the value changes with either.
+A key can be copied with its disk.  What a copy cannot have is the newest certificate that was used, or one issued
+later and not used yet, and the number of the store's opening that the hub saw last: where one of these differs, a
+person decides.  What they approve is one claim against one state: the value changes with either.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
         doubt = "the Node was deleted and made again since"
     elif known.newest_issued is None:
         doubt = "no certificate of this node is remembered"
-    elif int(claim.not_before) != int(known.newest_issued):
+    elif int(claim.not_before) < int(known.newest_issued):
         code, doubt = "not_newest", "another certificate of this node was used after this one was issued"
     elif not known.store_epoch or claim.store_epoch != known.store_epoch:
         doubt = "its store is not as the last session left it (a copied disk, or an old backup)"

@@ -114,9 +114,11 @@ class IdentityKeeper:
             return end
         is_refused = refused is not None and refused.ours
         has_ended = own.not_after.timestamp() < (self._earliest or time.time())
-        if is_refused and self.renewer.refused(own, refused.check if refused is not None else ""):
+        is_expired = is_refused and refused is not None and refused.check == _EXPIRED
+        why = refused.check if refused is not None else ""
+        if is_refused and self.renewer.refused(own, why, has_ended=is_expired):
             return end
-        if not (is_refused and refused is not None and refused.check == _EXPIRED) and not (error.hung_up and has_ended):
+        if not is_expired and not (error.hung_up and has_ended):
             return end
         last = self._last
         try:

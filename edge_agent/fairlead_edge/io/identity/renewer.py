@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -46,6 +47,8 @@ class Renewer:
         self.state = Renewal()
         self.counters: Counter[str] = Counter()
         """Events since the start: renewed, late, taken back, failures by code."""
+        self._refused: set[Path] = set()
+        """Pairs that the hub refused since the last session."""
 
     def seconds_left(self) -> float | None:
         """Until it asks for the next certificate; None: it does not."""
@@ -56,6 +59,7 @@ class Renewer:
     def opened(self, welcome: message.Welcome, shown: Certificate | None) -> None:
         """A session is open, with the certificate ``shown``."""
         self.state = self.state.welcomed(welcome.renew_after_seconds, _now())
+        self._refused.clear()
         self._changed.set()
         with self._logged("old_pair_kept"):
             current = self._files.current()
@@ -67,14 +71,24 @@ class Renewer:
         self.state = self.state.ended()
         self._changed.set()
 
-    def refused(self, shown: Certificate | None, why: str) -> bool:
-        """The hub's TLS refused ``shown``.  True: a pair that opened sessions before is in use again."""
+    def refused(self, shown: Certificate | None, why: str, *, has_ended: bool = False) -> bool:
+        """The hub's TLS refused ``shown``.  True: another pair is in use, one that may open a session.
+
+        ``has_ended``: for its age.  What ended before it is no better then, and what the hub refused for another
+        reason neither: that node needs a late renewal.
+        """
         with self._logged("old_pair_unusable"):
             current, others = self._files.current(), self._files.others()
-            if current is None or current.certificate != shown or not others:
+            if current is None or current.certificate != shown:
+                return False
+            if has_ended:
+                ends, refused = shown.not_after, self._refused
+                others = [each for each in others if each.certificate.not_after > ends and each.path not in refused]
+            if not others:
                 return False
             before = others[0]
             self._files.use(before)
+            self._refused.add(current.path)
             self.counters["taken_back"] += 1
             reason = f"the hub refused the renewed certificate ({why}): the one before it is in use again"
             self.state = self.state.failed("unusable", reason, _now(), self._random.random())

@@ -30,6 +30,9 @@ EXPIRED = handshake.Refusal(ours=True, whose=None, check="it has expired")
 OTHER = handshake.Refusal(ours=True, whose=None, check="it was revoked")
 
 
+NOW, DAY = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+
+
 async def no_fence() -> int:
     return 3
 
@@ -45,17 +48,34 @@ class Late:
 
 class Made:
     def __init__(self, folder: Path) -> None:
-        self.folder, authority = folder, Authority(folder / "edges", "edges")
+        self.folder, self.authority = folder, Authority(folder / "edges", "edges")
         self.files = IdentityFiles(folder / "identity")
         self.files.make_folder()
-        pair = authority.issue("shop-1")
-        self.files.use(self.files.add(pair.key.read_bytes(), pair.certificate.read_bytes()))
-        self.files.write_authorities(authority.certificate.read_bytes())
+        self.renew(ends=NOW + 30 * DAY)
+        self.files.write_authorities(self.authority.certificate.read_bytes())
         link = self.files.link
         self.tls = tls.Files(ca=self.files.authorities, cert=link, key=link)
         self.renewer = Renewer(self.files, node="shop-1", ask=self.never, random=Random())
         self.late = Late()
         self.context = tls.client_context(self.tls)
+
+    def renew(self, *, ends: datetime.datetime) -> str:
+        """Another pair, in use from now on; its serial.  What was in use stays beside it."""
+        begins = ends - 40 * DAY
+        pair = self.authority.issue("shop-1", begins=begins, valid=ends - datetime.datetime.now(datetime.UTC))
+        added = self.files.add(pair.key.read_bytes(), pair.certificate.read_bytes())
+        self.files.use(added)
+        return added.certificate.serial
+
+    def others_gone(self) -> None:
+        for other in self.files.others():
+            other.path.unlink()
+
+    @property
+    def current(self) -> str:
+        found = self.files.current()
+        assert found is not None
+        return found.certificate.serial
 
     async def never(self, request: bytes) -> Any:
         raise AssertionError
@@ -119,6 +139,26 @@ async def test_only_a_certificate_that_ended_is_renewed_late(made: Made) -> None
     assert not made.late.asked
     end = await keeper.unreachable(Unreachable("", refused=EXPIRED), made.context, END)
     assert end.code == "renewed_late" and made.late.asked[0]["store_epoch"] == 0
+
+
+async def test_a_renewed_pair_that_ended_unused_is_renewed_late(made: Made) -> None:
+    """The session in which it was issued went on until the node was switched off: the pair before it ended first."""
+    made.renew(ends=NOW - 40 * DAY)
+    made.others_gone()
+    newest = made.renew(ends=NOW - 20 * DAY)
+    end = await made.keeper().unreachable(Unreachable("", refused=EXPIRED), tls.client_context(made.tls), END)
+    assert end.code == "renewed_late" and made.current == newest
+
+
+async def test_a_pair_taken_back_that_ended_is_renewed_late(made: Made) -> None:
+    """The other one was refused for another reason, and would be again."""
+    before, keeper = made.renew(ends=NOW - 40 * DAY), made.keeper()
+    made.others_gone()
+    made.renew(ends=NOW - 20 * DAY)
+    assert await keeper.unreachable(Unreachable("", refused=OTHER), tls.client_context(made.tls), END) is END
+    assert made.current == before and not made.late.asked
+    end = await keeper.unreachable(Unreachable("", refused=EXPIRED), tls.client_context(made.tls), END)
+    assert end.code == "renewed_late" and made.current == before
 
 
 async def test_a_bound_that_was_remembered_counts(made: Made, wall: Any) -> None:
