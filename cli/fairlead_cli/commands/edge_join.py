@@ -95,6 +95,7 @@ def _say(what: str, text: str) -> None:
 
 def _url(text: str) -> str:
     """Checked for sense before anything is read.  Raises ``click.UsageError``."""
+    text = text.strip()
     if text.startswith(TOKEN_PREFIX):
         raise click.UsageError("that is a token: first the hub's URL, and the token in a file (--token-file FILE or -)")
     try:
@@ -104,7 +105,7 @@ def _url(text: str) -> str:
         raise click.UsageError(f"{text!r} is no URL; one is like wss://hub.example.com:10000") from None
     if parts.scheme == "ws":
         raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
-    if parts.scheme != "wss" or not parts.hostname or parts.username is not None:
+    if parts.scheme != "wss" or not parts.hostname or parts.username is not None or len(text.split()) > 1:
         raise click.UsageError(f"{text!r} is no URL of a hub; one is like wss://hub.example.com:10000")
     if not port:
         raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
@@ -121,7 +122,7 @@ def _token(file: BinaryIO) -> JoinToken:
             content = file.readline(TOKEN_FILE_BYTES_MAX)
         else:
             content = file.read(TOKEN_FILE_BYTES_MAX)
-        return join_token.parse(content.decode())
+        return join_token.find(content.decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError, ValueError) as error:
         said = (
             str(error) if isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError) else "unreadable"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli.cluster import instructions, names
+from fairlead_cli.cluster import api_clock, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import APPROVE_IDENTITY
 from fairlead_cli.cluster.target import OURS, Target
@@ -27,8 +27,6 @@ REASON_CHARS_MAX = 256
 NOTICED_SECONDS = 5.0
 """How long a hub is waited for that says what it made of it."""
 LOOK_SECONDS = 0.2
-CLOCK_SECONDS = 30.0
-"""This machine's clock and the API server's: more apart is worth a word."""
 CONFLICT = 409
 VIEW = View(
     kind="edgenode.fairlead.dev",
@@ -77,7 +75,10 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
     Undone, if it was a mistake: kubectl patch edgenode NODE --type=merge -p '{"spec":{"revoked":null}}'
     """
     from fairlead_hub.identity.revocation import Revoked
+    from fairlead_wire.identity import node_names
 
+    if not node_names.is_node_name(name):
+        raise click.UsageError(f"{name!r} cannot be the name of a Node: lower-case letters, digits, - and .")
     why = " ".join(reason.split())
     if len(why) > REASON_CHARS_MAX:
         raise click.UsageError(f"--reason: at most {REASON_CHARS_MAX} characters")
@@ -139,7 +140,7 @@ def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
 
 
 async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any], str]:
-    """The EdgeNode with it, made where there is none; and a word about this machine's clock if there is need."""
+    """The EdgeNode with it, made where there is none; and what is worth a word beside it."""
     from fairlead_hub.identity import revocation
     from fairlead_hub.io.kube import MERGE_PATCH, Refused
 
@@ -150,7 +151,7 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
             if error.status != instructions.NOT_FOUND:
                 raise
             found = None
-        wanted: Revoked = revoked(before(found or {}, _moment(kube)))
+        wanted: Revoked = revoked(before(found or {}, api_clock.now(kube)))
         # No owner: what is revoked must not go with the Node.
         metadata: dict[str, Any] = {"name": name, "ownerReferences": None}
         if found is not None:
@@ -168,7 +169,12 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
                 continue  # the hub wrote its status meanwhile
             raise
         made: dict[str, Any] = json.loads(answer)
-        return made, _clock_note(kube)
+        notes = [api_clock.note(kube)]
+        if found is None:
+            notes.append(
+                f"there was no EdgeNode {name}, so one was made: if that is no node, kubectl delete enode {name}"
+            )
+        return made, "".join(f"; {each}" for each in notes if each)
 
 
 def before(found: dict[str, Any], now: datetime.datetime) -> str:
@@ -182,24 +188,6 @@ def before(found: dict[str, Any], now: datetime.datetime) -> str:
     known = (revocation.read({"revoked": {"before": issued}}), revocation.read(found.get("spec") or {}))
     moments = [each.moment for each in known if each is not None and each.before != revocation.FOR_EVER]
     return f"{max([now.replace(microsecond=0), *moments]) + datetime.timedelta(seconds=1):{revocation.RFC_3339}}"
-
-
-def _moment(kube: Kube) -> datetime.datetime:
-    """Now, by the API server's clock: that of this machine may be anything."""
-    from email.utils import parsedate_to_datetime
-
-    said, at = kube.date
-    try:
-        return parsedate_to_datetime(said) + datetime.timedelta(seconds=time.time() - at)
-    except ValueError:
-        return datetime.datetime.now(datetime.UTC)
-
-
-def _clock_note(kube: Kube) -> str:
-    apart = abs((_moment(kube) - datetime.datetime.now(datetime.UTC)).total_seconds())
-    return f"; this machine's clock is {apart:.0f} s off the API server's, whose time was taken" * (
-        apart > CLOCK_SECONDS
-    )
 
 
 async def _noticed(kube: Kube, name: str, found: dict[str, Any]) -> tuple[dict[str, Any], bool]:

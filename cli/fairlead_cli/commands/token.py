@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from fairlead_cli import printable
-from fairlead_cli.cluster import collections, join_tokens, names
+from fairlead_cli.cluster import api_clock, collections, join_tokens, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.join_tokens import Hub, Made, Wanted
 from fairlead_cli.cluster.target import Target
@@ -121,12 +121,18 @@ def create(
         raise click.UsageError("--uses is for --pattern: a node joins once")
     if pattern is not None and replace is not None:
         raise click.UsageError("--replace needs the name of the node (--node NAME), not a pattern")
+    if pattern is not None and create_node:
+        raise click.UsageError("--create-node needs names (--node NAME, --file FILE), not a pattern")
     whom = _names(names_file) if names_file is not None else [_checked(node, pattern)]
     known = Hub(url=_url(hub) if hub else "", pins=_pins(ca_file) if ca_file else ())
-    wanted = Wanted(expires=ages.utc() + ttl, uses=uses, replace=replace is not None)
     nodes = [] if pattern is not None else whom
-    made, found, failed = target.ask(lambda kube: _make(kube, wanted, whom, known, shown))
-    target.ask(lambda kube: _look_at_nodes(kube, nodes, create_node, shown))
+
+    async def make(kube: Kube) -> tuple[list[Made], Hub, list[tuple[str, Exception]], str]:
+        ends = await api_clock.asked(kube) + ttl
+        made = await _make(kube, Wanted(expires=ends, uses=uses, replace=replace is not None), whom, known, shown)
+        return *made, api_clock.note(kube)
+
+    made, found, failed, clock = target.ask(make)
     documents = [_document(each, found) for each in made]
     if not shown.is_for_people:
         shown.items(_VIEW, documents) if names_file is not None else shown.document(documents[0])
@@ -136,6 +142,15 @@ def create(
         [document] = documents
         click.echo(f"{document['token']}\n{document['command']}")
         shown.say(_explained(document, found, ttl))
+    if clock:
+        shown.say(clock)
+    try:
+        # After the tokens: who may make them need not be allowed to see Nodes, and a token is shown only once.
+        target.ask(lambda kube: _look_at_nodes(kube, nodes, create_node, shown))
+    except click.ClickException as error:
+        if create_node:
+            raise
+        shown.say(f"whether the Node is there was not found out: {error.format_message()}")
     if failed:
         for name, error in failed[:SHOWN_MAX]:
             shown.say(f"{name}: {error}")

@@ -40,7 +40,9 @@ async def test_joined_refused_and_joined_twice(tmp_path: Path) -> None:
         hub.answers = [("refuse", "token_used", None), ("admit",)]
         refused = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
         assert refused.returncode == 1 and refused.stderr == "Error: token_used: so it is\n", refused.stderr
-        done = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
+        # As `fairlead token create` prints it, and as an editor of another system keeps it.
+        given = f"\ufeff{token}\r\necho {token} | sudo fairlead edge join {hub.url} --token-file -\r\n"
+        done = await asyncio.to_thread(run, *arguments, given=given)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(f"hub               {hub.url}\nclock here        20")
         last = done.stdout.splitlines()[-1]
@@ -86,6 +88,7 @@ async def test_killed_at_each_step_the_same_command_ends_joined(tmp_path: Path) 
         (["wss://hub", "--token-file", "-"], "name the port, for example wss://hub:10000"),
         (["wss://hub:port", "--token-file", "-"], "is no URL; one is like"),
         (["https://hub:1", "--token-file", "-"], "is no URL of a hub"),
+        (["wss://my hub:1", "--token-file", "-"], "is no URL of a hub"),
         (["wss://me:secret@hub:1", "--token-file", "-"], "is no URL of a hub"),
         ([URL, "fl1-token", "--token-file", "-"], "unexpected extra argument"),
     ],

@@ -84,6 +84,13 @@ def test_a_node_that_was_never_seen(kube: Cluster) -> None:
     assert (done.exit_code, done.stdout) == (0, "edgenode.fairlead.dev/act-3\n")
     found = stands(kube, "act-3")
     assert found["spec"]["revoked"]["reason"] == "" and "ownerReferences" not in found["metadata"]
+    assert "there was no EdgeNode act-3, so one was made" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["", "Act 1", "act_1", "../nodes"])
+def test_a_name_that_no_node_has_is_wrong_use(name: str) -> None:
+    done = CliRunner().invoke(build(), ["node", "revoke", name])
+    assert done.exit_code == 2 and "cannot be the name of a Node" in done.stderr
 
 
 def test_an_owner_is_taken_off(kube: Cluster) -> None:

@@ -15,7 +15,7 @@ from tests.support.hub import CRDS, edge_node
 from tests.support.pki import Authority
 from tests.support.token_hub import introducing
 
-from fairlead_cli.cluster import join_tokens
+from fairlead_cli.cluster import api_clock, join_tokens
 from fairlead_cli.main import build
 from fairlead_wire.identity import join_token, pins
 
@@ -132,6 +132,32 @@ def test_one_that_cannot_be_made_stops_no_other(tokens: Cluster, monkeypatch: py
 
 
 @pytest.mark.kube
+def test_who_may_not_see_nodes_gets_the_token(tokens: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shown only once, so it is printed before anything else can fail."""
+    from fairlead_hub.io.kube import Refused
+
+    async def refused(*_: Any) -> Any:
+        raise Refused(403, "nodes is forbidden")
+
+    monkeypatch.setattr(join_tokens, "strangers", refused)
+    done = run(tokens, "create", "--node", "shop-7")
+    assert done.exit_code == 0 and get(tokens, done.stdout.splitlines()[0])["spec"]["node"] == "shop-7"
+    assert "whether the Node is there was not found out: " in done.stderr and "nodes is forbidden" in done.stderr
+    done = run(tokens, "create", "--node", "shop-7", "--create-node")
+    assert done.exit_code == 1 and join_token.parse(done.stdout.splitlines()[0])
+
+
+@pytest.mark.kube
+def test_the_end_is_by_the_clock_of_the_cluster(tokens: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop that is a year behind makes no token that ended before it was made."""
+    there = datetime.datetime(2036, 1, 1, tzinfo=datetime.UTC)
+    monkeypatch.setattr(api_clock, "now", lambda kube: there)
+    done = run(tokens, "create", "--node", "shop-8", "--ttl", "2h")
+    assert get(tokens, done.stdout.splitlines()[0])["spec"]["expires"] == "2036-01-01T02:00:00Z"
+    assert "s off the API server's, whose time was taken" in done.stderr
+
+
+@pytest.mark.kube
 def test_without_a_hub_the_token_is_taken_back(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +203,7 @@ def test_tokens_are_revoked(tokens: Cluster) -> None:
         (("--pattern", "shop"), "write the beginning of the names, then *"),
         (("--pattern", "*-shop-*"), "write the beginning of the names, then *"),
         (("--pattern", "a*", "--replace"), "--replace needs the name of the node"),
+        (("--pattern", "a*", "--create-node"), "--create-node needs names"),
         (("--pattern", "a*", "--uses", "10001"), "10001 is not in the range"),
         (("--replace", "a", "--node", "b"), "are two nodes; name one"),
         (("--node", "a", "--ttl", "31d"), "must be from 1m to 30d"),

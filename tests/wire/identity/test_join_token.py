@@ -19,6 +19,16 @@ def test_a_token_is_read_as_it_was_made() -> None:
     assert join_token.is_id(made.id) and len(made.text) <= join_token.TEXT_CHARS_MAX
 
 
+def test_the_one_token_of_a_text_is_found() -> None:
+    """What was printed beside it does not harm; which of two is meant cannot be known."""
+    one, other = (join_token.make(os.urandom, [PIN]) for _ in range(2))
+    assert join_token.find(f"{one.text}\r\necho {one.text} | sudo fairlead edge join\n") == one
+    with pytest.raises(ValueError, match="more than one join token"):
+        join_token.find(f"{one.text}\n{other.text}\n")
+    with pytest.raises(ValueError, match="is no join token"):
+        join_token.find(f"{one.text[:30]} {one.text[30:]}")
+
+
 def test_the_secret_is_not_shown_by_accident() -> None:
     made = join_token.make(os.urandom, [PIN])
     assert made.secret not in f"{made} {made!r} {[made]}" and made.id in str(made)

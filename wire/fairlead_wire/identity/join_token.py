@@ -60,6 +60,14 @@ def parse(text: str) -> JoinToken:
     return JoinToken(id=found[1], secret=found[2], pins=tuple(found[3].split(".")))
 
 
+def find(text: str) -> JoinToken:
+    """The one token in a text of several words, as what ``fairlead token create`` printed.  Raises ``ValueError``."""
+    found = {word for word in text.split() if _TEXT.fullmatch(word)}
+    if len(found) > 1:
+        raise ValueError("is more than one join token; each device needs its own")
+    return parse(found.pop() if found else text)
+
+
 def is_id(text: str) -> bool:
     """May a JoinToken have this name?"""
     return re.fullmatch(_ID, text) is not None
