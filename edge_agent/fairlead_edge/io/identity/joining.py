@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidProxy, InvalidStatus, WebSocketException
 from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
@@ -125,6 +125,8 @@ async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIt
         raise HubUnreachable(f"{place} answered HTTP {error.response.status_code}, as no hub does") from None
     except TimeoutError:
         raise HubUnreachable(f"{place} did not answer within {OPEN_SECONDS_MAX:g} s") from None
+    except InvalidProxy as error:
+        raise HubUnreachable(f"{place} cannot be reached: the proxy that is set will not do: {error}") from None
     except (OSError, WebSocketException) as error:
         raise _unreachable(place, error, *(each.lost for each in dialled)) from None
     except UnicodeError:

@@ -89,6 +89,10 @@ class Dialler:
         except (OSError, WebSocketException, TimeoutError) as error:
             handshake.send_alert(alert_socket, handshake.refusal(error))
             raise self._unreachable(error, context, *(each.lost for each in dialled)) from error
+        except UnicodeError:
+            raise Unreachable(f"{self.host!r} is no name of a host: correct hub_url") from None
+        except ImportError:
+            raise Unreachable("SOCKS proxies are not supported: set an HTTP proxy (HTTPS_PROXY), or none") from None
         finally:
             if alert_socket is not None:
                 alert_socket.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
+import ssl
 
 import pytest
 from tests.support.hub_server import HubServer
@@ -42,3 +45,23 @@ async def test_an_http_answer_says_when_to_come_back() -> None:
         with pytest.raises(TurnedAway, match="HTTP 503") as caught:
             await Dialler(f"ws://127.0.0.1:{port}", agent="1").connect(None)
         assert caught.value.retry_after == 7.0
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy", "sentence"),
+    [
+        ("wss://a..b:1", "", "'a..b' is no name of a host"),
+        ("wss://hub.invalid:1", "socks5h://127.0.0.1:1", "SOCKS proxies are not supported"),
+        ("wss://hub.invalid:1", "nonsense", "nonsense isn't a valid proxy"),
+    ],
+)
+async def test_what_cannot_be_dialled_is_said_and_ends_no_agent(
+    url: str, proxy: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names and proxies; the link tries again, and a person reads why."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    if proxy:
+        monkeypatch.setenv("socks_proxy" if proxy.startswith("socks") else "https_proxy", proxy)
+    with pytest.raises(Unreachable, match=re.escape(sentence)):
+        await Dialler(url, agent="1").connect(ssl.create_default_context())
