@@ -147,10 +147,10 @@ def create(
     try:
         # After the tokens: who may make them need not be allowed to see Nodes, and a token is shown only once.
         target.ask(lambda kube: _look_at_nodes(kube, nodes, create_node, shown))
-    except click.ClickException as error:
+    except click.ClickException as unseen:
         if create_node:
             raise
-        shown.say(f"whether the Node is there was not found out: {error.format_message()}")
+        shown.say(f"whether the Node is there was not found out: {unseen.format_message()}")
     if failed:
         for name, error in failed[:SHOWN_MAX]:
             shown.say(f"{name}: {error}")
