@@ -10,7 +10,6 @@ import datetime
 import re
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Self
-from urllib.parse import urlsplit
 
 import pydantic
 from pydantic import AfterValidator, Field
@@ -52,6 +51,17 @@ def _table(path: str) -> str:
     return path
 
 
+def _endpoint(address: str) -> str:
+    store_path.check_endpoint(address)
+    return address
+
+
+def _header(text: str) -> str:
+    if not store_path.is_header(text):
+        raise ValueError("must be printable ASCII without spaces")
+    return text
+
+
 def _transform(name: str) -> str:
     if not _TRANSFORM.fullmatch(name):
         raise ValueError(f"must be module:function or path.py:function, is {mistakes.shown(name)}")
@@ -82,6 +92,8 @@ def _trigger(trigger: str | int | float) -> str | int | float:
 Topic = Annotated[str, AfterValidator(_topic)]
 Folder = Annotated[FilePath, AfterValidator(_folder)]
 Table = Annotated[FilePath, AfterValidator(_table)]
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Header = Annotated[str, AfterValidator(_header)]
 Transform = Annotated[str, AfterValidator(_transform)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
@@ -144,34 +156,16 @@ class StorageSettings(Model):
     """How the object store of `s3://` tables is reached. What is absent is taken from the environment
     (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity), in every process."""
 
-    endpoint_url: str | None = None
+    endpoint_url: Endpoint | None = None
     """Address of the store, `https://`; `http://` on loopback only. Absent: AWS."""
-    region: str | None = None
+    region: Header | None = None
     """The bucket's region."""
-    access_key_id: str | None = None
+    access_key_id: Header | None = None
     """Name of the key; its secret is never in this file."""
     secret_access_key_file: FilePath | None = None
     """File with the key's secret, at this path on every machine that runs tasks."""
     session_token_file: FilePath | None = None
     """File with a session's token, where the key is a temporary one."""
-
-    @pydantic.model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.endpoint_url is not None:
-            mistakes.refuse(_endpoint_wrong(self.endpoint_url))
-        return self
-
-
-def _endpoint_wrong(address: str) -> Iterator[Mistake]:
-    try:
-        url = urlsplit(address)
-        host = url.hostname or ""
-    except ValueError:
-        host = ""
-    if not host or url.scheme not in ("http", "https") or "@" in url.netloc:
-        yield Mistake("endpoint_url", f"must be https://host:port, is {mistakes.shown(address)}")
-    elif url.scheme == "http" and not listen_address.is_loopback(host):
-        yield Mistake("endpoint_url", f"must be https:// (http:// is for loopback), is {mistakes.shown(address)}")
 
 
 class Events(Model):

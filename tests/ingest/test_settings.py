@@ -46,6 +46,8 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
         ({"checkpoint": "s3://bucket/rows"}, "checkpoint: must be a folder"),
         ({"table": "s3://bucket/rows", "sink": "parquet"}, "sink: plain files in a folder"),
         ({"storage": {"endpoint_url": "http://store.example.com"}}, "storage.endpoint_url: must be https://"),
+        ({"storage": {"access_key_id": "key\n"}}, "storage.access_key_id: must be printable"),
+        ({"storage": {"region": "two words"}}, "storage.region: must be printable"),
         ({"storage": {"endpoint_url": "https://key:secret@store"}}, "storage.endpoint_url: must be https://"),
         ({"storage": {"secret_access_key": "x"}}, "storage.secret_access_key"),
         ({"transforms": ["no-function"]}, "transforms[0]: "),

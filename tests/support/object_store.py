@@ -32,6 +32,7 @@ class ObjectStore:
         self.content.mkdir(parents=True)
         self.secret = folder / "secret"
         self.secret.write_text(SECRET + "\n")
+        """Of the key; taken by the store when it starts."""
         (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         self.running: Running | None = None
@@ -49,7 +50,7 @@ class ObjectStore:
             str(assets("versitygw") / "versitygw"), "--port", f"127.0.0.1:{self.port}", "--region", REGION, "--quiet",
             "posix", str(self.content.parent),
         ]  # fmt: skip
-        environ = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET}
+        environ = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": self.secret.read_text().strip()}
         running = self.running = start("object-store", command, self.folder / "store.log", environ=environ)
 
         def up() -> bool:

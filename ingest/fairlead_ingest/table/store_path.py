@@ -13,13 +13,17 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
+
+from fairlead_wire.validation import listen_address, mistakes
 
 SCHEME: Final = "s3://"
 KEY_CHARS_MAX: Final = 700
 """A store takes 1,024 bytes; names of partitions and files come behind it."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_HEADER = re.compile(r"[!-~]+")
 _PART = re.compile(r"[A-Za-z0-9!_.*'()=+@,&$ -]+")
 
 
@@ -65,6 +69,24 @@ class StorePath:
 
 Place = Path | StorePath
 """Where a table lies."""
+
+
+def is_header(text: str) -> bool:
+    """It can stand in the header of a request, as names of keys, tokens and regions do."""
+    return _HEADER.fullmatch(text) is not None
+
+
+def check_endpoint(address: str) -> None:
+    """Raises ``ValueError``, which says what is wrong with the address of a store."""
+    try:
+        url = urlsplit(address)
+        host = url.hostname or ""
+    except ValueError:
+        host = ""
+    if not host or url.scheme not in ("http", "https") or "@" in url.netloc:
+        raise ValueError(f"must be https://host:port, is {mistakes.shown(address)}")
+    if url.scheme == "http" and not listen_address.is_loopback(host):
+        raise ValueError(f"must be https:// (http:// is for loopback), is {mistakes.shown(address)}")
 
 
 def is_url(text: str) -> bool:

@@ -54,11 +54,12 @@ Actions = list[AddAction | RemoveAction]
 class _Kept(threading.local):
     """Tables in stores, open: opening one is a dozen requests and more, bringing it up to date is two or three.
 
-    Of one thread each: who has looked and commits must not be moved on in between.
+    Of one thread each: who has looked and commits must not be moved on in between. A table is opened anew where the
+    options are others, for a file has a new secret, say: an open one goes on with the credentials it began with.
     """
 
     def __init__(self) -> None:
-        self.tables: dict[StorePath, DeltaTable] = {}
+        self.tables: dict[StorePath, tuple[dict[str, str], DeltaTable]] = {}
 
 
 _kept = _Kept()
@@ -225,8 +226,8 @@ def _after_commit(target: DeltaTable) -> PostCommitHookProperties:
 
 def _opened_before(table: Place) -> DeltaTable:
     """As it was when the commit was decided, where that is known: what came since collides in the log."""
-    found = _kept.tables.get(table) if isinstance(table, StorePath) else None
-    found = found or _open(table)
+    kept = _kept.tables.get(table) if isinstance(table, StorePath) else None
+    found = _open(table) if kept is None else kept[1]
     if found is None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
     return found
@@ -309,10 +310,12 @@ def _open(table: Place) -> DeltaTable | None:
             return DeltaTable(str(table))
         except TableNotFoundError:
             return None
+    options = object_store.storage_options(table.storage)
+    known, found = _kept.tables.get(table, ({}, None))
     try:
-        found = _kept.tables.get(table)
-        if found is None:
-            found = _kept.tables[table] = DeltaTable(str(table), storage_options=_options(table))
+        if found is None or known != options:
+            found = DeltaTable(str(table), storage_options=options)
+            _kept.tables[table] = options, found
         else:
             found.update_incremental()
     except TableNotFoundError:

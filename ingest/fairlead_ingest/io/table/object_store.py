@@ -12,21 +12,21 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import html
 import os
 import re
 import uuid
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from fairlead_ingest import errors
+from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Storage, StorePath
-from fairlead_wire.validation import listen_address
 
 CONNECT_SECONDS: Final = 2
 REQUEST_SECONDS: Final = 10
@@ -37,6 +37,7 @@ BUFFER_BYTES: Final = 5 * 1024 * 1024
 """Larger objects go up in parts of this size."""
 PROBE: Final = "_fairlead_probe"
 SENTENCE_CHARS_MAX: Final = 400
+_ONE_LINE: Final = "must be one line of printable characters (a line break at its end?)"
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _SPACE = re.compile(r"\s+")
 _CODE, _MESSAGE = re.compile(r"<Code>(\w{1,64})</Code>"), re.compile(r"<Message>([^<]*)</Message>")
@@ -50,12 +51,27 @@ _DENIED = frozenset(
         "XAdminUserNotFound",
     }
 )
+_MISFITS = frozenset(
+    {
+        "AuthorizationHeaderMalformed",
+        "IllegalLocationConstraintException",
+        "InvalidBucketName",
+        "MethodNotAllowed",
+        "NotImplemented",
+        "PermanentRedirect",
+    }
+)
+"""What a store of another region answers, or one that lacks what we need: no waiting heals it."""
 _DENIED_WORDS = (
     "lacked the necessary privileges",
     "403 Forbidden",
     "401 Unauthorized",
     "missing or invalid credentials",
 )
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_IN_HEADERS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
+_SECRET: Final = "AWS_SECRET_ACCESS_KEY"
+SECRET_CHARS_MAX: Final = 16 * 1024
 
 
 def storage_options(storage: Storage) -> dict[str, str]:
@@ -66,8 +82,6 @@ def storage_options(storage: Storage) -> dict[str, str]:
         "connect_timeout": f"{CONNECT_SECONDS}s",
         "max_retries": str(RETRIES),
         "retry_timeout": f"{RETRY_SECONDS}s",
-        # The default of today; said all the same, for our promises rest on it.
-        "aws_conditional_put": "etag",
     }
     if _is_plain(storage):
         options["aws_allow_http"] = "true"
@@ -85,7 +99,7 @@ class Upload:
     def __init__(self, path: StorePath) -> None:
         self._path = path
         self._size = 0
-        self._writer = obstore.open_writer(_store(path.bucket, path.storage), path.key, buffer_size=BUFFER_BYTES)
+        self._writer = obstore.open_writer(_store(path), path.key, buffer_size=BUFFER_BYTES)
 
     def write(self, data: bytes) -> int:
         """Raises ``Wait``, ``Stop``."""
@@ -126,14 +140,14 @@ class Upload:
 def read(path: StorePath) -> bytes:
     """The whole object.  Raises ``Wait``, ``Stop``."""
     try:
-        return bytes(obstore.get(_store(path.bucket, path.storage), path.key).bytes())
+        return bytes(obstore.get(_store(path), path.key).bytes())
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
 
 
 def probe(path: StorePath) -> None:
     """Raises ``Stop`` where the store cannot be used as it is, ``Wait`` where it cannot be asked now."""
-    store = _store(path.bucket, path.storage)
+    store = _store(path)
     key = f"{path.key}/{PROBE}-{uuid.uuid4().hex}"
     try:
         obstore.put(store, key, b"one", mode="create")
@@ -160,15 +174,17 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     """
     if isinstance(error, errors.Stop | errors.Wait):
         return error
-    text = _SPACE.sub(" ", _COLOUR.sub("", str(error))).strip()
+    text = _plain(error)
     code, message = _answer(text)
-    said = f"{code}: {message}" if code else text.partition(" Debug source")[0][:SENTENCE_CHARS_MAX]
+    said = f"{code}: {message}" if code else _sentence(error)
     where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
     if code == "NoSuchBucket":
         return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; make it, or correct table")
     if code == "RequestTimeTooSkewed":
         here = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return errors.Wait(errors.STORE_AWAY, f"{where}: {said}; it is {here} here: set the clock")
+    if code in _MISFITS:
+        return errors.Stop(errors.STORE_UNFIT, f"{where}: {said}; check the endpoint, the region and the bucket")
     if code in _DENIED or any(words in text for words in _DENIED_WORDS):
         return errors.Stop(
             errors.STORE_DENIED,
@@ -179,36 +195,70 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
 
 
+def _plain(error: BaseException) -> str:
+    return _SPACE.sub(" ", _COLOUR.sub("", str(error))).strip()
+
+
+def _sentence(error: BaseException) -> str:
+    return _plain(error).partition(" Debug source")[0][:SENTENCE_CHARS_MAX]
+
+
 def _answer(text: str) -> tuple[str, str]:
     """What an S3 server says in its XML, "" where it says nothing: its word for programs, its sentence for people."""
     code, message = _CODE.search(text), _MESSAGE.search(text)
-    return (code[1] if code else ""), (message[1][:SENTENCE_CHARS_MAX] if message else "no reason given")
+    said = html.unescape(message[1])[:SENTENCE_CHARS_MAX] if message else "no reason given"
+    return (code[1] if code else ""), said
 
 
 def _options(storage: Storage) -> dict[str, str]:
+    """Raises ``Stop`` for what the libraries would panic about, or take for a store that is away."""
+    for name, value in (("region", storage.region), ("access_key_id", storage.access_key_id)):
+        if value is not None and not store_path.is_header(value):
+            raise errors.Stop(errors.BAD_OPTION, f"[storage] {name}: {_ONE_LINE}")
+    _check_environment(storage)
     found = {
         "aws_endpoint_url": storage.endpoint_url,
         "aws_region": storage.region,
         "aws_access_key_id": storage.access_key_id,
         "aws_secret_access_key": _secret("secret_access_key_file", storage.secret_access_key_file),
         "aws_session_token": _secret("session_token_file", storage.session_token_file),
+        # The default of today; said all the same, for our promises rest on it.
+        "aws_conditional_put": "etag",
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
+def _check_environment(storage: Storage) -> None:
+    """What our settings do not say, the libraries take from there.  A value is not shown: it may be a secret."""
+    for name in (*_IN_HEADERS, _SECRET):
+        value = os.environ.get(name, "")
+        if value and not (value.isprintable() if name == _SECRET else store_path.is_header(value)):
+            raise errors.Stop(errors.BAD_OPTION, f"{name} in the environment: {_ONE_LINE}")
+    for name in () if storage.endpoint_url else _ENDPOINTS:
+        if address := os.environ.get(name):
+            try:
+                store_path.check_endpoint(address)
+            except ValueError as error:
+                raise errors.Stop(errors.BAD_OPTION, f"{name} in the environment: {error}") from None
+
+
 def _is_plain(storage: Storage) -> bool:
-    """Without TLS to this machine alone; other plain addresses are refused by the library."""
-    url = urlsplit(storage.endpoint_url or os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or "")
-    return url.scheme == "http" and listen_address.is_loopback(url.hostname or "")
+    """Without TLS: to this machine alone, as is checked."""
+    named = (storage.endpoint_url, *(os.environ.get(name) for name in _ENDPOINTS))
+    return next((each for each in named if each), "").startswith("http:")
 
 
 def _secret(key: str, file: str | None) -> str | None:
     if file is None:
         return None
     try:
-        return Path(file).read_text().strip()
+        with Path(file).open() as opened:
+            text = opened.read(SECRET_CHARS_MAX).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise errors.Stop(errors.BAD_OPTION, f"[storage] {key} {file}: {error}") from None
+    if not text or not text.isprintable() or (key == "session_token_file" and not store_path.is_header(text)):
+        raise errors.Stop(errors.BAD_OPTION, f"[storage] {key} {file}: {_ONE_LINE}")
+    return text
 
 
 @lru_cache(maxsize=16)
@@ -225,5 +275,14 @@ def _kept(bucket: str, options: tuple[tuple[str, str], ...], is_plain: bool) -> 
     )
 
 
-def _store(bucket: str, storage: Storage) -> S3Store:
-    return _kept(bucket, tuple(sorted(_options(storage).items())), _is_plain(storage))
+def _store(path: StorePath) -> S3Store:
+    """Raises ``Stop``."""
+    options = _options(path.storage)
+    try:
+        return _kept(path.bucket, tuple(sorted(options.items())), _is_plain(path.storage))
+    except (BaseError, OSError, ValueError) as error:
+        said = _sentence(error)
+        remedy = "the key and its secret belong together, in [storage] or in the environment"
+        raise errors.Stop(
+            errors.BAD_OPTION, f"{path}: {said}; {remedy}, and look at the other AWS_ variables"
+        ) from None

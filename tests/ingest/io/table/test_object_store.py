@@ -40,6 +40,14 @@ def proxy(store: ObjectStore, tmp_path: Path) -> Iterator[StoreProxy]:
         yield running
 
 
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Of a process that has not opened a store yet, and takes none with it."""
+    object_store._kept.cache_clear()
+    yield monkeypatch
+    object_store._kept.cache_clear()
+
+
 def rows_of(table: Place) -> list[str]:
     return sorted(tables.existing(tables.of("delta"), table).to_table(columns=["_id"])["_id"].to_pylist())
 
@@ -131,6 +139,63 @@ def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(
     assert store.objects() == before
 
 
+@pytest.mark.parametrize("content", ["", "two\nlines", "\x00\x01", "\x1b[31m"])
+@pytest.mark.parametrize("key", ["secret_access_key_file", "session_token_file"])
+def test_a_file_that_holds_no_secret_is_a_mistake_of_the_settings(
+    store: ObjectStore, tmp_path: Path, key: str, content: str
+) -> None:
+    """The libraries panic over what no header can hold."""
+    file = tmp_path / "file"
+    file.write_text(content)
+    place = parse("s3://tables/x", storage(store, **{key: str(file)}))
+    for ask in (object_store.probe, lambda table: delta.ensure(table, SCHEMA)):
+        with pytest.raises(errors.Stop, match=f"FAIRLEAD_BAD_OPTION: .*{key}.*one line"):
+            ask(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "without", "sentence"),
+    [
+        ("AWS_ACCESS_KEY_ID", "key\n", "access_key_id", "BAD_OPTION: AWS_ACCESS_KEY_ID in the environment: .*one line"),
+        ("AWS_SECRET_ACCESS_KEY", "xyzzy\n", "secret_access_key_file", "BAD_OPTION: AWS_SECRET_ACCESS_KEY in the env"),
+        ("AWS_SECRET_ACCESS_KEY", "", "secret_access_key_file", "(BAD_OPTION|STORE_DENIED): "),
+        ("AWS_SESSION_TOKEN", "a\nb", "session_token_file", "BAD_OPTION: AWS_SESSION_TOKEN in the environment"),
+        ("AWS_ENDPOINT_URL", "http://192.0.2.1:9000", "endpoint_url", "BAD_OPTION: AWS_ENDPOINT_URL in the env.*https"),
+        ("AWS_ENDPOINT_URL", "store:9000", "endpoint_url", "BAD_OPTION: AWS_ENDPOINT_URL in the environment: .*https"),
+        ("AWS_REGION", "eu-west-9", "region", "STORE_UNFIT: .*expecting .us-east-1."),
+        ("AWS_REQUEST_PAYER", "perhaps", "session_token_file", "BAD_OPTION: .*boolean"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_said_and_not_waited_for(
+    store: ObjectStore, environment: pytest.MonkeyPatch, name: str, value: str, without: str, sentence: str
+) -> None:
+    environment.setenv(name, value)
+    with pytest.raises(errors.Stop, match=f"FAIRLEAD_{sentence}") as refused:
+        object_store.probe(parse("s3://tables/x", storage(store, **{without: None})))
+    assert "xyzzy" not in str(refused.value) and "&#" not in str(refused.value)
+
+
+def test_the_environment_does_not_switch_conditions_off(store: ObjectStore, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_CONDITIONAL_PUT", "disabled")
+    object_store.probe(store.place("conditions/rows"))
+    delta.ensure(store.place("conditions/rows"), SCHEMA)
+    commit(store.place("conditions/rows"), 0)
+    assert rows_of(store.place("conditions/rows")) == ["000"]
+
+
+def test_a_new_secret_in_the_file_is_used_at_once(tmp_path: Path) -> None:
+    """By the process that has the table open, too."""
+    with ObjectStore(tmp_path / "store") as store:
+        table = store.place("rotated/rows")
+        delta.ensure(table, SCHEMA)
+        commit(table, 0)
+        store.kill()
+        store.secret.write_text("another-secret-of-the-same-key\n")
+        store.start()
+        commit(table, 1)
+        assert rows_of(table) == ["000", "001"]
+
+
 def test_a_probe_leaves_nothing_behind(store: ObjectStore) -> None:
     before = store.objects()
     object_store.probe(store.place("probed/rows"))
@@ -218,12 +283,12 @@ def test_a_commit_is_a_dozen_requests_however_long_the_log(store: ObjectStore, p
 
 
 def test_credentials_come_from_the_environment_where_settings_say_nothing(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+    store: ObjectStore, environment: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", store.url)
-    monkeypatch.setenv("AWS_REGION", REGION)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", store.secret.read_text().strip())
+    environment.setenv("AWS_ENDPOINT_URL", store.url)
+    environment.setenv("AWS_REGION", REGION)
+    environment.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    environment.setenv("AWS_SECRET_ACCESS_KEY", store.secret.read_text().strip())
     table = parse("s3://tables/environment/rows")
     object_store.probe(table)
     delta.ensure(table, SCHEMA)
