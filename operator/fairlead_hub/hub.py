@@ -361,10 +361,10 @@ class Hub:
         """When a node with this certificate should ask for the next one, in seconds; None: this hub signs none."""
         return self.renewal_plan.renew_after(issued=shown.issued, expires=shown.expires, issuer=shown.issuer, now=now)
 
-    def judge_late(self, claim: Claim, now: float, *, was_other: bool = False) -> Refusal | None:
+    def judge_late(self, claim: Claim, now: float, *, given_to: str = "") -> Refusal | None:
         """A device away for too long has proved this; None: it may have a new certificate."""
         nodes = self.placement.rules.nodes if self.judges_certificates else None
-        return self.certificates.judge_late(claim, nodes, now, was_other=was_other)
+        return self.certificates.judge_late(claim, nodes, now, given_to=given_to)
 
     def renewal_received(self, session: NodeSession, header: message.Renew, now: float) -> bool:
         """A request for a certificate, which the shell answers.  False: the session is refused, and gets none."""

@@ -61,12 +61,12 @@ class CertificateChanges:
     # ---- late ------------------------------------------------------------------------------------
 
     def judge_late(
-        self, claim: Claim, nodes: Collection[str] | None, now: float, *, was_other: bool = False
+        self, claim: Claim, nodes: Collection[str] | None, now: float, *, given_to: str = ""
     ) -> Refusal | None:
         """What a device has proved; None: issue, and say ``renewed_late``.
 
-        ``nodes``: the edge Nodes, None: they or EdgeNodes are not listed yet.  ``was_other``: another key got a
-        certificate for this claim.
+        ``nodes``: the edge Nodes, None: they or EdgeNodes are not listed yet.  ``given_to``: another key that got
+        a certificate for this claim.
         """
         if nodes is None:
             reason = "the hub has just started: nodes and edgenodes are not listed yet"
@@ -77,7 +77,7 @@ class CertificateChanges:
         known = Known(
             exists=node in nodes,
             connected=node in self._sessions.by_node,
-            was_other=was_other,
+            given_to=given_to,
             recreated=bound is not None and bool(uid) and bound.node_uid != uid,
             newest_issued=None if bound is None else self._clock.moment(bound.issued),
             store_epoch=self._terms.node_status.last_store_epoch(node),

@@ -43,8 +43,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """It has an open session."""
     recreated: bool = False
     """The Node was deleted and made again since its certificates were used."""
-    was_other: bool = False
-    """Another key got a certificate for this very claim, and has not used it yet."""
+    given_to: str = ""
+    """Another key that got a certificate for this very claim and has not used it yet."""
     newest_issued: float | None = None
     """When the newest certificate that it used was issued; None: none is remembered."""
     store_epoch: int = 0
@@ -86,7 +86,7 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
     code: Code = "held"
     if known.connected:
         doubt = "a machine with this identity is connected now"
-    elif known.was_other:
+    elif known.given_to:
         doubt = "another machine with the same disk has just got a certificate"
     elif known.recreated:
         doubt = "the Node was deleted and made again since"
@@ -106,6 +106,8 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
 
 
 def value(claim: Claim, known: Known) -> str:
-    """What a person approves: this claim, as long as nothing newer was used."""
+    """What a person approves: this claim, as long as nothing newer was used, and for one machine."""
     facts = (claim.node, claim.serial, claim.store_epoch, known.newest_issued, known.store_epoch, known.recreated)
+    if known.given_to:  # else the approval of the first machine would let in every copy of its disk
+        facts = (*facts, known.given_to)
     return "late-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:20]

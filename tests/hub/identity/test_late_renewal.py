@@ -49,7 +49,7 @@ def test_one_issued_in_its_last_session_counts_although_none_was_opened_with_it(
         ({"newest_issued": None}, "held"),
         ({"connected": True}, "held"),
         ({"recreated": True}, "held"),
-        ({"was_other": True}, "held"),
+        ({"given_to": "key-1"}, "held"),
     ],
 )
 def test_what_looks_like_a_copy_waits_for_a_person(known: dict[str, float | None], expected: str) -> None:

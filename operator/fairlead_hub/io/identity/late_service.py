@@ -104,8 +104,8 @@ class LateService:
         first = self._issued.get(node, by)
         if node in self._under_way:
             raise IdentityRefused("too_many", "this node's certificate is being signed", retry_after=BUSY_RETRY_SECONDS)
-        was_other = first[0] == by[0] and first != by
-        refused = self._hub.judge_late(claim, self._clock(), was_other=was_other)
+        given_to = first[1] if first[0] == by[0] and first != by else ""
+        refused = self._hub.judge_late(claim, self._clock(), given_to=given_to)
         if refused is not None:
             raise IdentityRefused(refused.code, refused.reason, retry_after=refused.retry_after)
         revoked = self._hub.identities.revoked.get(node)

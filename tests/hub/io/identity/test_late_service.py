@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support import pki
 from tests.support.hub_core import Core
 
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.identities import APPROVE, Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity.file_signer import FileSigner
@@ -137,6 +137,24 @@ async def test_another_opening_of_the_store_waits_for_a_person(desk: Desk) -> No
     begun = await desk.begin(epoch=8)
     assert await desk.refused(begun, desk.proof(begun)) == "held"
     assert desk.core.hub.identities.held["edge-1"].startswith("late-")
+
+
+async def test_an_approval_lets_one_machine_in(desk: Desk) -> None:
+    """A copy of its disk makes the same claim with a key of its own: that is another question to a person."""
+    begun = await desk.begin(epoch=8)
+    assert await desk.refused(begun, desk.proof(begun)) == "held"
+    identities = desk.core.hub.identities
+    identities.observed("edge-1", {}, {APPROVE: identities.held["edge-1"]})
+    for _ in range(2):  # also when the first answer was lost
+        begun = await desk.begin(epoch=8)
+        assert (await desk.service.prove(begun, desk.proof(begun), "peer")).node == "edge-1"
+    for _ in range(2):
+        desk.request = pki.signing_request(ec.generate_private_key(ec.SECP256R1()))
+        begun = await desk.begin(epoch=8)
+        assert await desk.refused(begun, desk.proof(begun)) == "held"
+        identities.observed("edge-1", {}, {APPROVE: identities.held["edge-1"]})
+        begun = await desk.begin(epoch=8)
+        assert (await desk.service.prove(begun, desk.proof(begun), "peer")).node == "edge-1"
 
 
 async def test_it_can_be_off(tmp_path: Path) -> None:
