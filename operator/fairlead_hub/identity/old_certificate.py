@@ -26,6 +26,7 @@ from fairlead_wire.errors import Permanent
 PEM_BYTES_MAX: Final = 32 * 1024
 CERTIFICATES_MAX: Final = 6
 SIGNATURE_BYTES_MAX: Final = 1024
+SPIFFE: Final = "spiffe://"
 _SECOND: Final = datetime.timedelta(seconds=1)
 
 
@@ -59,6 +60,7 @@ def verify(pem: str, roots: Sequence[bytes]) -> OldCertificate:
     name = _name(leaf)
     if not name:
         raise ProofRefused("the certificate carries no name")
+    _require_role(leaf, name)
     return OldCertificate(
         name=name,
         serial=serial_text(leaf.serial_number),
@@ -116,3 +118,14 @@ def _name(leaf: x509.Certificate) -> str:
     except (x509.ExtensionNotFound, ValueError):
         return ""
     return next(iter(names.get_values_for_type(x509.DNSName)), "")
+
+
+def _require_role(leaf: x509.Certificate, name: str) -> None:
+    """As the link: one authority may sign for all, and then only this tells a node from a program named like it."""
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return
+    uris = [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith(SPIFFE)]
+    if any(uri.removeprefix(SPIFFE).partition("/")[2] != f"node/{name}" for uri in uris) or len(uris) > 1:
+        raise ProofRefused(f"the certificate has another role than that of node {name}")

@@ -55,6 +55,27 @@ def test_a_chain_below_the_root_is_followed(tmp_path: Path) -> None:
         old_certificate.verify(leaf, [der(root)])
 
 
+@pytest.mark.parametrize(
+    ("uri", "is_taken"),
+    [
+        ("spiffe://site/node/shop-1", True),
+        ("urn:device:5", True),
+        ("spiffe://site/node/shop-2", False),
+        ("spiffe://site/hub/shop-1", False),
+        ("spiffe://site/shop-1", False),
+    ],
+)
+def test_only_the_role_of_this_node_counts(edges: Authority, uri: str, is_taken: bool) -> None:
+    """As in a session: a program that is named like a node gets no node's certificate by its own."""
+    begins = datetime.datetime.now(datetime.UTC) - 120 * DAY
+    leaf = edges.issue("shop-1", hosts=("shop-1",), begins=begins, valid=-30 * DAY, uri=uri).certificate.read_text()
+    if is_taken:
+        assert old_certificate.verify(leaf, [der(edges)]).name == "shop-1"
+    else:
+        with pytest.raises(ProofRefused, match="role"):
+            old_certificate.verify(leaf, [der(edges)])
+
+
 def test_others_are_refused(edges: Authority, tmp_path: Path) -> None:
     """Of an authority that is not trusted, or that was not valid at that time; and what is no certificate."""
     stranger = Authority(tmp_path / "stranger", "edges", age=400 * DAY)

@@ -209,7 +209,9 @@ class IdentityService:
     def _refused(self, error: IdentityRefused, node: str, token: str, peer: str) -> None:
         self._counts.joins[error.code] += 1
         now, reason = self._clock(), str(error)
-        times = self._told.due((error.code, node, token), now)
+        # A stranger makes up as many ids as it likes: only those of tokens that exist have lines of their own.
+        known = token if self._watch.tokens.of(token) is not None else ""
+        times = self._told.due((error.code, node, known), now)
         if times is not None:
             facts = {"code": error.code, "reason": reason, "token": token, "peer": peer, "times": times}
             _log.warning("identity_refused", node=node, **facts)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from tests.support import join_cluster, pki
+from tests.support import join_client, join_cluster, pki
 from tests.support.hub_core import Core
 from tests.support.join_cluster import Api, JoinCluster
 from tests.support.upstream import until
 
+from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.identity import identity_service
 from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
 from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.settings import IdentitySettings, Settings
-from fairlead_wire.identity import pins
+from fairlead_wire.identity import join_token, pins
 
 
 class Made:
@@ -63,6 +66,20 @@ async def test_who_may_sign(tmp_path: Path):
     assert made.refusal() == "clock" and made.service.skew == 301
     made.kube.date = ("Tue, 01 Jan 2030 00:00:00 GMT", 1_893_456_000.0 + 299)
     assert made.refusal() == ""
+
+
+async def test_ids_that_a_stranger_makes_up_do_not_fill_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """One line with a count for all of them; a token that exists has its own."""
+    made = Made(tmp_path)
+    refused = IdentityRefused("token_unknown", "there is no such token")
+    token = join_token.make(secrets.token_bytes, ["0" * 64])
+    real = join_client.join_token_object(token, node="edge-1")
+    real["metadata"]["resourceVersion"] = "1"
+    made.service._watch.on_object(msgspec.Raw(msgspec.json.encode(real)))
+    for _ in range(50):
+        made.service._refused(refused, "", join_token.make(secrets.token_bytes, []).id, "10.0.0.9:1")
+        made.service._refused(refused, "", token.id, "10.0.0.9:1")
+    assert [record.getMessage() for record in caplog.records].count("identity_refused") == 2
 
 
 async def test_pins_are_those_of_the_hubs_own_authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
