@@ -9,7 +9,6 @@ approval.  So what comes back is held against what was asked, to the key and the
 from __future__ import annotations
 
 import base64
-import binascii
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -103,7 +102,7 @@ def answer(document: Mapping[str, Any]) -> bytes | None:
         return None
     try:
         return base64.b64decode(text[:ANSWER_CHARS_MAX], validate=True)
-    except binascii.Error:
+    except ValueError:
         raise SignerUnavailable("cert-manager's answer cannot be read", retry_after_seconds=60.0) from None
 
 

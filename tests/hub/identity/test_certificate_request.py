@@ -58,6 +58,7 @@ def _document(*conditions: tuple[str, str, str], **status: Any) -> dict[str, Any
         (_document(("InvalidRequest", "True", "x")), "is not valid"),
         (_document(("Ready", "False", "Failed")), "failed"),
         (_document(("Ready", "True", "Issued"), certificate="no base64!"), "cannot be read"),
+        (_document(("Ready", "True", "Issued"), certificate="größer"), "cannot be read"),
     ],
 )
 def test_what_ends_a_request_is_explained(document: dict[str, Any], text: str):

@@ -73,7 +73,7 @@ class CertManagerSigner:
             raise SignerUnavailable(reason, retry_after_seconds=WAIT_RETRY_SECONDS) from None
         except Refused as error:
             raise SignerUnavailable(f"{_explained(error)}", retry_after_seconds=60.0) from None
-        except (Unavailable, Malformed) as error:
+        except (Unavailable, Malformed, msgspec.DecodeError) as error:
             raise SignerUnavailable(f"cert-manager cannot be asked: {error}") from None
         return certificate_request.issued(pem, template, self._trusted())
 

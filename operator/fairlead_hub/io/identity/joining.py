@@ -33,6 +33,7 @@ IDLE_SECONDS: Final = 10.0
 FRAMES_MAX: Final = 8
 FRAME_BYTES_MAX: Final = 128 * 1024
 BUSY_RETRY_SECONDS: Final = 5.0
+FAILED_RETRY_SECONDS: Final = 10.0
 _encoder = msgspec.json.Encoder()
 _log = logs.get("hub.joining")
 
@@ -126,8 +127,12 @@ class Joining:
             self._refuse(conversation, message.Refuse(code="identity", reason=reason, retry_after=None))
             return
         if isinstance(header, message.AskAuthorities):
-            self._answer(conversation, message.Authorities(), self._roots())
-            self._wait(conversation)
+            try:
+                self._answer(conversation, message.Authorities(), self._roots())
+            except OSError as error:
+                self._refuse(conversation, self._failed(conversation, error).frame())
+            else:
+                self._wait(conversation)
             return
         conversation.task = self._run(self._serve(conversation, header, content))
         self._wait(conversation)
@@ -150,11 +155,20 @@ class Joining:
                         raise IdentityRefused("identity", "there is no challenge that this would be the answer to")
                     begun, conversation.begun = conversation.begun, None
                     issued = await self._late_renewals().prove(begun, content, conversation.peer)
+            answer = self._issued(issued)
         except IdentityRefused as error:
             self._refuse(conversation, error.frame())
+        except (OSError, ValueError) as error:
+            self._refuse(conversation, self._failed(conversation, error).frame())
         else:
-            self._answer(conversation, *self._issued(issued))
+            self._answer(conversation, *answer)
             self._close(conversation.socket)
+
+    def _failed(self, conversation: _Conversation, error: OSError | ValueError) -> IdentityRefused:
+        """A file of ours, or what the signer made: the device asks again, and gets what it would have got."""
+        _log.error("joining_failed", peer=conversation.peer, reason=f"{type(error).__name__}: {error}")
+        reason = "the hub cannot read a certificate of its own: see its log"
+        return IdentityRefused("signer_unavailable", reason, retry_after=FAILED_RETRY_SECONDS)
 
     def _late_renewals(self) -> LateRenewals:
         if self._late is None:

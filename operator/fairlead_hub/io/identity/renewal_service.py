@@ -23,6 +23,7 @@ from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Issued, SignerUnavailable
 from fairlead_hub.io.identity.issuing import Issuing
+from fairlead_hub.token_bucket import TokenBucket
 from fairlead_wire import message
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import RFC_3339
@@ -32,6 +33,10 @@ WORKERS: Final = 8
 """Requests at a signer at once."""
 RETRY_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 600.0
+OFTEN_SECONDS: Final = 10.0
+"""Between two certificates of one node, on average; a node that asks without end costs signing, writes and events."""
+OFTEN_BURST: Final = 10.0
+REMEMBERED_MAX: Final = 10_000
 TOLD_SECONDS: Final = 60.0
 _encoder = msgspec.json.Encoder()
 _log = logs.get("hub.identity")
@@ -64,6 +69,8 @@ class RenewalService:
         """Oldest first; one of each session."""
         self._more = asyncio.Event()
         self._told = LogLimiter(TOLD_SECONDS)
+        self._often: dict[str, TokenBucket] = {}
+        """By node, oldest first: how many it may have now."""
 
     def accept(self, session: NodeSession, header: message.Renew, request: bytes) -> None:
         """Answered later, in the session."""
@@ -93,6 +100,7 @@ class RenewalService:
     async def _renew(self, session: NodeSession, id: int, request: bytes) -> None:
         try:
             self._issuing.require()
+            self._require_not_often(session.node)
             checked = self._issuing.check(session.node, request)
             revoked = self._hub.identities.revoked.get(session.node)
             issued = await self._issuing.issue(
@@ -120,6 +128,17 @@ class RenewalService:
         content = message.IssuedCertificates(certificates=issued.chain.decode(), authorities=roots)
         self._hub.renewal_answered(session, header, _encoder.encode(content))
         self._hub.certificates.renewed(session, facts, now)
+
+    def _require_not_often(self, node: str) -> None:
+        """Raises ``IdentityRefused``.  By name: a node that comes anew for each request gains nothing."""
+        now = self._clock()
+        bucket = self._often[node] = self._often.pop(node, None) or TokenBucket(1 / OFTEN_SECONDS, OFTEN_BURST)
+        while len(self._often) > REMEMBERED_MAX:
+            del self._often[next(iter(self._often))]
+        if not bucket.has_one(now):
+            wait = max(1.0, bucket.next_at(now) - now)
+            raise IdentityRefused("too_many", "this node renews too often", retry_after=wait)
+        bucket.take(now)
 
     def _refuse(self, session: NodeSession, id: int, error: IdentityRefused) -> None:
         self._counts[error.code] += 1

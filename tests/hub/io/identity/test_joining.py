@@ -204,6 +204,24 @@ async def test_a_device_that_left_gets_its_certificate_when_it_asks_again(site: 
     assert issued.certificates.encode() == site.hub.joined[0][1].chain
 
 
+async def test_when_its_own_authorities_cannot_be_read_the_hub_says_so(site: Site):
+    """At once, and not by silence; the certificate of a use that was written is given later."""
+
+    def unreadable() -> bytes:
+        raise FileNotFoundError("tls_ca")
+
+    site.joining._roots = unreadable
+    token = site.token(node="edge-1")
+    header = message.Join(token_id=token.id, secret=token.secret, node="edge-1", agent="x")
+    for frame in (codec.encode(message.AskAuthorities()), codec.encode(header, pki.signing_request(KEY))):
+        async with device(site.url) as peer:
+            await peer.send(frame)
+            refused = await _refusal(peer)
+            assert (refused.code, refused.retry_after) == ("signer_unavailable", joining.FAILED_RETRY_SECONDS)
+    site.joining._roots = lambda: site.roots
+    assert certificates(await join_client.join(site.url, token, key=KEY)).authorities.encode() == site.roots
+
+
 async def test_late_renewal_is_asked_where_there_is_one(site: Site):
     """Challenge, proof, certificate; a proof without a challenge is none."""
     late = message.Late(node="edge-1", agent="x", store_epoch=1, fence=0)

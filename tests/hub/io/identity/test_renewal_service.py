@@ -22,6 +22,7 @@ from fairlead_hub.delivery.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignerUnavailable
+from fairlead_hub.io.identity import renewal_service
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import RenewalService
@@ -152,6 +153,27 @@ async def test_of_two_requests_the_newer_one_counts(desk: Desk) -> None:
     async with working(desk.service):
         answers = await desk.answers(2)
     assert {(type(header).__name__, header.parent_id) for header, _ in answers} == {("Nack", 1), ("Issued", 2)}
+
+
+async def test_a_node_that_asks_without_end_waits(desk: Desk) -> None:
+    """Also in another session; after a while it gets one again."""
+    count = int(renewal_service.OFTEN_BURST)
+    async with working(desk.service):
+        for id in range(count):
+            desk.ask(id=id)
+            await desk.answers()
+        desk.core.hub.closed(desk.session, desk.core.now)
+        desk.session = desk.open()
+        desk.core.hub.frames(desk.session, 0.0, 10)
+        desk.ask(id=99)
+        [(nack, _)] = await desk.answers()
+        assert isinstance(nack, message.Nack)
+        assert (nack.parent_id, nack.code, nack.permanent) == (99, "too_many", False) and nack.retry_after
+        desk.core.now += nack.retry_after
+        desk.ask(id=100)
+        [(issued, _)] = await desk.answers()
+        assert isinstance(issued, message.Issued)
+    assert desk.counts == {"renewed": count + 1, "too_many": 1}
 
 
 async def test_a_session_that_ended_gets_nothing(desk: Desk) -> None:
