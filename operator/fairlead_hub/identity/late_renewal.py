@@ -108,6 +108,6 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
 def value(claim: Claim, known: Known) -> str:
     """What a person approves: this claim, as long as nothing newer was used, and for one machine."""
     facts = (claim.node, claim.serial, claim.store_epoch, known.newest_issued, known.store_epoch, known.recreated)
-    if known.given_to:  # else the approval of the first machine would let in every copy of its disk
-        facts = (*facts, known.given_to)
-    return "late-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
+    # Else the approval of the first machine would let in every copy of its disk.
+    other = known.given_to and f"after {known.given_to}"
+    return "late-" + hashlib.sha256(f"{facts!r}{other}".encode()).hexdigest()[:20]

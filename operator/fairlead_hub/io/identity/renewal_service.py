@@ -132,7 +132,8 @@ class RenewalService:
     def _require_not_often(self, node: str) -> None:
         """Raises ``IdentityRefused``.  By name: a node that comes anew for each request gains nothing."""
         now = self._clock()
-        bucket = self._often[node] = self._often.pop(node, None) or TokenBucket(1 / OFTEN_SECONDS, OFTEN_BURST)
+        bucket = self._often.pop(node, TokenBucket(1 / OFTEN_SECONDS, OFTEN_BURST))
+        self._often[node] = bucket
         while len(self._often) > REMEMBERED_MAX:
             del self._often[next(iter(self._often))]
         if not bucket.has_one(now):
