@@ -160,6 +160,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
         dead_letters=agent.outbox.dead_letters,
         delivery={name: delivery_text.summary(policy) for name, policy in agent.delivery.items()},
         store_bytes=agent.outbox.bytes,
+        authorities=agent.identity.authorities if agent.identity is not None else "",
     )
 
 

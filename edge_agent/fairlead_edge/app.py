@@ -305,6 +305,8 @@ class Agent:
             loops.append(("tls", self._client_tls.keep_loaded(node, on_reload=self._link.certificate_replaced)))
         if self._identity is not None and self._identity.renewer is not None:
             loops.append(("renewal", self._identity.renewer.run()))
+        if self._identity is not None:
+            loops.append(("authorities", self._identity.authorities.run(self._reporter.changed)))
         if self._server_tls is not None:
             loops.append(("local tls", tls.keep_loaded(self._server_tls, _files(self._settings), node)))
         return loops

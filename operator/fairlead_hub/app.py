@@ -315,6 +315,7 @@ class _App:
             signer=signer,
             roots=authorities.roots,
             own_certificate=authorities.own_certificate,
+            own_chain=authorities.own_chain,
             trusted_nodes=authorities.trusted_nodes,
             clock=asyncio.get_running_loop().time,
             seconds_left=seconds_left,

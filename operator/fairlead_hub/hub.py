@@ -28,6 +28,7 @@ from fairlead_hub.core.certificate_changes import CertificateChanges
 from fairlead_hub.core.document_changes import DocumentChanges
 from fairlead_hub.core.edge_node_changes import EdgeNodeChanges
 from fairlead_hub.core.identity_reports import IdentityReports
+from fairlead_hub.core.node_authorities import NodeAuthorities
 from fairlead_hub.core.node_changes import NodeChanges
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.object_changes import ObjectChanges
@@ -109,6 +110,7 @@ class Hub:
         self._terms = terms = NodeTerms(self.identities, self.node_controls, self.grants, nodes)
         self.identity_reports = IdentityReports(reports, self._open)
         self.renewal_plan = RenewalPlan(clock, draw)
+        self.node_authorities = NodeAuthorities(self._open, self.identities, self.renewal_plan)
         self.certificates = CertificateChanges(self._open, terms, reports, clock, late_days=settings.identity.late_days)
         self._lifecycle = SessionLifecycle(
             settings, name, sessions=self._open, desired_state=desired, terms=terms, reports=reports
@@ -328,6 +330,7 @@ class Hub:
     def closed(self, session: NodeSession, now: float) -> None:
         """The connection is gone.  Nothing of the session is kept; a newer one of the same node stays."""
         self._lifecycle.closed(session, now)
+        self.node_authorities.closed(session)
 
     def receive(self, session: NodeSession, header: message.FromEdge, body: bytes, now: float) -> None:
         """A frame that is not upstream.  Raises ``Malformed``: close the session with the reason."""
@@ -335,7 +338,9 @@ class Hub:
             return  # it crossed the refusal, and a newer session may know better what the node holds
         if isinstance(header, message.Status):
             session.heard(header, now)
-            self._edge_nodes.said(session.node, peer_json.decode(_status, body), now)
+            status = peer_json.decode(_status, body)
+            self._edge_nodes.said(session.node, status, now)
+            self.node_authorities.said(session, status.authorities)
             return
         session.receive(header, body, now)
         self._open.touch(session)
@@ -422,6 +427,7 @@ class Hub:
         """Asked every second or so.  Returns how the nodes' return after our start ended, once."""
         self.sweep(now)
         self.report(now)
+        self.node_authorities.heartbeat(now)
         self.cloud_events.flush(now)
         if self._reconciled is None:
             self._reconciled = now

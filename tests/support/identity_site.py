@@ -33,7 +33,7 @@ class IdentitySite:
         self.internal = Authority(folder / "internal", "internal", valid=LONG, age=LONG)
         self.edges = Authority(folder / "edges", "edges", valid=LONG, age=LONG)
         begins = datetime.datetime.now(datetime.UTC) - LONG
-        server = self.internal.issue("hub", hosts=("127.0.0.1",), begins=begins, valid=LONG)
+        self.server = server = self.internal.issue("hub", hosts=("127.0.0.1",), begins=begins, valid=LONG)
         top = f'tls_ca = "{self.internal.certificate}"\ntls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
         ca, key = self.edges.certificate, self.edges.key
         self.signing = folder / "signing.crt"

@@ -55,7 +55,8 @@ def renew(folder: Path, new: Path) -> None:
     files.confirm()
 
 
-def _life(act: Callable[[], None]) -> int:
+def life(act: Callable[[], None]) -> int:
+    """Act in a process of its own; its exit code, negative where a signal ended it."""
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -82,10 +83,10 @@ def main(folder: Path, old: Path, new: Path) -> None:
             kill_at(last)
             renew(place, new)
 
-        killed = _life(act) == -signal.SIGKILL
+        killed = life(act) == -signal.SIGKILL
         current = files.current()
         found = current.certificate.name if current else None
-        ended = _life(lambda place=place: renew(place, new)) if killed else 0  # type: ignore[misc]
+        ended = life(lambda place=place: renew(place, new)) if killed else 0  # type: ignore[misc]
         left = sorted(path.name for path in place.iterdir())
         after = files.current()
         line = {

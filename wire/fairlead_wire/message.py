@@ -105,7 +105,15 @@ class AskAuthorities(Header, frozen=True, kw_only=True, tag="authorities"):
 
 
 class Authorities(Header, frozen=True, kw_only=True, tag="authorities"):
-    """Hub: the authorities to trust from now on (content: PEM); in a session whenever they changed."""
+    """Hub: the authorities to trust from now on (content: PEM; in a session empty: as they are).
+
+    In a session only to edges whose status says which they hold: others do not know this frame.
+    """
+
+    certificates: str = ""
+    """PEM, in a session: what this hub shows now, its own first.  Who believes the new authorities must believe it."""
+    renew_after_seconds: Seconds | None = None
+    """Another authority signs nodes now: ask for a certificate after so long, unless it is due before."""
 
 
 class Join(Header, frozen=True, kw_only=True, tag="join"):
@@ -387,6 +395,8 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     store_bytes: Count = 0
     delivery: dict[str, str] = {}
     """In words, when messages go again: to the hub (``upstream``), to modules (``brokered``)."""
+    authorities: Name = ""
+    """Which authorities it believes (``identity.bundle.digest``); agents before 0.3 do not say it."""
 
 
 FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Renew | Keepalive

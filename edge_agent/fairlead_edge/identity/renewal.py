@@ -39,6 +39,12 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
         due = None if after is None else max(now + after, min(pause, now + RETRY_SECONDS_MAX))
         return msgspec.structs.replace(self, due=due, asked=False)
 
+    def hastened(self, after: float, now: float) -> Renewal:
+        """Another authority signs now: ask after so long at the latest.  What waits or was refused goes on as it is."""
+        if self.asked or self.failures:
+            return self
+        return msgspec.structs.replace(self, due=now + after if self.due is None else min(self.due, now + after))
+
     def asking(self) -> Renewal:
         """A request is made and leaves."""
         return msgspec.structs.replace(self, asked=True)

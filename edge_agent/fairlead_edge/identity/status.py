@@ -22,6 +22,8 @@ class IdentityStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Until the next request; None: none is due, or its answer is waited for."""
     distrust: str = ""
     """Why the clock is not believed."""
+    authorities: str = ""
+    """Which are believed: their digest."""
     counters: Mapping[str, int] = {}
 
 
@@ -39,6 +41,7 @@ def body(identity: IdentityStatus) -> dict[str, Any]:
             "code": renewal.code if renewal is not None else "",
             "reason": renewal.reason if renewal is not None else "",
         },
+        "authorities": identity.authorities,
         "clockDistrusted": identity.distrust,
     }
 
@@ -50,7 +53,7 @@ def families(identity: IdentityStatus) -> list[Family]:
         Family(
             name="fairlead_edge_identity_events_total",
             kind="counter",
-            help="certificates renewed, also late, taken back, and what failed by code",
+            help="certificates renewed, also late, taken back, authorities replaced and refused, what failed by code",
             labels=("event",),
             samples={(event,): float(count) for event, count in identity.counters.items()},
         ),

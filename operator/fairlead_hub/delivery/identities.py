@@ -147,6 +147,10 @@ class Identities:
         """Nothing waits any more."""
         self.held.pop(node, None)
 
+    def newest(self, node: str) -> Shown | None:
+        """Of a node with a session: the certificate of its next one."""
+        return self._renewed.get(node) or self._shown.get(node)
+
     def issued(self, node: str, shown: Shown) -> None:
         """A new certificate, which it uses from its next session on."""
         self._renewed[node] = shown

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
-
-def is_issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """By this authority: its name, and its signature."""
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
-        return False
-    return True
+from fairlead_wire.identity.chain import is_issued
 
 
 def leads_to(certificates: Sequence[x509.Certificate], trusted: Sequence[bytes]) -> bool:

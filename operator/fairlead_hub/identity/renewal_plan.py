@@ -20,6 +20,11 @@ class RenewalPlan:
         """There is a signer; ``signing`` says who signs now."""
         self._signing = signing
 
+    @property
+    def authority(self) -> Authority | None:
+        """Who signs now; None: nothing is renewed here."""
+        return self._signing()
+
     def renew_after(self, *, issued: str, expires: str, issuer: str, now: float) -> float | None:
         """Seconds until a node with this certificate should ask; None: this hub signs nothing.
 
@@ -28,13 +33,25 @@ class RenewalPlan:
         authority = self._signing()
         if authority is None:
             return None
-        begins = self._clock.moment(issued)
+        return self._seconds(issued, expires, now, rotating=self._is_other(issued, issuer, authority))
+
+    def hastened(self, issued: str, expires: str, issuer: str, now: float) -> float | None:
+        """The same, where another authority signed it; None: it need not renew for that."""
+        authority = self._signing()
+        if authority is None or not self._is_other(issued, issuer, authority):
+            return None
+        return self._seconds(issued, expires, now, rotating=True)
+
+    def _is_other(self, issued: str, issuer: str, authority: Authority) -> bool:
         # An issuer outside may sign by any authority of its own.
         by_other = bool(issuer and authority.name) and issuer != authority.name
+        return by_other or self._clock.moment(issued) < authority.not_before.timestamp()
+
+    def _seconds(self, issued: str, expires: str, now: float, *, rotating: bool) -> float:
         return renew_after(
-            issued=begins,
+            issued=self._clock.moment(issued),
             expires=self._clock.moment(expires),
             now=self._clock.seconds(now),
             draw=self._draw(),
-            rotating=by_other or begins < authority.not_before.timestamp(),
+            rotating=rotating,
         )

@@ -62,6 +62,10 @@ class Authorities:
         """DER of the certificate that nodes see, as its file stands now.  Raises ``OSError`` or ``ValueError``."""
         return certificate.der(self.internal_files.cert.read_bytes())
 
+    def own_chain(self) -> bytes:
+        """PEM of the same, and of what stands behind it in the file.  Raises ``OSError``."""
+        return self.internal_files.cert.read_bytes()
+
     def trusted_nodes(self) -> list[bytes]:
         """DER of the authorities of nodes that the link believes now."""
         return tls.newest(self.link).get_ca_certs(binary_form=True)

@@ -165,6 +165,11 @@ class HubMetrics(Collector):
         for (issuer, connected), count in sorted(hub.identities.issuers(hub.sessions).items()):
             issuers.add_metric([issuer, str(connected).lower()], count)
         yield issuers
+        text = "Connected nodes by the authorities they believe: newest (ours), other, unknown (an agent before 0.3)."
+        held = GaugeMetricFamily("fairlead_hub_authorities_held", text, labels=["bundle"])
+        for bundle, count in hub.node_authorities.counts().items():
+            held.add_metric([bundle], count)
+        yield held
         if self._certificate_ends is not None:
             text = "When the hub's own certificate ends, a Unix time; 0: it cannot be read."
             name = "fairlead_hub_certificate_ends_timestamp_seconds"

@@ -17,7 +17,6 @@ def test_a_chain_leads_to_an_authority_that_is_trusted(tmp_path: Path):
         x509.load_pem_x509_certificate(each.certificate.read_bytes()) for each in (root, namesake, low)
     ]
     der = [each.public_bytes(Encoding.DER) for each in (top, other)]
-    assert chain.is_issued(below, top) and not chain.is_issued(below, other) and not chain.is_issued(top, below)
     assert chain.leads_to([below], der[:1]) and chain.leads_to([top], der[:1])
     assert not chain.leads_to([below], der[1:]) and not chain.leads_to([below], [])
     assert chain.name(below) == "low"

@@ -19,6 +19,7 @@ import contextlib
 import os
 import re
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ import msgspec
 from fairlead_wire import certificate
 from fairlead_wire.certificate import Certificate
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity import bundle
 
 FOLDER: Final = "identity"
 LINK: Final = "node.pem"
@@ -97,6 +99,8 @@ class IdentityFiles:
         """What ``tls_ca`` names."""
         self._pending = folder / PENDING
         self._owner = owner
+        self._writing = threading.Lock()
+        """A renewal and what the hub said may be written at once; and drafts are removed."""
 
     @classmethod
     def of(cls, data_dir: Path, *, owner: Owner | None = None) -> IdentityFiles:
@@ -192,8 +196,9 @@ class IdentityFiles:
             self._pending.unlink(missing_ok=True)
 
     def write_authorities(self, content: bytes) -> None:
-        """Whole or not at all.  Raises ``BadPair`` when OpenSSL cannot read them."""
+        """Whole or not at all.  Raises ``BadPair`` when one of them cannot be read, or there are none."""
         try:
+            bundle.certificates(content)
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii"))
         except (ssl.SSLError, ValueError) as error:
             raise BadPair(f"the authorities cannot be read: {error}") from None
@@ -228,7 +233,7 @@ class IdentityFiles:
         current = self._target()
         if current is None or not (self.folder / current).exists():
             return
-        with self._sentence(self.folder):
+        with self._writing, self._sentence(self.folder):
             for path in [*self._paths(), *self.folder.glob(f"{DRAFT_PREFIX}*{DRAFT_SUFFIX}")]:
                 if path.name != current:
                     path.unlink(missing_ok=True)
@@ -259,7 +264,7 @@ class IdentityFiles:
         if len(content) > FILE_BYTES_MAX:
             raise BadPair(f"{path}: would be larger than {FILE_BYTES_MAX} bytes")
         draft = self._draft(path)
-        with self._sentence(path):
+        with self._writing, self._sentence(path):
             draft.unlink(missing_ok=True)
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
                 os.fchmod(file.fileno(), mode)  # also under an umask that takes more away

@@ -2,6 +2,7 @@
 
 before a dial ──▶ is the clock believed? else certificates are held against the earliest time that it can be
 session opens ──▶ last-session.json; Renewer: when to renew; the old pair is removed
+authorities ───▶ AuthoritiesKeeper: written for the next dial; Renewer: sooner, where another authority signs now
 refused by TLS ─▶ a pair not used before: back to the one before it │ expired: LateRenewal
 """
 
@@ -18,6 +19,7 @@ from typing import Any, Final
 from fairlead_edge.identity import clock
 from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.authorities_keeper import AuthoritiesKeeper
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.identity.late_renewal import LateRenewal
@@ -47,7 +49,9 @@ class IdentityKeeper:
         renewer: Renewer | None,
         late: LateRenewal | None,
         fence: Callable[[], Awaitable[int]],
+        authorities: AuthoritiesKeeper | None = None,
     ) -> None:
+        self.authorities = authorities or AuthoritiesKeeper(files.ca, None)
         self._data_dir, self._files, self._fence = data_dir, files, fence
         self.renewer, self._late = renewer, late
         self._last = last_session.read(data_dir)
@@ -67,13 +71,14 @@ class IdentityKeeper:
             renewal=renewer.state if renewer is not None else None,
             renewal_in_seconds=renewer.seconds_left() if renewer is not None else None,
             distrust=self.judgement.distrust,
-            counters=renewer.counters if renewer is not None else {},
+            authorities=self.authorities.held(),
+            counters=self.authorities.counters + renewer.counters if renewer is not None else self.authorities.counters,
         )
 
     # ---- what the link says ----------------------------------------------------------------------
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
-        """See ``link.Identity``, as the four below."""
+        """See ``link.Identity``, as the five below."""
         before, self.judgement = self.judgement.distrust, self._judge()
         distrust = self.judgement.distrust
         if distrust and not before:
@@ -101,6 +106,12 @@ class IdentityKeeper:
     def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
         if self.renewer is not None:
             self.renewer.opened(welcome, getattr(context, "own", None))
+
+    def told(self, header: message.Authorities, content: bytes) -> None:
+        if header.renew_after_seconds is not None and self.renewer is not None:
+            self.renewer.hasten(header.renew_after_seconds)
+        if content:
+            self.authorities.told(header, content)
 
     def ended(self) -> None:
         if self.renewer is not None:
@@ -146,4 +157,8 @@ def open_keeper(
         renewer = Renewer(own, node=node, ask=renew, random=Random())
         dialler = Dialler(settings.hub_url, agent=agent)
         late = LateRenewal(own, renewer, node=node, agent=agent, dial=dialler.connect)
-    return IdentityKeeper(data_dir=data_dir, files=files, renewer=renewer, late=late, fence=store.fence)
+    is_ours = files.ca.absolute() == own.authorities.absolute()
+    authorities = AuthoritiesKeeper(files.ca, own if is_ours else None)
+    return IdentityKeeper(
+        data_dir=data_dir, files=files, renewer=renewer, late=late, fence=store.fence, authorities=authorities
+    )

@@ -3,6 +3,7 @@
     {"operation": "make", "kind": "p256", "node": "shop-17"}    → {"key": PEM, "request": base64 of DER}
     {"operation": "request", "key": PEM, "node": "shop-17"}     → {"request": base64 of DER}
     {"operation": "sign", "key": PEM, "content": base64}        → {"signature": base64}
+    {"operation": "reaches", "chain": PEM, "authorities": PEM}  → {"reaches": "yes" | "no"}
     what cannot be done                                         → {"error": sentence}, exit 1
 
 The key goes through the pipe, never through arguments, which other users of the machine can read.  With ``node`` the
@@ -22,6 +23,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509.oid import NameOID
+
+from fairlead_wire.identity import chain
 
 QUESTION_BYTES_MAX: Final = 256 * 1024
 COMMON_NAME_CHARS_MAX: Final = 64
@@ -108,6 +111,11 @@ def answer(question: dict[str, Any]) -> dict[str, str]:
                 return {"signature": _base64(sign(read_key(pem), base64.b64decode(content, validate=True)))}
             except binascii.Error:
                 raise CannotAnswer("the content to be signed is not base64") from None
+        case {"operation": "reaches", "chain": str(pem), "authorities": str(authorities)}:
+            try:
+                return {"reaches": "yes" if chain.reaches(pem.encode(), authorities.encode()) else "no"}
+            except ValueError:
+                raise CannotAnswer("certificates of the hub that cannot be read") from None
         case _:
             raise CannotAnswer("not a question of this program")
 

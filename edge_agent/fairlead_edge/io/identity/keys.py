@@ -56,6 +56,12 @@ async def sign(key: bytes, content: bytes) -> bytes:
     return base64.b64decode(answer["signature"])
 
 
+async def reaches(chain: bytes, authorities: bytes) -> bool:
+    """Do these certificates lead to one of these authorities (PEM each)?  Raises ``KeyMakerFailed``."""
+    answer = await _ask({"operation": "reaches", "chain": chain.decode(), "authorities": authorities.decode()})
+    return answer["reaches"] == "yes"
+
+
 async def _ask(question: dict[str, str]) -> dict[str, str]:
     try:
         child = await asyncio.create_subprocess_exec(

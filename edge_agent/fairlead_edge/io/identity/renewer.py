@@ -66,6 +66,11 @@ class Renewer:
             if current is not None and current.certificate == shown:
                 self._files.confirm()
 
+    def hasten(self, after: float) -> None:
+        """Another authority signs now: renew after so long at the latest."""
+        self.state = self.state.hastened(after, _now())
+        self._changed.set()
+
     def ended(self) -> None:
         """No session is open any more."""
         self.state = self.state.ended()

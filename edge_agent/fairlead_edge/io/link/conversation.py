@@ -65,8 +65,11 @@ class Conversation:
         opened: Callable[[message.Welcome], None],
         spans: Spans | None = None,
         remember: Callable[[], Awaitable[None]] | None = None,
+        told: Callable[[message.Authorities, bytes], None] | None = None,
     ) -> None:
-        """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open."""
+        """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open;
+        ``told`` gets which authorities to believe."""
+        self._told = told
         self._remember = remember
         self._spans = spans
         self._connection = connection
@@ -190,6 +193,9 @@ class Conversation:
                     self._renewal_answered(effect.answer, b"")
             case effects.Certified():
                 self._renewal_answered(effect.issued, effect.content)
+            case effects.Told():
+                if self._told is not None:
+                    self._told(effect.authorities, effect.content)
             case effects.Close():
                 self.end(effect)
 

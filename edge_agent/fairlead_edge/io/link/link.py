@@ -51,6 +51,9 @@ class Identity(Protocol):
     def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
         """It is open."""
 
+    def told(self, header: message.Authorities, content: bytes) -> None:
+        """Which authorities to believe from now on."""
+
     def ended(self) -> None:
         """The connection is over."""
 
@@ -256,6 +259,7 @@ class Link:
             partial(self._session_opened, context),
             self._spans,
             partial(identity.remember, self._store_epoch, peer) if identity is not None else None,
+            identity.told if identity is not None else None,
         )
         self._conversation = conversation
         contact = asyncio.create_task(self._keep_contact(conversation))

@@ -196,12 +196,14 @@ class RenewalStatus(Answer, frozen=True, kw_only=True):
 
 
 class IdentityStatus(Answer, frozen=True, kw_only=True):
-    """The node's own certificate; `clockDistrusted`: why the device's clock is not believed."""
+    """The node's own certificate; `authorities`: which the node believes, a digest; `clockDistrusted`: why the device's
+    clock is not believed."""
 
     serial: str
     issuer: str
     expires: str | None
     renewal: RenewalStatus
+    authorities: str
     clock_distrusted: str
 
 

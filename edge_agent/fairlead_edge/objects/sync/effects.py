@@ -60,6 +60,13 @@ class Certified(msgspec.Struct, frozen=True):
     content: bytes
 
 
+class Told(msgspec.Struct, frozen=True):
+    """The hub said which authorities to believe (content: PEM), or to renew sooner."""
+
+    authorities: message.Authorities
+    content: bytes
+
+
 class Close(msgspec.Struct, frozen=True):
     """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
 
@@ -71,4 +78,4 @@ class Close(msgspec.Struct, frozen=True):
     retry_after: float | None = 0.0
 
 
-Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Certified | Close
+Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Certified | Told | Close

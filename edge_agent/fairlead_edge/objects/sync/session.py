@@ -32,6 +32,7 @@ from fairlead_edge.objects.sync.effects import (
     PersistFence,
     Send,
     Summarise,
+    Told,
     UpstreamAnswered,
 )
 from fairlead_edge.objects.sync.events import (
@@ -184,7 +185,7 @@ class EdgeSession:
             case message.Issued():
                 return [Certified(header, content)]
             case message.Authorities():
-                return []  # not asked for
+                return [Told(header, content)]
             case message.Keepalive():
                 return []
             case _:

@@ -23,6 +23,7 @@ from fairlead_hub.identity import certificate_profile
 from fairlead_hub.identity import chain as chain_of
 from fairlead_hub.identity.certificate_profile import SigningKey
 from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template, serial_text
+from fairlead_wire.identity.chain import is_issued
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import TlsFilesError
 
@@ -180,5 +181,5 @@ def _chain(first: x509.Certificate, others: list[x509.Certificate]) -> list[x509
     current: x509.Certificate | None = first
     while current is not None and current not in chain and current.issuer != current.subject:
         chain.append(current)
-        current = next((each for each in others if chain_of.is_issued(chain[-1], each)), None)
+        current = next((each for each in others if is_issued(chain[-1], each)), None)
     return chain

@@ -1,7 +1,7 @@
 """All of the hub's side of identity that runs: signer, JoinTokens, clock, and the conversations of devices.
 
 settings, authorities ─▶ IdentityService ─ joining ─▶ LinkServer
-                                └─ run: JoinTokens watched and filled, signer's files, pins, clock
+                                └─ run: JoinTokens watched and filled, signer's files, clock, pins, authorities
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Authority, Issued, Signer
 from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.identity import join_token_watch
+from fairlead_hub.io.identity.announcer import Announcer
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
@@ -84,6 +85,7 @@ class IdentityService:
         signer: Signer,
         roots: Callable[[], bytes],
         own_certificate: Callable[[], bytes],
+        own_chain: Callable[[], bytes],
         trusted_nodes: Callable[[], list[bytes]],
         clock: Callable[[], float],
         seconds_left: Callable[[], float],
@@ -125,6 +127,7 @@ class IdentityService:
             clock=clock,
             counts=counts.renewals,
         )
+        self._announcer = Announcer(roots=roots, own=own_chain, announce=hub.node_authorities.announce)
         self.joining = Joining(service, roots=roots, may_send=may_send, late=late)
 
     @property
@@ -151,6 +154,7 @@ class IdentityService:
                 group.create_task(self._signer.keep_loaded(), name="signer")
             group.create_task(self._look(), name="pins and clock")
             group.create_task(self.renewals.run(), name="renewals")
+            group.create_task(self._announcer.run(), name="authorities")
 
     async def _look(self) -> None:
         said = ""

@@ -113,7 +113,8 @@ def test_a_plain_file_in_place_of_the_link_is_reported(files: IdentityFiles) -> 
 def test_authorities_are_whole_or_as_they_were(files: IdentityFiles, authority: Authority) -> None:
     """What OpenSSL cannot read does not replace what it can."""
     files.write_authorities(authority.certificate.read_bytes())
-    for bad in (b"", b"\xff", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"):
+    good, empty = authority.certificate.read_bytes(), b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    for bad in (b"", b"\xff", empty, good + empty, good[:-40], good * 33, good + b"#" * 200_000):
         with pytest.raises(BadPair, match="authorities cannot be read"):
             files.write_authorities(bad)
     assert files.authorities.read_bytes() == authority.certificate.read_bytes()

@@ -41,6 +41,7 @@ class Made:
             signer=FileSigner(self.root.certificate, self.root.key),
             roots=lambda: self.roots,
             own_certificate=lambda: b"",
+            own_chain=lambda: b"",
             trusted_nodes=lambda: [],
             clock=time.monotonic,
             seconds_left=lambda: self.seconds_left,

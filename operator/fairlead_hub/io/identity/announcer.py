@@ -1,0 +1,64 @@
+"""Reads what nodes should believe, and says it to the core when it changed: ``tls_ca``, and our own certificate.
+
+tls_ca, tls_cert ─ every ``LOOK_SECONDS`` ─▶ readable? does our certificate belong to one of them? ─▶ announced
+                                               └─ no: a line in the log, nodes keep what they have
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from fairlead_hub.core.node_authorities import Bundle
+from fairlead_wire.identity import bundle, chain
+from fairlead_wire.io import logs
+
+LOOK_SECONDS: Final = 5.0
+_log = logs.get("hub.identity")
+
+
+class Announcer:
+    """``roots`` and ``own`` read files (PEM); ``announce`` returns how many nodes are told."""
+
+    def __init__(
+        self, *, roots: Callable[[], bytes], own: Callable[[], bytes], announce: Callable[[Bundle], int]
+    ) -> None:
+        self._roots, self._own, self._announce = roots, own, announce
+        self._seen: tuple[bytes, bytes] | None = None
+        self._said = ""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Once."""
+        try:
+            found = await asyncio.to_thread(lambda: (self._roots(), self._own()))
+            if found == self._seen:
+                return
+            made = await asyncio.to_thread(read, *found)
+        except (OSError, ValueError) as error:
+            if self._said != (said := str(error)):
+                remedy = "put the authority of tls_cert into tls_ca; nodes keep what they have until then"
+                _log.error("authorities_unfit", reason=said, remedy=remedy)
+            self._said = said
+            return
+        self._seen, self._said = found, ""
+        _log.info("authorities_announced", digest=made.digest, nodes=self._announce(made))
+
+
+def read(roots: bytes, own: bytes) -> Bundle:
+    """Raises ``ValueError`` when nodes that believe ``roots`` would not believe us."""
+    try:
+        digest = bundle.digest(roots)
+    except ValueError as error:
+        raise ValueError(f"tls_ca {error}") from None
+    if len(own) > bundle.CHAIN_BYTES_MAX:
+        raise ValueError(f"tls_cert is larger than {bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca")
+    if not chain.reaches(own, roots):
+        raise ValueError("tls_cert is of no authority in tls_ca: nodes that believe these would refuse us")
+    return Bundle(digest=digest, authorities=roots, certificates=own.decode("ascii"))
