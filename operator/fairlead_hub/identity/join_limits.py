@@ -4,6 +4,7 @@
                                                                         └─ FAILURES_MAX of one token: locked
 
 130 random bits are guessed by none; the limits keep a guesser from being a load, and are seen in metrics and log.
+Attempts with the id of a token that exists are counted apart, so that made-up ids do not keep devices out.
 """
 
 from __future__ import annotations
@@ -25,17 +26,21 @@ class JoinLimits:
     """``now`` is always seconds of one monotonic clock."""
 
     def __init__(self) -> None:
-        self._bucket = TokenBucket(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE)
+        self._known, self._unknown = (TokenBucket(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE) for _ in range(2))
         self._failures: OrderedDict[str, int] = OrderedDict()
         self._locked: OrderedDict[str, float] = OrderedDict()
         """Id → until when."""
 
-    def take(self, now: float) -> float:
-        """0: this attempt may be judged.  Else after how many seconds another may come."""
-        if self._bucket.has_one(now):
-            self._bucket.take(now)
+    def take(self, now: float, *, is_known: bool) -> float:
+        """0: this attempt may be judged.  Else after how many seconds another may come.
+
+        ``is_known``: there is a token of this id.
+        """
+        bucket = self._known if is_known else self._unknown
+        if bucket.has_one(now):
+            bucket.take(now)
             return 0.0
-        return self._bucket.next_at(now) - now
+        return bucket.next_at(now) - now
 
     def locked(self, id: str, now: float) -> float:
         """How long this token is locked still; 0: it is not."""

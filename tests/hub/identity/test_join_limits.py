@@ -7,9 +7,17 @@ from fairlead_hub.identity.join_limits import JoinLimits
 def test_so_many_a_second():
     """More at once than in the long run; who is refused learns when to come again."""
     limits = JoinLimits()
-    taken = [limits.take(100.0) for _ in range(join_limits.ATTEMPTS_AT_ONCE + 1)]
+    taken = [limits.take(100.0, is_known=True) for _ in range(join_limits.ATTEMPTS_AT_ONCE + 1)]
     assert taken[:-1] == [0.0] * join_limits.ATTEMPTS_AT_ONCE and 0 < taken[-1] <= 0.1
-    assert sum(limits.take(101.0) == 0.0 for _ in range(30)) == 10
+    assert sum(limits.take(101.0, is_known=True) == 0.0 for _ in range(30)) == 10
+
+
+def test_made_up_ids_do_not_keep_devices_out():
+    """Each kind has its own share, and no more."""
+    limits = JoinLimits()
+    while not limits.take(1.0, is_known=False):
+        pass
+    assert limits.take(1.0, is_known=True) == 0.0
 
 
 def test_a_guessed_token_is_locked_for_a_while():

@@ -69,8 +69,11 @@ class JoinService:
             request = self._issuing.check(node, content)
             self._issuing.require()
             # By name first: two tokens must not admit two devices under one name.
-            async with self._lock(f"node/{node}"), self._lock(f"token/{token.id}"):
-                admitted, issued = await self._admit(token.id, node, request)
+            async with self._lock(f"node/{node}"):
+                async with self._lock(f"token/{token.id}"):
+                    admitted = await self._admit(token.id, node, request)
+                # A signer may take half a minute: others join by the same token meanwhile.
+                issued = await self._finish(admitted, node, request)
         except (CsrRefused, SignerUnavailable, IdentityRefused) as error:
             found = refusal.of(error)
             self._refused(found, node, header.token_id if join_token.is_id(header.token_id) else "", peer)
@@ -84,12 +87,12 @@ class JoinService:
     def _authenticated(self, header: message.Join) -> JoinTokenObject:
         """From memory alone: a guess costs the API server nothing."""
         now = self._clock()
-        if wait := self._limits.take(now):
+        token = self._watch.tokens.of(header.token_id)
+        if wait := self._limits.take(now, is_known=token is not None):
             raise IdentityRefused("too_many", "too many devices join at once: try again", retry_after=max(1.0, wait))
         if not self._watch.tokens.listed:
             retry = join_judge.STARTING_RETRY_SECONDS
             raise IdentityRefused("starting", "the hub has not read the JoinTokens yet", retry_after=retry)
-        token = self._watch.tokens.of(header.token_id)
         is_right = join_judge.check_secret(token, header.secret)
         if token is not None and (wait := self._limits.locked(token.id, now)):
             raise IdentityRefused("too_many", "wrong secrets were tried for this token: wait", retry_after=wait)
@@ -101,17 +104,18 @@ class JoinService:
         self._limits.passed(token.id)
         return token
 
-    async def _admit(self, id: str, node: str, request: CheckedRequest) -> tuple[Admitted, Issued]:
+    async def _admit(self, id: str, node: str, request: CheckedRequest) -> Admitted:
         for _ in range(CONFLICTS_MAX):
             admitted = self._judge(id, node, request)
             if admitted.is_repeat or await self._write_use(admitted):
-                break
-        else:
-            raise IdentityRefused("too_many", "many devices join by this token at once: try again", retry_after=2.0)
+                return admitted
+        raise IdentityRefused("too_many", "many devices join by this token at once: try again", retry_after=2.0)
+
+    async def _finish(self, admitted: Admitted, node: str, request: CheckedRequest) -> Issued:
         if admitted.revoke_before:
             await self._revoke(admitted)
         use = admitted.use
-        issued = await self._issuing.sign(
+        return await self._issuing.sign(
             node,
             request,
             serial=int(use.serial, 16),
@@ -119,7 +123,6 @@ class JoinService:
             not_after=WallClock.utc(use.not_after),
             revoked_before=WallClock.utc(use.not_before) if admitted.token.replace else None,
         )
-        return admitted, issued
 
     def _judge(self, id: str, node: str, request: CheckedRequest) -> Admitted:
         tokens = self._watch.tokens

@@ -17,6 +17,7 @@ from tests.support.join_cluster import NOW, JoinCluster, JoiningHub
 from fairlead_hub.identity import join_limits
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.signer import Issued, Template
 from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken
 
@@ -92,6 +93,39 @@ async def test_guesses_are_slowed_and_lock_their_token(tmp_path: Path):
     assert cluster.writes == [] and await hub.join(token, "edge-1", KEY)
     others = [await _code(hub, msgspec.structs.replace(token, id="b" * 10), "x") for _ in range(30)]
     assert others.count("too_many") >= 10
+
+
+async def test_made_up_ids_do_not_keep_a_device_out(tmp_path: Path):
+    """They have a share of their own."""
+    cluster = JoinCluster()
+    token = _token(cluster, node="edge-1")
+    hub = JoiningHub(cluster, tmp_path)
+    made_up = msgspec.structs.replace(token, id="b" * 10)
+    codes = [await _code(hub, made_up, "edge-1") for _ in range(join_limits.ATTEMPTS_AT_ONCE + 1)]
+    assert codes[-1] == "too_many" and await hub.join(token, "edge-1", KEY)
+
+
+async def test_a_slow_signer_holds_up_one_device_and_not_all_of_its_token(tmp_path: Path):
+    """cert-manager may wait for a person's approval."""
+    cluster = JoinCluster()
+    token = _token(cluster, pattern="edge-*", uses=2)
+    hub = JoiningHub(cluster, tmp_path)
+    approved, sign = asyncio.Event(), hub.signer.sign
+
+    async def slow(template: Template) -> Issued:
+        if template.names.node == "edge-1":
+            await approved.wait()
+        return await sign(template)
+
+    hub.signer.sign = slow  # type: ignore[method-assign]
+    waiting = asyncio.create_task(hub.join(token, "edge-1", KEY))
+    while not _uses(cluster, token):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        assert (await hub.join(token, "edge-2", OTHER)).node == "edge-2"
+    assert not waiting.done()
+    approved.set()
+    assert (await waiting).node == "edge-1"
 
 
 async def test_of_two_hubs_one_admits(tmp_path: Path):
