@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support import join_client, join_cluster
 from tests.support.join_cluster import NOW, JoinCluster, JoiningHub
+from tests.support.upstream import until
 
 from fairlead_hub.identity import join_limits
 from fairlead_hub.identity.known_identity import KnownIdentity
@@ -119,8 +120,7 @@ async def test_a_slow_signer_holds_up_one_device_and_not_all_of_its_token(tmp_pa
 
     hub.signer.sign = slow  # type: ignore[method-assign]
     waiting = asyncio.create_task(hub.join(token, "edge-1", KEY))
-    while not _uses(cluster, token):
-        await asyncio.sleep(0)
+    await until(lambda: _uses(cluster, token))
     async with asyncio.timeout(60):
         assert (await hub.join(token, "edge-2", OTHER)).node == "edge-2"
     assert not waiting.done()
