@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import aiohttp
@@ -14,7 +17,7 @@ from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.log import keys, topics
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import Message, Messages
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.producers.producer import Producer
 from fairlead_messaging.server.store.ordered_kv import Snapshot
@@ -53,7 +56,15 @@ PAUSE_SECONDS_MAX = 1.0
 Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
 
+Storing = Callable[[str, Messages], AbstractContextManager[None]]
+"""Around a write of messages into a namespace.  Raises: OverQuota."""
+
 _log = logs.get("messaging.pusher")
+
+
+def unlimited(_namespace: str, _messages: Messages) -> AbstractContextManager[None]:
+    """Where there are no quotas."""
+    return contextlib.nullcontext()
 
 
 class Sender:
@@ -94,11 +105,14 @@ class Sender:
 class PushPerformer:
     """The steps of one subscription; ``trouble`` is what holds it up beside its endpoint, "" when nothing does."""
 
-    def __init__(self, name: Name, broker: Broker, sender: Sender, metrics: Metrics) -> None:
+    def __init__(
+        self, name: Name, broker: Broker, sender: Sender, metrics: Metrics, storing: Storing = unlimited
+    ) -> None:
         self._name = name
         self._broker = broker
         self._sender = sender
         self._metrics = metrics
+        self._storing = storing
         self._record: Subscription | None = None
         """As it stands on disk, as far as is known here."""
         self.trouble = ""
@@ -173,7 +187,9 @@ class PushPerformer:
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
         producer = Producer(id=dead_letter.producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,))
         letter = Publish(namespace=namespace, name=topic, messages=[Message(item.payload)], producer=producer)
-        await self._broker.change(letter, len(item.payload))
+        # Counted like what clients publish: subscriptions that hand letters round would fill the disk for all.
+        with self._storing(namespace, letter.messages):
+            await self._broker.change(letter, len(item.payload))
 
     async def _save(self, step: Save) -> None:
         namespace, topic, name = self._name

@@ -16,7 +16,7 @@ from typing import Any
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
-from fairlead_messaging.server.io.push_performer import Name, PushPerformer, Sender
+from fairlead_messaging.server.io.push_performer import Name, PushPerformer, Sender, Storing, unlimited
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import effective_policy, push, subscription
 from fairlead_messaging.server.subscriptions.push import Push, Step
@@ -41,9 +41,10 @@ class _Running:
 class Pusher:
     """Starts and stops the tasks as subscriptions come and go."""
 
-    def __init__(self, broker: Broker, metrics: Metrics) -> None:
+    def __init__(self, broker: Broker, metrics: Metrics, storing: Storing = unlimited) -> None:
         self._broker = broker
         self._metrics = metrics
+        self._storing = storing
         self._random = Random()
         self._running: dict[Name, _Running] = {}
         self._sender = Sender()
@@ -65,7 +66,7 @@ class Pusher:
     def renew(self, name: Name) -> None:
         """Begin with a subscription, or begin again after it was changed; one that is gone just ends."""
         self._end(name)
-        performer = PushPerformer(name, self._broker, self._sender, self._metrics)
+        performer = PushPerformer(name, self._broker, self._sender, self._metrics, self._storing)
         running = _Running(push=Push(self._broker.now_ms, self._random), performer=performer)
         self._running[name] = running
         running.task = asyncio.create_task(self._push(name, running))

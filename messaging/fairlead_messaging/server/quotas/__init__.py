@@ -4,5 +4,5 @@ QuotaModel (settings) ─→ Quotas ─of(namespace)→ Quota
                                  ─ByteRate→ seconds until there is room for more
                                  ─StoredBytes→ how much a namespace holds: measured now and then, and what came since
 
-The service's own writes (dead letters of pushes, cleaning) and namespace ``system`` have none.
+Dead letters of pushes count where they are stored, and wait while there is no room.  Namespace ``system`` has none.
 """

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Unavailable
+from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, OverQuota, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
 from fairlead_messaging.server.subscriptions import effective_policy, progress
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
@@ -233,6 +233,8 @@ class Push:
         """Why its topic does not take the letter; "" when it is durable.  Raises: Unavailable, the store's trouble."""
         try:
             yield StoreDeadLetter(item, topic)
+        except OverQuota as error:
+            return error.message
         except Unavailable:
             raise
         except MessagingError as error:

@@ -17,9 +17,10 @@ from tests.support.endpoint import listening
 from tests.support.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io import committer, push_performer, pusher
+from fairlead_messaging.server.io import committer, push_performer, pusher, quota_keeper
 from fairlead_messaging.server.io.rest.http import PUSHER
 from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.quotas.measure import MESSAGE_BYTES
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.subscriptions import progress
@@ -77,6 +78,34 @@ async def test_what_never_works_becomes_a_dead_letter(topics: Topics) -> None:
         await until(lambda: len(endpoint.bodies) == 5)
         assert endpoint.bodies == ["final", "tried", "tried", "tried", "fine"]
         assert await topics.payloads("dead") == ["final", "tried"]
+
+
+async def test_letters_that_two_topics_hand_to_each_other_stay_below_the_quota(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each message becomes two, for ever: what has no room waits."""
+    monkeypatch.setattr(quota_keeper, "MEASURE_SECONDS", 3600.0)  # once, at the start
+    one = 1 + MESSAGE_BYTES
+    quota = {"namespace": "default", "stored_bytes": 12 * one}
+    async with serving(quotas=[quota]) as topics, listening() as endpoint:
+        endpoint.answers = [400] * 1000
+        for name, other in (("a", "b"), ("b", "a")):
+            await topics.create(name)
+            for number in range(2):
+                body = {"url": endpoint.url, "dead_letter_topic": f"default/{other}"}
+                await topics.ok("PUT", f"topics/{name}/subscriptions/s{number}", body)
+        await topics.publish("a", "x")
+
+        async def waiting() -> int:
+            shown = [each for name in "ab" for each in await topics.ok("GET", f"topics/{name}/subscriptions")]
+            return sum(each["waiting_dead_letters"] for each in shown)
+
+        async with asyncio.timeout(60):
+            while not await waiting():
+                await asyncio.sleep(0.02)
+        assert len(await topics.payloads("a")) + len(await topics.payloads("b")) <= 12
+        refused = await topics.ask("POST", "topics/a/publish", {"messages": [b64("more than is left")] * 2})
+        assert refused.code == "quota_stored_bytes"
 
 
 async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None:

@@ -58,10 +58,10 @@ def application(
     app[BROKER] = broker
     app[METRICS] = metrics
     app[SPANS] = spans
-    app[PUSHER] = Pusher(broker, metrics)
     app[ACCESS] = access or access_control.of_settings(broker.settings, metrics)
     app[authorization.ROUTE_OF] = {handler: route for route, handler in _HANDLERS.items()}
     app[QUOTAS] = QuotaKeeper(broker, broker.quotas, metrics)
+    app[PUSHER] = Pusher(broker, metrics, app[QUOTAS].storing)
     app.on_startup.append(_start_quotas)
     app.on_cleanup.append(_stop_quotas)
     app.on_startup.append(_start_pushing)
