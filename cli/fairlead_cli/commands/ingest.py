@@ -19,6 +19,7 @@ from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
     from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.table.store_path import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,7 +52,7 @@ def _configured(command: F) -> F:
 
     @wraps(command)
     def checked(config: Path | None, pipeline: str | None, output: str, **rest: Any) -> None:
-        from fairlead_ingest.errors import Stop
+        from fairlead_ingest.errors import explain
         from fairlead_ingest.settings import Settings
         from fairlead_wire.errors import FairleadError
         from fairlead_wire.io import settings as settings_file
@@ -64,10 +65,15 @@ def _configured(command: F) -> F:
         if not jobs:
             names = ", ".join(job.name for job in settings.jobs())
             raise click.UsageError(f"no pipeline {pipeline!r}; there is {names}")
+        from deltalake.exceptions import DeltaError
+
         try:
             answer = command(settings, jobs, as_json=output == "json", **rest)
-        except (Stop, FairleadError) as error:
+        except FairleadError as error:
             click.echo(f"fairlead ingest: {error}", err=True)
+            raise SystemExit(EXIT_FAILED) from None
+        except (OSError, DeltaError) as error:
+            click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
             raise SystemExit(EXIT_FAILED) from None
         if output == "json":
             click.echo(json.dumps(answer, indent=1))
@@ -229,7 +235,7 @@ def backfill(
     """
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
-    from fairlead_ingest.io.pipeline import preflight, session
+    from fairlead_ingest.io.pipeline import preflight, session, spark_errors
     from fairlead_ingest.source import starting_position
     from fairlead_wire.io import logs
 
@@ -244,6 +250,7 @@ def backfill(
         bounds.append(moment)
     if bounds[0] is not None and bounds[1] is not None and bounds[1] <= bounds[0]:
         raise click.BadParameter(f"{end} is not after --from {begin}", param_hint="--until")
+    tables = [_into(settings, into or job.table, job.sink or settings.sink) for job in jobs]
     logs.configure("ingest", "warning")
     session.require_java(os.environ)
     try:
@@ -257,9 +264,8 @@ def backfill(
     )
     done = []
     try:
-        for job in jobs:
-            table = settings.place(into or job.table)
-            with Progress(f"backfilling {job.name}, messages") as bar:
+        for job, table in zip(jobs, tables, strict=True):
+            with Progress(f"backfilling {job.name}, messages") as bar, spark_errors.coded():
                 facts = backfills.run(
                     spark,
                     settings,
@@ -277,6 +283,19 @@ def backfill(
         for each in done:
             click.echo(f"{each['name']}: {each['rows_added']} rows added to {each['table']}")
     return {"backfilled": done}
+
+
+def _into(settings: Settings, table: str, sink: str) -> Place:
+    """Where a backfill writes; refused before Spark is started."""
+    from fairlead_ingest.settings import SINK_DEFAULT
+
+    try:
+        place = settings.place(table)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--into") from None
+    if not isinstance(place, Path) and sink != SINK_DEFAULT:
+        raise click.BadParameter(f"a table of {sink} files lies in a folder, not in a store", param_hint="--into")
+    return place
 
 
 def _status_text(facts: dict[str, Any]) -> str:

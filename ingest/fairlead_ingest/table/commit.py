@@ -69,7 +69,14 @@ class AlreadyIn:
 
 
 class Collided(Temporary):
-    """Another writer committed since the state was looked at; look again and decide again."""
+    """Another writer committed since the state was looked at; look again and decide again.
+
+    ``unanswered``: it may also be the store, which gave no answer, or that of being busy.
+    """
+
+    def __init__(self, message: str, unanswered: errors.Wait | None = None) -> None:
+        super().__init__(message)
+        self.unanswered = unanswered
 
 
 def application_id(query_id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from click.testing import CliRunner, Result
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables as companions
 from fairlead_ingest.settings import SINKS
+
+SCHEMA = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
 @pytest.fixture
@@ -25,9 +28,8 @@ def config(tmp_path: Path) -> Path:
 
 
 def make_tables(tmp_path: Path, sink: str = "delta") -> Path:
-    schema = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
     for suffix in ("", companions.DEAD_LETTERS, companions.GAPS):
-        companions.of(sink).ensure(tmp_path / f"rows{suffix}", schema)
+        companions.of(sink).ensure(tmp_path / f"rows{suffix}", SCHEMA)
     return tmp_path / "rows"
 
 
@@ -59,6 +61,20 @@ def test_tables_are_looked_after(config: Path, tables: Path, words: list[str]) -
     assert run(*words, "--config", str(config)).exit_code == 0
 
 
+@pytest.mark.parametrize("words", [["compact"], ["compact", "--z-order", "node"], ["receipt", "m1"]])
+def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, words: list[str]) -> None:
+    for name in ("one", "two"):
+        writing = companions.of("delta").writing(tables)
+        row = {"node": name, "_id": name, "_topic": "a/t", "_date": datetime.date(2026, 11, 23)}
+        writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
+        companions.of("delta").append(tables, writing.close(), companions.UNNUMBERED)
+    for file in tables.rglob("*.parquet"):
+        file.unlink()
+    refused = run(*words, "--config", str(config))
+    assert refused.exit_code == 1 and isinstance(refused.exception, SystemExit), refused.exception
+    assert "fairlead ingest: " in refused.stderr and "Traceback" not in refused.output
+
+
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
@@ -67,6 +83,7 @@ def test_tables_are_looked_after(config: Path, tables: Path, words: list[str]) -
         (["status", "--pipeline", "other"], 2, "no pipeline 'other'"),
         (["backfill", "--from", "yesterday"], 2, "--from"),
         (["backfill", "--until", "-1"], 2, "--until"),
+        (["backfill", "--into", "gs://bucket/rows"], 2, "only s3://bucket/path"),
         (["compact", "--target-mib", "0"], 2, "--target-mib"),
     ],
 )

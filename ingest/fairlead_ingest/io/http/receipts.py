@@ -4,6 +4,7 @@ For those who can reach the job but not its tables: a producer at the edge, say.
 question looks at the files of the last days, newest first, each once; few may be asked at the same time.
 
     200 {"found": true, "pipeline", "_topic", "_batch", …}   404 {"found": false}   400 bad question   429 ask later
+    503 the table cannot be read now
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
+from deltalake.exceptions import DeltaError
 
+from fairlead_ingest import errors
 from fairlead_ingest.io.table.receipt import LOOK_SECONDS, Receipts
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.store_path import Place
+from fairlead_wire.errors import FairleadError
 
 PATH = "/v1/receipts/"
 ASKING_MAX = 8
@@ -48,6 +52,9 @@ class ReceiptsHttp:
             return status, body, {"Retry-After": str(RETRY_SECONDS)}
         try:
             found = self._look(name, node, wait, days)
+        except (FairleadError, OSError, DeltaError) as error:
+            status, body, _ = _refuse(503, "table_away", errors.explain(str(error))[1])
+            return status, body, {"Retry-After": str(RETRY_SECONDS)}
         finally:
             self._asking.release()
         if found is None:

@@ -27,15 +27,17 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
                 path.open("rb").close()
             except OSError as error:
                 raise errors.Stop(errors.BAD_OPTION, f"{key}: {path}: {error.strerror}") from None
+    away: set[str] = set()
     for job in jobs:
         if job.schema_file:
             contract_of(Path(job.schema_file))
         for name in job.transforms or ():
             plugins.load(name)
         table = settings.place(job.table)
-        if isinstance(table, StorePath):
+        if isinstance(table, StorePath) and table.bucket not in away:
             try:
                 object_store.probe(table)
             except errors.Wait as error:
-                # It may come; the job waits for it as for any other outage.
+                # It may come; the job waits for it as for any other outage. One look takes ten seconds.
+                away.add(table.bucket)
                 log.warning("store_away", pipeline=job.name, reason=str(error))

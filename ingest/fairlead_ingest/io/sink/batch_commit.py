@@ -72,6 +72,7 @@ class BatchCommit:
         *,
         is_side_table: bool = True,
     ) -> None:
+        away: errors.Wait | None = None
         for _ in range(COLLISIONS_MAX):
             decided = self._decide(table, counts, is_side_table=is_side_table)
             is_in = isinstance(decided, AlreadyIn)
@@ -86,9 +87,11 @@ class BatchCommit:
                 return self.table_format.append(
                     table, new, tables.UNNUMBERED if isinstance(decided, AlreadyIn) else decided
                 )
-            except Collided:
+            except Collided as error:
+                if error.unanswered is not None:
+                    away = error.unanswered
                 continue
-        raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+        raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
     def _decide(self, table: Place, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
         return commit.decide(
@@ -104,12 +107,14 @@ class BatchCommit:
 
 def append_with_retry(table_format: TableFormat, table: Place, files: list[WrittenFile]) -> None:
     """A commit of no batch, tried again when another writer was first. Raises ``Stop``, ``Wait``."""
+    away: errors.Wait | None = None
     for _ in range(COLLISIONS_MAX):
         try:
             return table_format.append(table, files, tables.UNNUMBERED)
-        except Collided:
-            continue
-    raise errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+        except Collided as error:
+            if error.unanswered is not None:
+                away = error.unanswered
+    raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
 
 def add_columns(table_format: TableFormat, table: Place, fields: dict[str, str]) -> None:

@@ -199,7 +199,10 @@ def _append_to_store(table: StorePath, target: DeltaTable, actions: Actions, pro
         explained = object_store.explain(table, error)
         if isinstance(explained, errors.Stop):
             raise explained from error
-        raise Collided(f"{table}: another writer was first, or the store's answer is missing ({explained})") from error
+        raise Collided(
+            f"{table}: another writer was first, or the store's answer is missing ({explained})",
+            unanswered=None if isinstance(error, CommitFailedError) else explained,
+        ) from error
 
 
 def _commit(
@@ -296,7 +299,10 @@ def vacuum(table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
     found = _open(table)
     if found is None:
         return []
-    return found.vacuum(retention_hours=retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True)
+    with _explained(table):
+        return found.vacuum(
+            retention_hours=retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
+        )
 
 
 def open_table(table: Place) -> DeltaTable | None:

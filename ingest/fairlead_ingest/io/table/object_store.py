@@ -71,6 +71,9 @@ _DENIED_WORDS = (
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _IN_HEADERS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
 _SECRET: Final = "AWS_SECRET_ACCESS_KEY"
+_MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
+_ASKING: Final = ("Generic S3 error", "Error performing")
+_TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
 SECRET_CHARS_MAX: Final = 16 * 1024
 
 
@@ -190,6 +193,10 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
             errors.STORE_DENIED,
             f"{where}: {said}; check the access key and its secret, and that they may get, put, list and delete here",
         )
+    if not code and any(words in text for words in _MISTAKES):
+        return errors.Stop(errors.BAD_OPTION, f"{path}: {said}; {_TOGETHER}")
+    if "Json error" in text and not any(words in text for words in _ASKING):
+        return errors.Stop(errors.TABLE_UNFIT, f"{where}: an entry of its log cannot be read: {said}")
     if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError)):
         return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object that should be there is not: {said}")
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
@@ -281,8 +288,4 @@ def _store(path: StorePath) -> S3Store:
     try:
         return _kept(path.bucket, tuple(sorted(options.items())), _is_plain(path.storage))
     except (BaseError, OSError, ValueError) as error:
-        said = _sentence(error)
-        remedy = "the key and its secret belong together, in [storage] or in the environment"
-        raise errors.Stop(
-            errors.BAD_OPTION, f"{path}: {said}; {remedy}, and look at the other AWS_ variables"
-        ) from None
+        raise errors.Stop(errors.BAD_OPTION, f"{path}: {_sentence(error)}; {_TOGETHER}") from None

@@ -12,7 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
 
+from fairlead_ingest import errors
 from fairlead_ingest.io.http import receipts
 from fairlead_ingest.io.http.health import Health, HealthServer
 from fairlead_ingest.io.http.receipts import ReceiptsHttp
@@ -62,6 +64,18 @@ def test_a_message_in_any_of_the_tables_is_found(port: int, tmp_path: Path) -> N
     assert (status, found["pipeline"], found["_topic"], found["_batch"]) == (200, "second", "a/t", 3)
     assert ask(port, "m%2F1%20%C3%BC?node=edge-2") == (404, {"found": False})
     assert ask(port, "m2?wait=0.3") == (404, {"found": False})
+
+
+@pytest.mark.parametrize("error", [errors.Wait(errors.STORE_AWAY, "away"), OSError("away"), DeltaError("away")])
+def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(
+    port: int, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def version(_: Path) -> int:
+        raise error
+
+    monkeypatch.setattr(parquet, "version", version)
+    status, answer = ask(port, "m1")
+    assert (status, answer["error"]) == (503, {"code": "table_away", "message": "away"})
 
 
 def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:

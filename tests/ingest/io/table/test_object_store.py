@@ -16,6 +16,7 @@ from tests.support.object_store import ACCESS_KEY, REGION, ObjectStore
 from tests.support.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import delta, object_store, tables
 from fairlead_ingest.io.table.files import WrittenFile
@@ -250,6 +251,31 @@ def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_
     assert delta.state(table, "app").commit_sequence == len(expected)
     happened = proxy.happened()
     assert (happened["lost"], happened["503"], happened["409"]) == (3, 2, 1)
+
+
+def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no other job that commits all the time, for which the job would stop."""
+    monkeypatch.setattr(batch_commit, "COLLISIONS_MAX", 2)
+    table = proxy.place("busy/rows")
+    delta.ensure(table, SCHEMA)
+    proxy.mishaps(["503"] * 100)
+    with pytest.raises(errors.Wait, match=r"FAIRLEAD_STORE_AWAY: .*SlowDown"):
+        batch(0).append(table, written(table, "000"), BatchCounts(rows=1))
+    with pytest.raises(errors.Wait, match=r"FAIRLEAD_STORE_AWAY: .*SlowDown"):
+        batch_commit.append_with_retry(tables.of("delta"), table, written(table, "000"))
+    proxy.mishaps([])
+    commit(table, 0)
+    assert rows_of(table) == ["000"]
+
+
+def test_a_log_that_is_damaged_is_not_waited_for(store: ObjectStore) -> None:
+    table = store.place("damaged/rows")
+    delta.ensure(table, SCHEMA)
+    commit(table, 0)
+    delta._kept.tables.clear()
+    (store.content / table.key / "_delta_log" / f"{1:020}.json").write_text("junk")
+    with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_UNFIT"):
+        delta.state(table, "app")
 
 
 def test_a_store_killed_between_commits_costs_no_row(tmp_path: Path) -> None:
