@@ -70,10 +70,13 @@ def client_context(roots: bytes | None, alpn: str = pins.ALPN) -> ssl.SSLContext
 
 
 @contextlib.asynccontextmanager
-async def device(url: str, roots: bytes | None = None, *, alpn: str = pins.ALPN) -> AsyncIterator[Device]:
-    """A connection that lasts as long as the block."""
+async def device(
+    url: str, roots: bytes | None = None, *, alpn: str = pins.ALPN, local: str = ""
+) -> AsyncIterator[Device]:
+    """A connection that lasts as long as the block; ``local``: the address it comes from."""
+    context, address = client_context(roots, alpn), (local, 0) if local else None
     async with connect(
-        url, ssl=client_context(roots, alpn), compression=None, open_timeout=ANSWER_SECONDS
+        url, ssl=context, compression=None, open_timeout=ANSWER_SECONDS, local_addr=address
     ) as connection:
         yield Device(connection)
 

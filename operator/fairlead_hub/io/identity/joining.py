@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
@@ -30,6 +31,8 @@ SECONDS_MAX: Final = 60.0
 """Of one conversation; an issuer outside may take a while."""
 IDLE_SECONDS: Final = 10.0
 """Without a frame, while none is being answered."""
+QUIET_SECONDS: Final = 2.0
+"""After so long without a frame a conversation makes room for another, where all are taken."""
 FRAMES_MAX: Final = 8
 FRAME_BYTES_MAX: Final = 128 * 1024
 BUSY_RETRY_SECONDS: Final = 5.0
@@ -51,12 +54,15 @@ class LateRenewals(Protocol):
 class _Conversation:
     """One connection."""
 
-    __slots__ = ("begun", "frames", "peer", "socket", "task", "timer", "until")
+    __slots__ = ("address", "begun", "frames", "peer", "since", "socket", "task", "timer", "until")
 
     def __init__(self, socket: LinkSocket, until: float) -> None:
         self.socket, self.until, self.frames = socket, until, 0
         address = socket.transport.get_extra_info("peername")
         self.peer = f"{address[0]}:{address[1]}" if address else ""
+        self.address = str(address[0]) if address else ""
+        self.since = 0.0
+        """When it began to wait for a frame."""
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
         self.begun: Any = None
@@ -95,11 +101,11 @@ class Joining:
             reason = f"no certificate was shown; without one only {pins.ALPN} is spoken (fairlead edge join)"
             self._end(socket, message.Refuse(code="identity", reason=reason, retry_after=None))
             return
-        if len(self._open) >= CONVERSATIONS_MAX:
+        conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)
+        if len(self._open) >= CONVERSATIONS_MAX and not self._make_room(conversation.address):
             reason = f"{CONVERSATIONS_MAX} devices join at this moment: try again"
             self._end(socket, message.Refuse(code="too_many", reason=reason, retry_after=BUSY_RETRY_SECONDS))
             return
-        conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)
         self._open.add(conversation)
         socket.on_message = functools.partial(self._receive, conversation)
         socket.on_lost = functools.partial(self._lost, conversation)
@@ -109,6 +115,21 @@ class Joining:
         """End all of them without a word."""
         for conversation in list(self._open):
             conversation.socket.transport.abort()
+
+    def _make_room(self, address: str) -> bool:
+        """End one that only waits: it said nothing for long, or its address has more than its share."""
+        now, of = self._loop.time(), Counter(each.address for each in self._open)
+        waiting = [each for each in self._open if each.task is None]
+        # Between a challenge and its proof a slow device starts a process that signs: that takes a while.
+        quiet = [each for each in waiting if each.begun is None and now - each.since >= QUIET_SECONDS]
+        found = quiet or [each for each in waiting if of[each.address] > of[address] + 1]
+        if not found:
+            return False
+        ended = min(found, key=lambda each: (-of[each.address], each.since))
+        self._open.discard(ended)
+        ended.socket.on_message = _ignore
+        ended.socket.transport.abort()
+        return True
 
     # ---- one conversation ------------------------------------------------------------------------
 
@@ -183,6 +204,7 @@ class Joining:
     def _wait(self, conversation: _Conversation) -> None:
         if conversation.timer is not None:
             conversation.timer.cancel()
+        conversation.since = self._loop.time()
         due = conversation.until if conversation.task is not None else self._loop.time() + IDLE_SECONDS
         conversation.timer = self._loop.call_at(min(due, conversation.until), self._give_up, conversation)
 

@@ -159,8 +159,10 @@ async def test_who_did_not_agree_on_joining_is_refused(site: Site, alpn: str):
         assert pins.ALPN in (await _refusal(peer)).reason
 
 
-async def test_as_many_at_once_and_no_more(site: Site):
+async def test_as_many_at_once_and_no_more(site: Site, monkeypatch: pytest.MonkeyPatch):
     """The seventeenth hears so at once; nodes do not feel it."""
+    monkeypatch.setattr(joining, "QUIET_SECONDS", 1000.0)
+    monkeypatch.setattr(joining, "IDLE_SECONDS", 1000.0)
     async with contextlib.AsyncExitStack() as stack:
         peers = [await stack.enter_async_context(device(site.url)) for _ in range(joining.CONVERSATIONS_MAX)]
         for peer in peers:
@@ -172,6 +174,35 @@ async def test_as_many_at_once_and_no_more(site: Site):
     await until(lambda: len(site.joining) == 0)
     async with device(site.url) as peer:
         assert isinstance((await peer.ask(message.AskAuthorities()))[0], message.Authorities)
+
+
+async def test_who_only_waits_makes_room(site: Site, monkeypatch: pytest.MonkeyPatch):
+    """Sixteen silent connections keep no device out; the one that has been quiet longest ends."""
+    monkeypatch.setattr(joining, "QUIET_SECONDS", 0.0)
+    token = site.token(node="edge-1")
+    async with contextlib.AsyncExitStack() as stack:
+        peers = [await stack.enter_async_context(device(site.url)) for _ in range(joining.CONVERSATIONS_MAX)]
+        await until(lambda: len(site.joining) == len(peers))
+        assert certificates(await join_client.join(site.url, token, key=KEY)).certificates
+        with pytest.raises(Gone):
+            await peers[0].answer()
+        assert isinstance((await peers[-1].ask(message.AskAuthorities()))[0], message.Authorities)
+
+
+async def test_one_address_does_not_keep_others_out(site: Site, monkeypatch: pytest.MonkeyPatch):
+    """Also not one that asks for a challenge each time."""
+    monkeypatch.setattr(joining, "QUIET_SECONDS", 1000.0)
+    monkeypatch.setattr(joining, "IDLE_SECONDS", 1000.0)
+    site.joining._late = Late(await site.hub.join(site.token(node="edge-1"), "edge-1", KEY))
+    late = message.Late(node="edge-1", agent="x", store_epoch=1, fence=0)
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(joining.CONVERSATIONS_MAX):
+            peer = await stack.enter_async_context(device(site.url))
+            assert isinstance((await peer.ask(late))[0], message.Challenge)
+        async with device(site.url) as same:
+            assert (await _refusal(same)).code == "too_many"
+        async with device(site.url, local="127.0.0.2") as other:
+            assert isinstance((await other.ask(message.AskAuthorities()))[0], message.Authorities)
 
 
 async def test_who_says_nothing_is_let_go(site: Site, monkeypatch: pytest.MonkeyPatch):
