@@ -25,6 +25,11 @@ class Account(msgspec.Struct, frozen=True):
     def user(self) -> str:
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
+    @property
+    def groups(self) -> frozenset[str]:
+        """That every service account is in."""
+        return frozenset(("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"))
+
 
 def documents(name: str, account: Account, kinds: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """A ClusterRole that reads these (group, plural), and its binding."""
@@ -78,6 +83,8 @@ def shown(kind: tuple[str, str]) -> str:
 def _is(subject: Mapping[str, Any], account: Account) -> bool:
     if subject.get("kind") == "ServiceAccount":
         return (subject.get("namespace"), subject.get("name")) == (account.namespace, account.name)
+    if subject.get("kind") == "Group":
+        return subject.get("name") in account.groups
     return subject.get("kind") == "User" and subject.get("name") == account.user
 
 

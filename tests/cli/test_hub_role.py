@@ -43,6 +43,10 @@ def test_what_counts_as_reading() -> None:
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
     assert bound(account, **secrets, verbs=["watch"]) == bound(account, **secrets, verbs=["*"]) == {("", "secrets")}
     assert bound({"kind": "User", "name": HUB.user}, **secrets, verbs=["get"]) == {("", "secrets")}
+    for group in ("system:serviceaccounts", "system:serviceaccounts:fairlead", "system:authenticated"):
+        assert bound({"kind": "Group", "name": group}, **secrets, verbs=["get"]) == {("", "secrets")}
+    for group in ("system:serviceaccounts:other", "system:masters", "system:unauthenticated", ""):
+        assert bound({"kind": "Group", "name": group}, **secrets, verbs=["get"]) == set()
     assert bound(account, **secrets, verbs=["create"]) == set()
     assert bound(account, **secrets, verbs=["get"], resourceNames=["one"]) == set()
     assert bound(account, apiGroups=[""], resources=["pods/log"], verbs=["get"]) == set()
