@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -56,7 +56,11 @@ def token() -> None:
 @click.option("--node", metavar="NAME", shell_complete=names.nodes, help="The node it admits.")
 @click.option("--pattern", metavar="'shop-*'", help="Names it admits: their beginning, then *.")
 @click.option(
-    "--file", "names_file", type=click.File("r"), metavar="FILE|-", help="A token for each line, a node's name."
+    "--file",
+    "names_file",
+    type=click.File("rb"),
+    metavar="FILE|-",
+    help="A token for each line, a node's name.",
 )
 @click.option(
     "--uses", type=click.IntRange(1, USES_MAX), default=1, show_default=True, help="How many nodes; with --pattern."
@@ -91,7 +95,7 @@ def token() -> None:
 def create(
     node: str | None,
     pattern: str | None,
-    names_file: TextIO | None,
+    names_file: BinaryIO | None,
     uses: int,
     ttl: datetime.timedelta,
     replace: str | None,
@@ -278,23 +282,27 @@ def _checked(node: str | None, pattern: str | None) -> str:
     return node
 
 
-def _names(file: TextIO) -> list[str]:
+def _names(file: BinaryIO) -> list[str]:
     """All mistakes are found before the first token is made."""
-    text = file.read(NAMES_BYTES_MAX + 1)
+    place = getattr(file, "name", "<stdin>")
+    try:
+        text = file.read(NAMES_BYTES_MAX + 1).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise click.UsageError(f"{place}: cannot be read as text in UTF-8; write names, one a line") from None
     lines = [(at, line.partition("#")[0].strip()) for at, line in enumerate(text.splitlines(), 1)]
     found: dict[str, int] = {}
     for at, name in lines:
         if not name:
             continue
         if not node_names.is_node_name(name):
-            raise click.UsageError(f"{file.name}:{at}: {printable.one_line(name[:80])!r} cannot be the name of a Node")
+            raise click.UsageError(f"{place}:{at}: {printable.one_line(name[:80])!r} cannot be the name of a Node")
         if name in found:
-            raise click.UsageError(f"{file.name}:{at}: {name} is there twice, first in line {found[name]}")
+            raise click.UsageError(f"{place}:{at}: {name} is there twice, first in line {found[name]}")
         found[name] = at
     if not found:
-        raise click.UsageError(f"{file.name}: holds no names; write one a line")
+        raise click.UsageError(f"{place}: holds no names; write one a line")
     if len(found) > NAMES_MAX or len(text) > NAMES_BYTES_MAX:
-        raise click.UsageError(f"{file.name}: more than {NAMES_MAX:,} names; split the file")
+        raise click.UsageError(f"{place}: more than {NAMES_MAX:,} names; split the file")
     return list(found)
 
 

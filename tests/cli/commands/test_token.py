@@ -103,7 +103,7 @@ def test_a_token_for_each_line(tokens: Cluster, tmp_path: Path) -> None:
     """In their order, one a line and nothing else; Nodes are made on the way."""
     names = [f"line-{number}" for number in range(40)]
     file = tmp_path / "names.txt"
-    file.write_text("# the first pallet\n" + "\n".join(names) + "\n\n")
+    file.write_text("\ufeff# the first pallet\r\n" + "\n".join(names) + "\n\n", newline="")
     done = run(tokens, "create", "--file", str(file), "--create-node")
     assert done.exit_code == 0, done.output
     texts = done.stdout.splitlines()
@@ -230,6 +230,13 @@ def test_names_are_all_checked_first(text: str, sentence: str) -> None:
     """With file and line."""
     done = CliRunner().invoke(build(), ["token", "create", "--file", "-"], input=text)
     assert done.exit_code == 2 and sentence in done.stderr, done.stderr[-300:]
+
+
+def test_a_file_that_is_no_text_is_wrong_use(tmp_path: Path) -> None:
+    file = tmp_path / "names.xls"
+    file.write_bytes(b"\xe1\xff\x00")
+    done = CliRunner().invoke(build(), ["token", "create", "--file", str(file)])
+    assert done.exit_code == 2 and "cannot be read as text in UTF-8" in done.stderr
 
 
 def test_an_id_that_is_none_is_wrong_use() -> None:

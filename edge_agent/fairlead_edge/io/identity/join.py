@@ -156,7 +156,8 @@ class _Device:
             own = current.certificate
             raise CannotJoin(
                 f"this device is {own.name} already (until {certificate.day(own.not_after)}), and nothing was sent; to"
-                " join again, give --force and a new token: a spent one is refused as token_used"
+                " join again, give --force and a new token: a spent one is refused as token_used; make one by"
+                f" fairlead token create --replace {own.name}"
             )
 
     async def _pending(self) -> Pending:

@@ -110,7 +110,8 @@ class MoveFiles:
 
     def ask(self, plan: Plan) -> None:
         """From now on the agent moves."""
-        self._progress.unlink(missing_ok=True)
+        with _sentence(self._progress):
+            self._progress.unlink(missing_ok=True)
         self._write(self._plan, plan)
 
     def say(self, progress: Progress) -> None:

@@ -85,6 +85,9 @@ async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
                 undelivered=wanted.undelivered,
             )
             files.ask(plan)
+        elif (plan.deadline_seconds, plan.undelivered) != (wanted.deadline_seconds, wanted.undelivered):
+            asked = f"--deadline {plan.deadline_seconds:g}s --undelivered {plan.undelivered}"
+            say("under way", f"as it was asked for, with {asked}; --cancel it first to change that")
         if not _runs(settings.data_dir):
             say("agent", "does not run: start it (systemctl start fairlead-edge); it moves then")
         await _follow(plan, files, say)
@@ -179,6 +182,8 @@ def _sentence(progress: Progress) -> str:
 
 def _finish(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> Done:
     settings.write(_keys(settings, files, wanted.url), owner=None)
+    # The file says it from now on: one who writes the old hub into it again means that.
+    files.forget_moved()
     say("settings", str(settings.path))
     return Done(node=settings.node, since=since, until=wanted.url)
 
@@ -194,7 +199,12 @@ def _runs(folder: Path) -> bool:
 @contextlib.contextmanager
 def _alone(files: MoveFiles) -> Iterator[None]:
     """One command at a time."""
-    opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise CannotMove(
+            f"data_dir {files.data_dir}: {error.strerror}; run it as root or as the agent's user, on the device itself"
+        ) from None
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

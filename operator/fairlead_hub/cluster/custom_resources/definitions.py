@@ -241,7 +241,7 @@ ALL = (
             Column("Pattern", ".spec.pattern"),
             Column("Uses", ".spec.uses", "integer"),
             Column("Used by", ".status.uses[*].node"),
-            Column("Expires", ".spec.expires", "date"),
+            Column("Expires", ".spec.expires"),  # kubectl shows a date that is to come as <invalid>
             _AGE,
             Column("Replace", ".spec.replace", "boolean", wide=True),
             Column("Hub", ".status.url", wide=True),

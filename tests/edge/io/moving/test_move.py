@@ -76,8 +76,8 @@ async def test_joined_switched_and_written(device: Device, hub: JoinHub) -> None
     assert f'hub_url = "{hub.url}"' in text and "/etc/tls_cert.pem" not in text and "node.pem" in text
     [(header, _)] = hub.joins
     assert header.node == "shop-17"
+    assert device.files.moved() is None, "the settings file counts alone from now on"
     with pytest.raises(CannotMove, match="already"):
-        device.files.forget_moved()
         await device.move(hub)
 
 
@@ -126,6 +126,27 @@ async def test_cancelled_it_stays(device: Device, hub: JoinHub) -> None:
         await moving
     assert move.cancel(device.config, {}) == OLD
     assert device.files.plan() is None and device.config.read_text() == device.before
+
+
+async def test_a_move_under_way_is_not_changed_in_silence(device: Device, hub: JoinHub) -> None:
+    """Its plan is the agent's already."""
+    moving = asyncio.create_task(device.move(hub))
+    await device.asked()
+    moving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await moving
+    agent = asyncio.create_task(device.switches())
+    await device.move(hub, undelivered="take-along")
+    await agent
+    assert "with --deadline 600s --undelivered stay" in device.said["under way"]
+
+
+async def test_a_folder_that_is_not_there_is_a_sentence(device: Device, hub: JoinHub) -> None:
+    device.data.rmdir()
+    with pytest.raises(CannotMove, match=r"data_dir .*No such file or directory; run it as root"):
+        await device.move(hub)
+    with pytest.raises(CannotMove, match="No such file or directory"):
+        move.cancel(device.config, {})
 
 
 async def test_what_cannot_be_written_at_the_end_is_refused_at_the_beginning(device: Device, hub: JoinHub) -> None:
