@@ -16,6 +16,7 @@ from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.http_connections import Connections
 from fairlead_wire import browser, openapi
+from fairlead_wire.io import tls
 from fairlead_wire.openapi import Operation
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -36,6 +37,16 @@ def _error(status: int, code: str, text: str) -> web.Response:
 async def _no_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
     reason = "" if request.secure or not request.path.startswith("/v1/") else browser.refusal(request.headers)
     return _error(403, "forbidden", reason) if reason else await handler(request)
+
+
+@web.middleware
+async def _no_nodes(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Where one authority signs for all, a node's certificate is trusted here; what it may know comes by the link."""
+    certificate = request.get_extra_info("peercert")
+    if any(role == tls.NODE_ROLE for role, _ in tls.peer_roles(certificate)):
+        reason = "the certificate is a node's: show one of a person or a program (spiffe://…/node/… is refused here)"
+        return _error(403, "forbidden", reason)
+    return await handler(request)
 
 
 def _add(app: web.Application, handlers: Mapping[Operation, Handler]) -> None:
@@ -146,6 +157,8 @@ async def listen(
     """Start serving; returns the runner (``cleanup`` ends it) and the port."""
     connections, listening = Connections(), list[asyncio.Server]()
     app.middlewares.insert(0, connections.note)
+    if context is not None:
+        app.middlewares.insert(1, _no_nodes)
 
     async def accept_no_more(_: web.Application) -> None:
         for each in listening:

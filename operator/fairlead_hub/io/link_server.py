@@ -43,8 +43,6 @@ RETRY_WHEN_DRAINING_SECONDS = 1.0
 RENEWAL_OFF_SECONDS = 3600.0
 REFUSED_SECONDS = 30.0
 """When a node that cannot be served may ask again."""
-NODE_ROLE = "node"
-"""In a certificate's ``spiffe://<installation>/node/<name>``."""
 ROLE_CHARS_MAX = 300
 _OPENED = Request("/", Headers())
 """Stands for any opening that is over."""
@@ -216,7 +214,7 @@ class LinkServer:
             certificate.clear()
         if not name or times is None:
             return "", None, "the client certificate carries no name"
-        if roles and roles != [(NODE_ROLE, name)]:
+        if roles and roles != [(tls.NODE_ROLE, name)]:
             # One authority may sign for all: then only this tells a node from a program that is named like it.
             role, named = roles[0]
             said = f"of {role} {named}" if role else "of none that we know"

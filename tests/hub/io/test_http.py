@@ -146,11 +146,11 @@ async def test_it_is_read_only(asked: Asked) -> None:
 
 
 async def test_with_certificates_no_other_sees_the_account(tmp_path: Path) -> None:
-    """Beyond loopback: names of nodes and objects are shown to those of our authority only."""
+    """Beyond loopback: names of nodes and objects are shown to those of our authority only, and to no node."""
     authority = Authority(tmp_path)
 
-    def files(name: str) -> tls.Files:
-        pair = authority.issue(name, hosts=("127.0.0.1",))
+    def files(name: str, uri: str = "") -> tls.Files:
+        pair = authority.issue(name, hosts=("127.0.0.1",), uri=uri)
         return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
 
     app = web.Application()
@@ -162,6 +162,12 @@ async def test_with_certificates_no_other_sees_the_account(tmp_path: Path) -> No
         async with aiohttp.ClientSession() as session:
             async with session.get(url, ssl=tls.client_context(files("operator"))) as answer:
                 assert answer.status == 200
+            uris = ("spiffe://fairlead/hub/edge-1", "spiffe://fairlead/node/edge-1")
+            program, node = (tls.client_context(files("edge-1", uri)) for uri in uris)
+            async with session.get(url, ssl=program) as answer:
+                assert answer.status == 200
+            async with session.get(url, ssl=node) as answer:
+                assert answer.status == 403 and "a node's" in await answer.text()
             with pytest.raises(aiohttp.ClientError):
                 await session.get(url, ssl=without)
             with pytest.raises(aiohttp.ClientError):

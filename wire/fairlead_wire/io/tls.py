@@ -29,6 +29,8 @@ REMINDED_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
 ISSUER_CHARS_MAX = 253
 SPIFFE = "spiffe://"
+NODE_ROLE = "node"
+"""In a certificate's ``spiffe://<installation>/node/<name>``."""
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 _log = logs.get("wire.tls")
 _reminded = LogLimiter(REMINDED_SECONDS)
