@@ -90,7 +90,7 @@ MEANINGS: dict[str, tuple[int, str]] = {
         503,
         "The tables of transactions cannot be read; all that needs no transactions goes on. Nothing was begun.",
     ),
-    "too_many_transactions": (503, "As many transactions are open as the service takes."),
+    "too_many_transactions": (503, "As many transactions are open as the service takes, or takes of one subject."),
     "too_many_bodies": (503, "All bodies together are too much."),
     "too_many_pages": (503, "All pages on their way to readers are too much."),
     "too_many_long_polls": (503, "As many readers are waiting as the service takes."),

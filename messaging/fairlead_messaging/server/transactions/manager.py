@@ -25,6 +25,8 @@ from fairlead_messaging.server.transactions.visibility import TransactionSnapsho
 
 POINTERS_PER_MS = 1_000_000
 OPEN_MAX = 1000
+OPEN_OF_ONE_MAX = 500
+"""Of one subject, where subjects are known: who may publish to one topic must not take all there are."""
 RECORD_KEPT_MS = 86_400_000
 """How long a finished transaction still answers with its state."""
 
@@ -120,6 +122,11 @@ class TransactionManager:
         """Raises: Unavailable when too many are open."""
         if len(self.open) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
+        if owner and len(self.open) >= OPEN_OF_ONE_MAX:
+            if sum(each.owner == owner for each in self.open.values()) >= OPEN_OF_ONE_MAX:
+                raise Unavailable(
+                    f"{OPEN_OF_ONE_MAX} transactions of this subject are open: end some", code="too_many_transactions"
+                )
         self._last = max(self._last + 1, now_ms * POINTERS_PER_MS)
         started = Transaction(
             pointer=self._last,

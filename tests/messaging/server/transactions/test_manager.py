@@ -9,6 +9,8 @@ import pytest
 from tests.support.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
+from fairlead_messaging.server.access.access_table import Grants
+from fairlead_messaging.server.access.caller import Caller
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.message import Message
@@ -32,6 +34,30 @@ from fairlead_messaging.server.transactions.transaction import State
 def start(core: Core, seconds: float = 30) -> int:
     pointer: int = core.do(Start(timeout_seconds=seconds)).transaction.pointer
     return pointer
+
+
+def test_one_subject_does_not_take_all_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of them; where no subject is known there is no share."""
+    monkeypatch.setattr(manager, "OPEN_MAX", 6)
+    monkeypatch.setattr(manager, "OPEN_OF_ONE_MAX", 3)
+    core = Core()
+
+    def begin(owner: str) -> int:
+        by = Caller(shown=owner, owner=owner, grants=Grants())
+        return int(core.do(Start(timeout_seconds=30, by=by)).transaction.pointer)
+
+    first, *_ = [begin("certificate:greedy") for _ in range(3)]
+    with pytest.raises(Unavailable, match="of this subject") as refused:
+        begin("certificate:greedy")
+    assert refused.value.code == "too_many_transactions"
+    begin("certificate:other")
+    core.do(Abort(pointer=first))
+    core.do(MarkAborted())
+    begin("certificate:greedy")
+    start(core)
+    start(core)
+    with pytest.raises(Unavailable, match="6 transactions are open"):
+        start(core)
 
 
 def test_pointers() -> None:
