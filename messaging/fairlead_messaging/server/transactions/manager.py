@@ -122,11 +122,9 @@ class TransactionManager:
         """Raises: Unavailable when too many are open."""
         if len(self.open) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
-        if owner and len(self.open) >= OPEN_OF_ONE_MAX:
-            if sum(each.owner == owner for each in self.open.values()) >= OPEN_OF_ONE_MAX:
-                raise Unavailable(
-                    f"{OPEN_OF_ONE_MAX} transactions of this subject are open: end some", code="too_many_transactions"
-                )
+        if owner and len(self.open) >= OPEN_OF_ONE_MAX <= sum(each.owner == owner for each in self.open.values()):
+            shown = f"{OPEN_OF_ONE_MAX} transactions of this subject are open: end some"
+            raise Unavailable(shown, code="too_many_transactions")
         self._last = max(self._last + 1, now_ms * POINTERS_PER_MS)
         started = Transaction(
             pointer=self._last,
