@@ -55,7 +55,8 @@ def of(model: Any) -> dict[str, Any]:
 
 def _at(schema: dict[str, Any], path: list[str]) -> dict[str, Any]:
     for key in path:
-        schema = schema["properties"][key]
+        schema = schema["properties"][key.removesuffix("[]")]
+        schema = schema["items"] if key.endswith("[]") else schema
     return schema
 
 
@@ -63,7 +64,8 @@ def _add(schema: dict[str, Any], path: list[str], found: dict[str, Any]) -> None
     """A former name, as long as programs take it."""
     for key in path[:-1]:
         table = {"additionalProperties": False, "properties": {}, "type": "object"}
-        schema = schema["properties"].setdefault(key, table)
+        schema = schema["properties"].setdefault(key.removesuffix("[]"), table)
+        schema = schema["items"] if key.endswith("[]") else schema
     properties = schema["properties"]
     properties[path[-1]] = {"anyOf": [properties[path[-1]], found]} if path[-1] in properties else found
 

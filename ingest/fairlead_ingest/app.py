@@ -45,6 +45,7 @@ def run(config: Path | None) -> int:
         return settings_file.complain(ROOM, error)
     logs.configure(ROOM, settings.log_level)
     settings_file.tell_strange(os.environ)
+    settings_file.tell_former(ROOM, Settings, config, os.environ)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
         from fairlead_ingest.io.pipeline import preflight, session
@@ -196,7 +197,8 @@ class _Program:
         receipts = None
         if settings.receipts:
             known = [
-                (job.name, tables.of(job.sink or settings.sink), settings.place(job.table)) for job in settings.jobs()
+                (job.name, tables.of(job.table_format or settings.table_format), settings.place(job.table))
+                for job in settings.jobs()
             ]
             receipts = ReceiptsHttp(known)
         try:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 import pydantic
 from pydantic import AfterValidator, Field
@@ -97,7 +97,7 @@ Header = Annotated[str, AfterValidator(_header)]
 Transform = Annotated[str, AfterValidator(_transform)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
-Sink = Literal["delta", "parquet"]
+TableFormat = Literal["delta", "parquet"]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -114,8 +114,8 @@ class Pipeline(Model):
     """What it is called in logs and metrics; absent: `pipeline-1` and so on."""
     format: Format | None = None
     """As `format` of the job."""
-    sink: Sink | None = None
-    """As `sink` of the job."""
+    table_format: TableFormat | None = None
+    """As `table_format` of the job."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """As `schema` of the job."""
     starting_position: Position | None = None
@@ -178,6 +178,11 @@ class Events(Model):
 class Settings(Model):
     """The whole file."""
 
+    FORMER_NAMES: ClassVar[Mapping[str, str]] = {
+        "sink": "table_format",
+        "pipelines[].sink": "pipelines[].table_format",
+    }
+
     messaging_url: str
     """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
     topics: list[Topic] = Field(default=[])
@@ -195,7 +200,7 @@ class Settings(Model):
     the first start only."""
     format: Format = "envelope"
     """`envelope` (columns below), or `raw` (`payload` and lineage)."""
-    sink: Sink = "delta"
+    table_format: TableFormat = "delta"
     """What the tables are made of: `delta`, or `parquet` for folders of plain files, see below."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """File with typed columns for the body, see below."""
@@ -297,9 +302,9 @@ def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
     for key in ("topics", "table", "checkpoint"):
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
-    if store_path.is_url(job.table) and job.sink == "parquet":
-        remedy = 'plain files in a folder cannot be committed in a store; use sink = "delta"'
-        yield Mistake(mistakes.join(where, "sink"), remedy)
+    if store_path.is_url(job.table) and job.table_format == "parquet":
+        remedy = 'plain files in a folder cannot be committed in a store; use table_format = "delta"'
+        yield Mistake(mistakes.join(where, "table_format"), remedy)
     if len(set(job.topics)) != len(job.topics):
         yield Mistake(mistakes.join(where, "topics"), "one is named twice")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):

@@ -101,7 +101,7 @@ class IngestLab:
             "table": str(self.table),
             "storage": {} if self._store is None else self._store.settings,
             "checkpoint": str(self.checkpoint),
-            "sink": self.sink,
+            "table_format": self.sink,
             "request_seconds": 5.0,
             "spark": {
                 "master": self._master,

@@ -129,7 +129,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_spark(
     payloads = hostile.messages(10 + len(mode), 2500)
     messaging.configure(topic, ttl=3600)
     messaging.publish(topic, payloads)
-    settings: dict[str, Any] = {"sink": sink, "limits": {"page_rows": 400, "split_bytes": 1024 * 1024}}
+    settings: dict[str, Any] = {"table_format": sink, "limits": {"page_rows": 400, "split_bytes": 1024 * 1024}}
     if mode != "none":
         settings["schema"] = str(tmp_path / "schema.json")
         Path(settings["schema"]).write_text(json.dumps({"mode": mode, "columns": hostile.COLUMNS}))

@@ -125,9 +125,9 @@ def receipt(
 
     seconds = wait / len(jobs)
     for job in jobs:
-        found = Receipts(tables.of(job.sink or settings.sink), settings.place(job.table), message_id, node).wait(
-            seconds
-        )
+        found = Receipts(
+            tables.of(job.table_format or settings.table_format), settings.place(job.table), message_id, node
+        ).wait(seconds)
         if found is not None:
             if not as_json:
                 click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
@@ -150,7 +150,10 @@ def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path
 
     if not out.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
-    found = [table_report.of(job.name, tables.of(job.sink or settings.sink), settings.place(job.table)) for job in jobs]
+    found = [
+        table_report.of(job.name, tables.of(job.table_format or settings.table_format), settings.place(job.table))
+        for job in jobs
+    ]
     try:
         out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
     except OSError as error:
@@ -201,7 +204,7 @@ def vacuum(
 
     done = []
     for job in jobs:
-        table_format, main = tables.of(job.sink or settings.sink), settings.place(job.table)
+        table_format, main = tables.of(job.table_format or settings.table_format), settings.place(job.table)
         for path in (main, tables.beside(main, tables.DEAD_LETTERS), tables.beside(main, tables.GAPS)):
             if path != main and table_format.size(path) is None:
                 continue  # a table that was only ever backfilled has no gaps
@@ -250,7 +253,7 @@ def backfill(
         bounds.append(moment)
     if bounds[0] is not None and bounds[1] is not None and bounds[1] <= bounds[0]:
         raise click.BadParameter(f"{end} is not after --from {begin}", param_hint="--until")
-    tables = [_into(settings, into or job.table, job.sink or settings.sink) for job in jobs]
+    tables = [_into(settings, into or job.table, job.table_format or settings.table_format) for job in jobs]
     logs.configure("ingest", "warning")
     session.require_java(os.environ)
     try:

@@ -25,7 +25,7 @@ RECENT_COMMITS = 50
 
 def of(pipeline: Pipeline, table: Place, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
     """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
-    table_format = tables.of(pipeline.sink or SINK_DEFAULT)
+    table_format = tables.of(pipeline.table_format or SINK_DEFAULT)
     found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
     topics = [of_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]

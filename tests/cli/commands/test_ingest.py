@@ -119,14 +119,14 @@ def test_tables_of_either_kind_are_answered_for(
 ) -> None:
     """The kind is the settings'."""
     make_tables(tmp_path, sink)
-    config.write_text(f'sink = "{sink}"\n' + config.read_text())
+    config.write_text(f'table_format = "{sink}"\n' + config.read_text())
     assert said in run(*words, "--config", str(config)).stdout
 
 
 def test_plain_files_are_not_compacted_and_the_reason_is_given(config: Path, tmp_path: Path) -> None:
     """With what to do instead."""
     make_tables(tmp_path, "parquet")
-    config.write_text('sink = "parquet"\n' + config.read_text())
+    config.write_text('table_format = "parquet"\n' + config.read_text())
     refused = run("compact", "--config", str(config))
     assert refused.exit_code == 1
     assert "a longer trigger makes fewer files" in refused.stderr

@@ -148,3 +148,25 @@ def test_former_name_is_read_under_the_rooms_prefix_alone_and_may_be_an_empty_ta
     assert other_names.variables({"SWEEP": "on"}, "FAIRLEAD_EDGE_", Renamed).environ == {"SWEEP": "on"}
     values: dict[str, object] = {"sweep": {}}
     assert list(other_names.in_file(values, other_names.of(Renamed))) == [] and values == {}
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    made_of: str = ""
+
+
+class Lines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lines: list[Line] = []
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"lines[].kind": "lines[].made_of"}
+
+
+def test_a_former_name_in_each_table_of_a_list_is_understood_and_reported(tmp_path: Any) -> None:
+    text = '[[lines]]\nkind = "a"\n[[lines]]\nmade_of = "b"\n'
+    file = tmp_path / "edge.toml"
+    file.write_text(text)
+    assert [each.made_of for each in settings.load("edge", Lines, file, {}).lines] == ["a", "b"]
+    values = {"lines": [{"kind": "a"}, {}]}
+    assert list(other_names.in_use(values, {}, "FAIRLEAD_EDGE_", Lines)) == [("lines[].kind", "lines[].made_of")]
+    file.write_text(text.replace("made_of", 'kind = "c"\nmade_of'))
+    with pytest.raises(settings.SettingsError, match=r"lines\[1\]\.kind: is made_of under another name"):
+        settings.load("edge", Lines, file, {})
+    assert list(other_names.in_file({"lines": ["text", None]}, other_names.of(Lines))) == []

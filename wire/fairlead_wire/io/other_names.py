@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 from fairlead_wire.validation.mistakes import Mistake
 
 VARIABLE_CHARS_MAX = 4096
+LIST = "[]."
+"""After the name of a list of tables: ``pipelines[].sink`` is that key in each of them, in files."""
 
 
 class Moved(NamedTuple):
@@ -46,6 +48,11 @@ def former(model: Any) -> Mapping[str, str]:
 def in_use(values: Mapping[str, Any], environ: Mapping[str, str], prefix: str, model: Any) -> Iterator[tuple[str, str]]:
     """Former names that a file or the environment still has, each with the present one."""
     for name, own in former(model).items():
+        table, is_list, rest = name.partition(LIST)
+        if is_list:
+            if any(_is_value(each, rest) for each in _list(values, table)):
+                yield name, own
+            continue
         *above, last = name.split(".")
         if _is_value(_table(values, above) or {}, last):
             yield name, own
@@ -60,6 +67,12 @@ def _variable(prefix: str, name: str) -> str:
 def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistake]:
     """Move what stands in ``values`` under another name to ours."""
     for other, own in names.items():
+        name, is_list, rest = other.partition(LIST)
+        if is_list:
+            for index, each in enumerate(_list(values, name)):
+                for wrong in in_file(each, {rest: own.removeprefix(name + LIST)}):
+                    yield Mistake(f"{name}[{index}].{wrong.key}", wrong.reason)
+            continue
         *place, key = own.split(".")
         places = [other.split("."), *([[*place, other]] if "." not in other else [])]  # also in the table of our key
         for *above, last in places:
@@ -84,6 +97,8 @@ def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
     """The same for variables; ``prefix`` is the room's.  Our own former names never stood without it."""
     moved = Moved(dict(environ), {}, [])
     for other, own in of(model).items():
+        if LIST in other:
+            continue  # a variable holds such a list in one piece
         first, *below = other.split(".")
         ours, whole = _variable(prefix, own), _variable(prefix, other)
         wanted = {f"{prefix}{first}".lower(), whole.lower()}
@@ -105,6 +120,11 @@ def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
 def _is_value(table: Mapping[str, Any], key: str) -> bool:
     """A table there is none of the names, which are of values: ``identity`` was text once."""
     return key in table and not isinstance(table[key], dict)
+
+
+def _list(values: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = values.get(key)
+    return [each if isinstance(each, dict) else {} for each in found] if isinstance(found, list) else []
 
 
 def _table(values: Any, path: list[str]) -> dict[str, Any] | None:

@@ -119,7 +119,7 @@ def run(
     ``total`` is called with how many messages will be looked at, ``progress`` with how many more were.
     """
     options = source_options(session, settings, pipeline)
-    name = pipeline.sink or settings.sink
+    name = pipeline.table_format or settings.table_format
     table_format = tables.of(name)
     rows = shaped(session.read.format(spark_source.FORMAT).options(**options).load(), settings, pipeline)
     table_format.ensure(into, table_schema(rows.schema))

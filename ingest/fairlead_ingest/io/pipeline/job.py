@@ -58,8 +58,8 @@ class Job:
         self._settings = settings
         self._pipeline = pipeline
         self.metrics = metrics
-        self._sink = pipeline.sink or settings.sink
-        self._table_format = tables.of(self._sink)
+        self._format = pipeline.table_format or settings.table_format
+        self._table_format = tables.of(self._format)
         self._table = settings.place(pipeline.table)
         self._checkpoint = Path(pipeline.checkpoint).absolute()
         self._query: StreamingQuery | None = None
@@ -178,7 +178,7 @@ class Job:
         ):
             self._table_format.ensure(table, columns)
         writer = (
-            rows.writeStream.format(spark_sink.format_of(self._sink))
+            rows.writeStream.format(spark_sink.format_of(self._format))
             .queryName(self.name)
             .outputMode("append")
             .options(**spark_sink.place_options(self._table))
@@ -226,7 +226,7 @@ class Job:
         activate(self._session)
         evolve = str(evolves(self._pipeline)).lower()
         sinking = (
-            rows.write.format(spark_sink.format_of(self._sink)).option("table", str(scratch)).option("trial", "true")
+            rows.write.format(spark_sink.format_of(self._format)).option("table", str(scratch)).option("trial", "true")
         )
         sinking.option("evolve", evolve).mode("append").save()
 

@@ -46,7 +46,7 @@ def open_table(path: Place) -> DeltaTable:
         raise errors.Stop(
             errors.TABLE_UNFIT,
             f"{path}: plain Parquet files cannot be joined while the folder may be read (rows would be there"
-            ' twice or not at all); a longer trigger makes fewer files, sink = "delta" joins them at any time',
+            ' twice or not at all); a longer trigger makes fewer files, table_format = "delta" joins them at any time',
         )
     raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here")
 

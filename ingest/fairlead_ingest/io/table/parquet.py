@@ -257,7 +257,7 @@ def _folder(table: Place) -> Path:
     """Plain files are committed by links, which no store has; the settings refuse to ask for it."""
     if isinstance(table, Path):
         return table
-    raise errors.Stop(errors.BAD_OPTION, f'{table}: plain Parquet files need a folder; use sink = "delta"')
+    raise errors.Stop(errors.BAD_OPTION, f'{table}: plain Parquet files need a folder; use table_format = "delta"')
 
 
 def _publish(table: Path, manifest: _Manifest) -> bool:

@@ -62,9 +62,9 @@ GAPS_SCHEMA = pa.schema(
 )
 
 
-def of(sink: str) -> TableFormat:
-    """The table format that the setting ``sink`` names."""
-    return {"delta": delta, "parquet": parquet}[sink]
+def of(name: str) -> TableFormat:
+    """The table format that the setting ``table_format`` names."""
+    return {"delta": delta, "parquet": parquet}[name]
 
 
 def beside(table: P, suffix: str) -> P:

@@ -57,7 +57,7 @@ def test_a_long_time_is_read_in_ranges_with_progress(
             "table": str(tmp_path / "rows"),
             "checkpoint": str(tmp_path / "checkpoint"),
             "security": "insecure",
-            "sink": "parquet",
+            "table_format": "parquet",
             "limits": {"batch_rows": 4},
         }
     )

@@ -192,11 +192,11 @@ def test_an_evolving_table_grows_by_what_bodies_bring(
     schema.write_text('{"mode": "evolve", "columns": {}}')
     messaging.publish(topic, [upstream_message(1, body={"t": 20}), upstream_message(2, body={"t": 20.5, "up": True})])
     with pytest.raises(Permanent) as grown:
-        run(schema=str(schema), sink=sink)
+        run(schema=str(schema), table_format=sink)
     assert (grown.value.code, "t, up" in str(grown.value)) == (errors.SCHEMA_GREW, True)
-    run(schema=str(schema), sink=sink)
+    run(schema=str(schema), table_format=sink)
     messaging.publish(topic, [upstream_message(3, body={"t": "warm"}), upstream_message(4, body="no object")])
-    run(schema=str(schema), sink=sink)
+    run(schema=str(schema), table_format=sink)
     columns = ["sequence", "t", "up", "_rescued"]
     table = tables.existing(tables.of(sink), tmp_path / "rows").to_table(columns=columns).sort_by("sequence")
     assert [tuple(row.values()) for row in table.to_pylist()] == [

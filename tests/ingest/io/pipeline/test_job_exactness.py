@@ -137,18 +137,18 @@ def test_a_plain_folder_that_was_taken_back_is_noticed(
 ) -> None:
     """From a backup, or not there at all."""
     messaging.publish(topic, messages(*range(6)))
-    run(sink="parquet")
+    run(table_format="parquet")
     shutil.copytree(tmp_path / "rows", tmp_path / "backup")
     messaging.publish(topic, messages(*range(6, 12)))
-    run(sink="parquet")
+    run(table_format="parquet")
     shutil.rmtree(tmp_path / "rows")
     for _ in range(2):
         with pytest.raises(Permanent) as stopped:
-            run(sink="parquet")
+            run(table_format="parquet")
         assert stopped.value.code == errors.TABLE_BEHIND
         if not (tmp_path / "rows").exists():
             shutil.copytree(tmp_path / "backup", tmp_path / "rows")
-    run(sink="parquet", checkpoint=str(tmp_path / "checkpoint-2"))
+    run(table_format="parquet", checkpoint=str(tmp_path / "checkpoint-2"))
     assert everything("parquet", tmp_path) == once(*range(12))
 
 
@@ -215,14 +215,14 @@ def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, messages(*range(10)))
-    run(sink=sink)
+    run(table_format=sink)
     messaging.publish(topic, messages(*range(10, 20)))
     messaging.publish(other, messages(*range(20, 25)))
-    assert backfilled(sink=sink) == 0
-    assert backfilled(sink=sink, topics=[topic, other]) == 4
+    assert backfilled(table_format=sink) == 0
+    assert backfilled(table_format=sink, topics=[topic, other]) == 4
     messaging.publish(other, messages(*range(25, 30)))
-    run(sink=sink, topics=[topic, other])
-    assert backfilled(sink=sink, topics=[topic, other]) == 0
+    run(table_format=sink, topics=[topic, other])
+    assert backfilled(table_format=sink, topics=[topic, other]) == 0
     assert everything(sink, tmp_path) == once(*range(30))
 
 
@@ -233,15 +233,15 @@ def test_a_backfill_before_the_first_start_is_gone_on_from(
 ) -> None:
     """The rows say how far it went; a batch that the checkpoint has planned already is the job's."""
     messaging.publish(topic, messages(*range(10)))
-    assert backfilled(sink=sink) == 8
+    assert backfilled(table_format=sink) == 8
     messaging.publish(topic, messages(*range(10, 15)))
-    run(sink=sink)
+    run(table_format=sink)
     assert everything(sink, tmp_path) == once(*range(15))
     for suffix in ("", tables.DEAD_LETTERS, tables.GAPS):
         shutil.rmtree(tmp_path / f"rows{suffix}")
     shutil.rmtree(tmp_path / "checkpoint" / "commits")
-    assert backfilled(sink=sink) == 8  # what lies before the checkpoint's first batch is nobody's
-    run(sink=sink)
+    assert backfilled(table_format=sink) == 8  # what lies before the checkpoint's first batch is nobody's
+    run(table_format=sink)
     assert everything(sink, tmp_path) == once(*range(15))
 
 
@@ -283,7 +283,7 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
         wait_until("they have expired", lambda: service.visible(topic) <= (before if own else 0), seconds=120)
 
     def go() -> tuple[int, int, int]:
-        run(sink=sink, on_expired="gap", messaging_url=service.url)
+        run(table_format=sink, on_expired="gap", messaging_url=service.url)
         service.configure(topic, ttl=3600)
         gaps = sum(gap["rows"] for gap in found(sink, tmp_path, tables.GAPS))
         return len(found(sink, tmp_path)), gaps, newest(sink, tmp_path).totals.expired_unread
