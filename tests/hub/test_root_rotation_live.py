@@ -144,7 +144,8 @@ def test_an_authority_that_would_lock_nodes_out_is_told_to_none(site: IdentitySi
     (typing / "nodes.key").write_bytes(site.edges.key.read_bytes())
     for number in range(2):
         typed(number, typing, "test_rotation_live")
-    put((typing / "nodes.crt").read_bytes(), site.edges.certificate)
+    for path in (site.edges.certificate, site.signing):
+        put((typing / "nodes.crt").read_bytes(), path)
     put((typing / "nodes.key").read_bytes(), site.edges.key)
     until("it is asked to renew within a day", lambda: due() <= DAY_SECONDS, agent)
     assert len(site.hub.events("session_opened")) == 1 and believed(agent) == before

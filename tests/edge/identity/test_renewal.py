@@ -47,3 +47,15 @@ def test_a_pause_outlives_the_session_and_ends_with_success() -> None:
     again = failed.ended().welcomed(0.0, 20.0)
     assert (again.due, again.failures) == (610.0, 1)
     assert again.asking().issued(50.0, 700.0) == Renewal(due=750.0)
+
+
+def test_another_authority_brings_a_renewal_forward_and_never_back() -> None:
+    """What is asked already, or was refused and pauses, goes on as it is."""
+    due = Renewal().welcomed(1000.0, 0.0)
+    assert due.hastened(50.0, 100.0).due == 150.0
+    assert due.hastened(5000.0, 100.0).due == 1000.0
+    assert Renewal().welcomed(None, 0.0).hastened(50.0, 100.0).due == 150.0, "this hub signs now"
+    asked = due.asking()
+    assert asked.hastened(50.0, 100.0) == asked
+    failed = asked.failed("busy", "later", 100.0, 0.5)
+    assert failed.hastened(0.0, 100.0) == failed

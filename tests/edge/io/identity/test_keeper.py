@@ -13,6 +13,7 @@ from tests.support.pki import Authority
 
 from fairlead_edge.identity.clock import Anchor
 from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.authorities_keeper import AuthoritiesKeeper
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.identity.keeper import IdentityKeeper, open_keeper
 from fairlead_edge.io.identity.last_session import LastSession
@@ -23,6 +24,8 @@ from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.sync import effects
 from fairlead_edge.outbox.age import Reading
 from fairlead_edge.settings import Settings
+from fairlead_wire import message
+from fairlead_wire.identity import bundle
 from fairlead_wire.io import handshake, tls
 
 END = effects.Close(code="certificate", reason="refused")
@@ -183,3 +186,25 @@ def test_files_of_others_are_theirs_to_renew(made: Made) -> None:
     theirs = open_keeper(settings(made.folder / "edges" / "ca.crt"), made.folder, store, agent="1", renew=made.never)
     assert ours is not None and ours.renewer is not None
     assert theirs is not None and theirs.renewer is None and theirs.status().renewal is None
+    assert ours.authorities.held() == theirs.authorities.held() != ""
+
+
+@pytest.mark.process
+async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) -> None:
+    """A moment to the renewer, authorities to the file; an empty content changes no file."""
+    keeper, before = made.keeper(), made.files.authorities.read_bytes()
+    keeper.told(message.Authorities(renew_after_seconds=50.0), b"")
+    left = keeper.status().renewal_in_seconds
+    assert left is not None and 0 < left <= 50.0
+    assert keeper.status().authorities == bundle.digest(before)
+    changed = asyncio.Event()
+    keeper.authorities = AuthoritiesKeeper(made.files.authorities, made.files)
+    running = asyncio.create_task(keeper.authorities.run(changed.set))
+    edges, other = Authority(made.folder / "hub", "hub authority"), Authority(made.folder / "other", "other")
+    both = edges.certificate.read_bytes() + other.certificate.read_bytes()
+    keeper.told(message.Authorities(certificates=edges.issue("hub").certificate.read_text()), both)
+    await asyncio.wait_for(changed.wait(), 60)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert made.files.authorities.read_bytes() == both
+    assert keeper.status().counters["authorities_replaced"] == 1 and keeper.status().authorities == bundle.digest(both)

@@ -10,6 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.support.pki import Authority
 
 from fairlead_edge.io.identity import keys
 
@@ -51,3 +52,12 @@ def test_neither_module_imports_cryptography() -> None:
         "sys.exit('cryptography' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+async def test_the_child_says_whether_authorities_vouch_for_a_certificate(tmp_path: Path) -> None:
+    one, two = Authority(tmp_path / "one"), Authority(tmp_path / "two")
+    own = one.issue("hub").certificate.read_bytes()
+    assert await keys.reaches(own, one.certificate.read_bytes())
+    assert not await keys.reaches(own, two.certificate.read_bytes())
+    with pytest.raises(keys.KeyMakerFailed, match="certificates of the hub that cannot be read"):
+        await keys.reaches(b"", one.certificate.read_bytes())

@@ -19,6 +19,7 @@ from fairlead_edge.objects.sync.effects import (
     PersistFence,
     Send,
     Summarise,
+    Told,
     UpstreamAnswered,
 )
 from fairlead_edge.objects.sync.events import Applied, Received
@@ -411,3 +412,13 @@ def test_a_delete_becomes_a_write_with_its_uid() -> None:
     [apply] = Edge().opened().hears(delete(1))
     [write] = apply.writes
     assert isinstance(write, Remove) and write.uid == "uid-a"
+
+
+def test_authorities_are_passed_on_in_an_open_session_alone() -> None:
+    """Nothing of the session waits for them."""
+    said = message.Authorities(certificates="PEM hub", renew_after_seconds=5.0)
+    assert Edge().opened().hears(said, b"PEM") == [Told(said, b"PEM")]
+    early = Edge()
+    early.greeted()
+    [close] = early.hears(said, b"PEM")
+    assert isinstance(close, Close) and close.code == "protocol"
