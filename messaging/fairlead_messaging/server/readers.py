@@ -13,7 +13,7 @@ from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 
 
 class _Position(msgspec.Struct):
@@ -23,12 +23,30 @@ class _Position(msgspec.Struct):
     """Messages the topic had held up to there, rolled-back ones too."""
 
 
-def record(living: Topic, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
+READERS_MAX = 1000
+"""Of one topic; beyond, the one that was noted longest ago is forgotten.  Who may read names them as it likes."""
+
+
+def record(kv: OrderedKV, living: Topic, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
     """Raises: Refused for a bad name, Conflict when the generation is another."""
     topic.check_name("reader", command.reader)
     bulk.check_generation(living, command.generation)
     position = _Position(bulk.shown(command.position), now_ms, command.passed)
-    batch.put(keys.reader(living, command.reader), msgspec.json.encode(position))
+    key = keys.reader(living, command.reader)
+    if batch.latest(key, kv) is None:
+        _make_room(kv, living, batch)
+    batch.put(key, msgspec.json.encode(position))
+
+
+def _make_room(kv: OrderedKV, living: Topic, batch: Batch) -> None:
+    """For one more."""
+    prefix = keys.table(keys.READER, living)
+    with kv.snapshot() as snapshot:
+        found = list(snapshot.scan(prefix, keys.above(prefix)))
+    if len(found) >= READERS_MAX:
+        oldest = sorted(found, key=lambda row: msgspec.json.decode(row[1], type=_Position).updated_ms)
+        for key, _ in oldest[: len(found) - READERS_MAX + 1]:
+            batch.delete(key)
 
 
 def counted(snapshot: Snapshot, living: Topic, command: RecordReaderPosition) -> RecordReaderPosition:

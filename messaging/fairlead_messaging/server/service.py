@@ -175,7 +175,7 @@ class Service:
         return self._topics.replace(dead, batch)
 
     def _record_reader_position(self, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
-        readers.record(self._living(command.namespace, command.name), command, batch, now_ms)
+        readers.record(self._kv, self._living(command.namespace, command.name), command, batch, now_ms)
 
     def _change_subscription(self, command: SubscriptionCommand, batch: Batch, now_ms: int) -> None:
         changes.change(self._kv, self._living(command.namespace, command.name), command, batch)

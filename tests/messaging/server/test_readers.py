@@ -42,6 +42,25 @@ def test_lag_in_messages_and_seconds() -> None:
     ]  # fmt: skip
 
 
+def test_who_may_read_fills_no_disk_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the most, those noted longest ago are forgotten; other topics keep theirs."""
+    monkeypatch.setattr(readers, "READERS_MAX", 3)
+    core = Core()
+    core.create("t")
+    core.create("t2")
+    core.do(RecordReaderPosition(namespace=NAMESPACE, name="t2", reader="z", position=FIRST, generation=None))
+    for name in ("a", "b", "c", "a", "d", "e", "e"):
+        core.now_ms += 1
+        note(core, name, FIRST)
+    assert [each.name for each in listed(core)] == ["a", "d", "e"]
+    with core.kv.snapshot() as snapshot:
+        assert [each.name for each in readers.every(snapshot, core.topic("t2"), core.now_ms)] == ["z"]
+    monkeypatch.setattr(readers, "READERS_MAX", 1)
+    core.now_ms += 1
+    note(core, "f", FIRST)
+    assert [each.name for each in listed(core)] == ["f"]
+
+
 def test_what_has_expired_is_no_lag() -> None:
     """No reader can read it any more."""
     core = Core()
