@@ -312,7 +312,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         INSECURE + 'messaging_url = "https://h:1"\ntopics = ["a"]\ntable = "s3://x/y"\ncheckpoint = "c"\n',
         [
             "topics[0]: must be namespace/name, is 'a'",
-            "table: must be a folder that every task can reach, not a URL",
+            "table: must name a bucket: s3://bucket/path, is 's3://x/y'",
             'messaging_url: must begin with http:// with security = "insecure"',
         ],
     ),

@@ -156,11 +156,11 @@ def test_two_builds_at_once_make_a_program_once(tmp_path: Path) -> None:
     assert count.read_text() == "made\n"
 
 
-def test_old_pins_are_removed_beyond_the_newest_three(tmp_path: Path) -> None:
+def test_old_pins_are_removed_beyond_the_newest_four(tmp_path: Path) -> None:
     """Each folder is hundreds of megabytes; old ones do not pile up."""
     for age in range(5):
         folder = tmp_path / f"pin{age}"
         folder.mkdir()
         os.utime(folder, (1000 - age, 1000 - age))
     build.forget_old(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pin0", "pin1", "pin2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pin0", "pin1", "pin2", "pin3"]

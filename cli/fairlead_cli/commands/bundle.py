@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.kube import Kube
 
 COLLECTIONS = {
-    **{name: (f"{OURS}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes")},
+    **{name: (f"{OURS}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes", "jointokens")},
     **{name: (f"{OURS}/{name}", "") for name in ("objectsyncs", "clusterobjectsyncs")},
     "definitions": ("apis/apiextensions.k8s.io/v1/customresourcedefinitions", ""),
     "leases": ("apis/coordination.k8s.io/v1/leases", ""),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.kube import Kube
 
 TTL_MIN, TTL_MAX = datetime.timedelta(minutes=1), datetime.timedelta(days=30)
-USES_MAX = 10_000
+USES_MAX = 1000
 NAMES_MAX = 10_000
 NAMES_BYTES_MAX = 4 * 1024 * 1024
 SHOWN_MAX = 10

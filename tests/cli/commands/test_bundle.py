@@ -68,7 +68,7 @@ def test_what_is_in_it_and_what_never_is(installed: Cluster, tmp_path: Path) -> 
     assert json.loads(found["versions.json"])["apiServer"]["major"] == "1"
     assert json.loads(found["doctor-cluster.json"])["kind"] == "Findings"
     assert '"event": "link_up", "node": "act-1"' in found["logs/1-hub.log"]
-    assert len(json.loads(found["cluster/definitions.json"])["items"]) == 5
+    assert len(json.loads(found["cluster/definitions.json"])["items"]) == 6
     assert found["errors.txt"].splitlines()[0].startswith("hub/readyz.txt: ") and "3 parts" in done.stderr
 
 

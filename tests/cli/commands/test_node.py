@@ -95,7 +95,9 @@ def test_a_name_that_no_node_has_is_wrong_use(name: str) -> None:
 
 def test_an_owner_is_taken_off(kube: Cluster) -> None:
     """What a Node takes along when it is deleted would take the revocation along, too."""
-    owner = {"apiVersion": "v1", "kind": "Node", "name": "act-1", "uid": "0f3c91aa-0000-4000-8000-000000000000"}
+    # One that is there: of an owner that never was the garbage collector would take it along at once.
+    uid = kube.kubectl("get", "namespace", "default", "-o", "jsonpath={.metadata.uid}")
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": uid.strip()}
     patch = json.dumps({"metadata": {"ownerReferences": [owner]}})
     kube.kubectl("patch", "enode", "act-1", "--type=merge", "-p", patch)
     assert run(kube, "revoke", "act-1").exit_code == 0
