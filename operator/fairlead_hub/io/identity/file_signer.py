@@ -19,7 +19,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from fairlead_hub.identity import certificate_profile
+from fairlead_hub.identity import certificate_profile, csr
 from fairlead_hub.identity import chain as chain_of
 from fairlead_hub.identity.certificate_profile import SigningKey
 from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template, serial_text
@@ -117,6 +117,14 @@ class FileSigner:
 
 
 def _load(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
+    """Raises ``SignerFilesError``, whatever is in the files, or happens to them meanwhile."""
+    try:
+        return _pair(ca_cert, ca_key, trusted)
+    except (OSError, *csr.UNREADABLE) as error:
+        raise SignerFilesError(f"[identity] ca_cert {ca_cert}, ca_key {ca_key}: {error}") from None
+
+
+def _pair(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
     first, *others = _certificates(ca_cert)
     key = _key(ca_key)
     if _public(key.public_key()) != _public(first.public_key()):

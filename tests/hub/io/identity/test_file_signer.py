@@ -1,5 +1,6 @@
 """An authority in files: used, replaced, wrong."""
 
+import base64
 import datetime
 import os
 import ssl
@@ -14,6 +15,7 @@ from tests.support import pki
 
 from fairlead_hub.identity import csr
 from fairlead_hub.identity.signer import SignerUnavailable, Template
+from fairlead_hub.io.identity import file_signer
 from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
 from fairlead_wire.identity import node_names
 
@@ -105,6 +107,36 @@ async def test_replaced_files_are_taken_whole_or_not(tmp_path: Path, caplog: pyt
     os.replace(new.key, root.key)
     signer.reload()
     assert signer.authority.name == "new" and (await signer.sign(_template())).issuer == "new"
+
+
+async def test_a_replacement_that_cannot_be_read_in_full_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A certificate with a key of an unknown curve, and a file that vanishes between two looks at it."""
+    root = pki.Authority(tmp_path / "ca", "old")
+    signer, good, key = FileSigner(root.certificate, root.key), root.certificate.read_bytes(), root.key.read_bytes()
+    curve = bytes.fromhex("06082a8648ce3d030107")
+    der = _der(root.certificate)
+    assert der.count(curve) == 1
+    strange = base64.encodebytes(der.replace(curve, curve[:-1] + b"\x63"))
+    root.certificate.write_bytes(b"-----BEGIN CERTIFICATE-----\n" + strange + b"-----END CERTIFICATE-----\n")
+    signer.reload()
+    assert (await signer.sign(_template())).issuer == "old"
+    with pytest.raises(SignerFilesError, match="ca_cert"):
+        FileSigner(root.certificate, root.key)
+    root.certificate.write_bytes(good)
+
+    def vanishing(path: Path) -> bytes:
+        content = path.read_bytes()
+        if path == root.key:
+            path.unlink()
+        return content
+
+    monkeypatch.setattr(file_signer, "_read", vanishing)
+    signer.reload()
+    monkeypatch.undo()
+    assert (await signer.sign(_template())).issuer == "old"
+    root.key.write_bytes(key)
+    signer.reload()
+    assert (await signer.sign(_template())).issuer == "old"
 
 
 async def test_what_the_link_trusts_may_come_after_the_new_pair(tmp_path: Path, caplog: pytest.LogCaptureFixture):
