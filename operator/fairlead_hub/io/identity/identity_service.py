@@ -33,6 +33,7 @@ from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.kube import Kube
 from fairlead_hub.io.reflector import Reflector
 from fairlead_hub.settings import IdentitySettings
+from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import RFC_3339
@@ -128,7 +129,7 @@ class IdentityService:
             counts=counts.renewals,
         )
         self._announcer = Announcer(roots=roots, own=own_chain, announce=hub.node_authorities.announce)
-        self.joining = Joining(service, roots=roots, may_send=may_send, late=late)
+        self.joining = Joining(service, roots=roots, may_send=may_send, late=late, refused=self._turned_away)
 
     @property
     def authority(self) -> Authority:
@@ -220,3 +221,10 @@ class IdentityService:
             facts = {"code": error.code, "reason": reason, "token": token, "peer": peer, "times": times}
             _log.warning("identity_refused", node=node, **facts)
         self._hub.identity_reports.refused(node, code=error.code, reason=reason, token=token, peer=peer, now=now)
+
+    def _turned_away(self, refusal: message.Refuse, peer: str) -> None:
+        """Before it asked for anything: by what it speaks, or because there is no room."""
+        self._counts.joins[refusal.code] += 1
+        times = self._told.due(refusal.code, self._clock())
+        if times is not None:
+            _log.warning("identity_refused", node="", code=refusal.code, reason=refusal.reason, peer=peer, times=times)

@@ -58,9 +58,7 @@ class _Conversation:
 
     def __init__(self, socket: LinkSocket, until: float) -> None:
         self.socket, self.until, self.frames = socket, until, 0
-        address = socket.transport.get_extra_info("peername")
-        self.peer = f"{address[0]}:{address[1]}" if address else ""
-        self.address = str(address[0]) if address else ""
+        self.address, self.peer = _peer(socket)
         self.since = 0.0
         """When it began to wait for a frame."""
         self.timer: asyncio.TimerHandle | None = None
@@ -79,7 +77,10 @@ class Joining:
         roots: Callable[[], bytes],
         may_send: Callable[[], bool],
         late: LateRenewals | None = None,
+        refused: Callable[[message.Refuse, str], None] = lambda refusal, peer: None,
     ) -> None:
+        """``refused`` gets what is refused here, and from where; the services tell of theirs themselves."""
+        self._refused = refused
         self._join, self._roots, self._may_send, self._late = join, roots, may_send, late
         self._loop = asyncio.get_running_loop()
         self._open: set[_Conversation] = set()
@@ -99,12 +100,12 @@ class Joining:
             return
         if tls.speaks(socket.transport.get_extra_info("ssl_object")) != pins.ALPN:
             reason = f"no certificate was shown; without one only {pins.ALPN} is spoken (fairlead edge join)"
-            self._end(socket, message.Refuse(code="identity", reason=reason, retry_after=None))
+            self._turn_away(socket, "identity", reason)
             return
         conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)
         if len(self._open) >= CONVERSATIONS_MAX and not self._make_room(conversation.address):
             reason = f"{CONVERSATIONS_MAX} devices join at this moment: try again"
-            self._end(socket, message.Refuse(code="too_many", reason=reason, retry_after=BUSY_RETRY_SECONDS))
+            self._turn_away(socket, "too_many", reason, BUSY_RETRY_SECONDS)
             return
         self._open.add(conversation)
         socket.on_message = functools.partial(self._receive, conversation)
@@ -145,7 +146,8 @@ class Joining:
             header, content = codec.decode_from_device(frame)
         except RemoteError as error:
             reason = f"without a certificate a device may join, and nothing else: {error}"
-            self._refuse(conversation, message.Refuse(code="identity", reason=reason, retry_after=None))
+            conversation.socket.on_message = _ignore
+            self._turn_away(conversation.socket, "identity", reason)
             return
         if isinstance(header, message.AskAuthorities):
             try:
@@ -222,6 +224,11 @@ class Joining:
         conversation.socket.on_message = _ignore
         self._end(conversation.socket, refusal)
 
+    def _turn_away(self, socket: LinkSocket, code: str, reason: str, retry_after: float | None = None) -> None:
+        refusal = message.Refuse(code=code, reason=reason, retry_after=retry_after)
+        self._refused(refusal, _peer(socket)[1])
+        self._end(socket, refusal)
+
     def _end(self, socket: LinkSocket, refusal: message.Refuse) -> None:
         if self._may_send():
             socket.write_frames((codec.encode(refusal),))
@@ -242,6 +249,12 @@ class Joining:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _peer(socket: LinkSocket) -> tuple[str, str]:
+    """Its address, and that with its port."""
+    found = socket.transport.get_extra_info("peername")
+    return (str(found[0]), f"{found[0]}:{found[1]}") if found else ("", "")
 
 
 def _ignore(frame: str | bytes) -> None:

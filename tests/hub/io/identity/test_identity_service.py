@@ -22,6 +22,7 @@ from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
 from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.settings import IdentitySettings, Settings
+from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 
 
@@ -33,7 +34,7 @@ class Made:
         kube: Any = Api(JoinCluster())
         self.kube = kube
         self.kube.date = ("", 0.0)
-        self.seconds_left, self.may_send = 10.0, True
+        self.seconds_left, self.may_send, self.counts = 10.0, True, IoCounts()
         self.service = IdentityService(
             self.settings,
             Core("edge-1").hub,
@@ -46,7 +47,7 @@ class Made:
             clock=time.monotonic,
             seconds_left=lambda: self.seconds_left,
             may_send=lambda: self.may_send,
-            counts=IoCounts(),
+            counts=self.counts,
         )
 
     def refusal(self) -> str:
@@ -81,6 +82,15 @@ async def test_ids_that_a_stranger_makes_up_do_not_fill_the_log(tmp_path: Path, 
         made.service._refused(refused, "", join_token.make(secrets.token_bytes, []).id, "10.0.0.9:1")
         made.service._refused(refused, "", token.id, "10.0.0.9:1")
     assert [record.getMessage() for record in caplog.records].count("identity_refused") == 2
+
+
+async def test_who_is_turned_away_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """In the same place as the refusals of devices that asked; logged once a minute."""
+    made = Made(tmp_path)
+    for _ in range(3):
+        made.service.joining._refused(message.Refuse(code="identity", reason="no certificate"), "10.0.0.9:1")
+    assert made.counts.joins == {"identity": 3}
+    assert [record.getMessage() for record in caplog.records].count("identity_refused") == 1
 
 
 async def test_pins_are_those_of_the_hubs_own_authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

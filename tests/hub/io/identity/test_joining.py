@@ -61,7 +61,14 @@ class Site:
         self.hub = JoiningHub(self.cluster, self.edges)
         self.core = Core("edge-1")
         late: Any = None
-        self.joining = Joining(self.hub.service, roots=lambda: self.roots, may_send=lambda: self.may_send, late=late)
+        self.refused: list[str] = []
+        self.joining = Joining(
+            self.hub.service,
+            roots=lambda: self.roots,
+            may_send=lambda: self.may_send,
+            late=late,
+            refused=lambda refusal, peer: self.refused.append(f"{refusal.code} {peer.partition(':')[0]}"),
+        )
         upstream = UpstreamPublisher(self.core.hub, None, window=2)
         self.server = LinkServer(
             self.core.hub, upstream, context=self.context, on_stale=lambda _: None, joining=self.joining
@@ -136,7 +143,7 @@ async def test_any_other_frame_ends_it(site: Site, frame: bytes):
     async with device(site.url) as peer:
         await peer.send(frame)
         assert (await _refusal(peer)).code == "identity"
-    assert not site.core.hub.sessions
+    assert not site.core.hub.sessions and site.refused == ["identity 127.0.0.1"]
     await until(lambda: len(site.joining) == 0)
 
 
@@ -157,6 +164,7 @@ async def test_who_did_not_agree_on_joining_is_refused(site: Site, alpn: str):
     """Before a frame is read."""
     async with device(site.url, alpn=alpn) as peer:
         assert pins.ALPN in (await _refusal(peer)).reason
+    assert site.refused == ["identity 127.0.0.1"]
 
 
 async def test_as_many_at_once_and_no_more(site: Site, monkeypatch: pytest.MonkeyPatch):
@@ -170,6 +178,7 @@ async def test_as_many_at_once_and_no_more(site: Site, monkeypatch: pytest.Monke
         async with device(site.url) as late:
             refused = await _refusal(late)
             assert (refused.code, refused.retry_after) == ("too_many", joining.BUSY_RETRY_SECONDS)
+            assert site.refused == ["too_many 127.0.0.1"]
         assert site.server.openings()[0] == 0
     await until(lambda: len(site.joining) == 0)
     async with device(site.url) as peer:
