@@ -186,6 +186,9 @@ def build() -> click.Group:
 
 def main() -> None:
     """Entry point of `fairlead` and `kubectl-fairlead`."""
+    if sys.stdin is None:
+        # It is closed: an option that reads it (-) finds nothing, as with /dev/null.
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - until the process ends
     try:
         build()(prog_name=_program_name())
     except OSError as error:

@@ -13,11 +13,12 @@ from tests.support.cluster import Cluster
 from tests.support.edge_agent import EdgeAgent
 from tests.support.fake_clock import FakeClock
 from tests.support.hub import CRDS
-from tests.support.identity_site import IdentitySite, connected, said, serial, until
+from tests.support.identity_site import IdentitySite, connected, pairs, said, serial, until
 
+from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_hub.delivery.identities import APPROVE
 
-DAY = datetime.timedelta(days=1)
+DAY, HOUR = datetime.timedelta(days=1), datetime.timedelta(hours=1)
 pytestmark = pytest.mark.verify
 
 
@@ -38,7 +39,8 @@ class Story:
         self.site.hub.extra = self.clock.environ
         self.site.node("shop-1")
         ends = datetime.timedelta(days=1 - away)
-        self.agent = self.site.agent("shop-1", age=datetime.timedelta(days=away) + 10 * DAY, valid=ends)
+        # Far from two thirds of its life: else the hub would have it renewed at a moment that chance draws.
+        self.agent = self.site.agent("shop-1", age=datetime.timedelta(days=away) + HOUR, valid=ends)
         self.agent.extra = self.clock.environ
         self.clock.move(days=-away)
         self.site.hub.start()
@@ -83,6 +85,28 @@ def test_a_node_lives_through_120_days_without_a_hub(kube: Cluster, tmp_path: Pa
         [event] = site.hub.events("identity_late")
         assert event["node"] == "shop-1"
         assert '"traceback"' not in agent.log.read_text() + (site.folder / "hub.log").read_text()
+    finally:
+        site.close()
+
+
+def test_a_pair_that_was_issued_and_never_used_is_renewed_late(kube: Cluster, tmp_path: Path) -> None:
+    """Renewed in its last session, which went on with the certificate it was opened with; both have ended."""
+    story = Story(kube, tmp_path, away=60)
+    site, agent = story.site, story.agent
+    try:
+        first = story.first
+        story.pass_time()
+        files = IdentityFiles.of(agent.folder / "data")
+        now = datetime.datetime.now(datetime.UTC)
+        pair = site.edges.issue("shop-1", hosts=("shop-1",), begins=now - 59.5 * DAY, valid=-10 * DAY)
+        files.use(files.add(pair.key.read_bytes(), pair.certificate.read_bytes()))
+        newer = serial(agent)
+        site.hub.start()
+        agent.start()
+        connected(agent)
+        assert serial(agent) not in (first, newer)
+        until("those that ended are removed", lambda: pairs(agent) == 1, agent)
+        assert [event["node"] for event in site.hub.events("identity_late")] == ["shop-1"]
     finally:
         site.close()
 

@@ -123,8 +123,9 @@ def _token(file: BinaryIO) -> JoinToken:
         else:
             content = file.read(TOKEN_FILE_BYTES_MAX)
         return join_token.find(content.decode("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        said = (
-            str(error) if isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError) else "unreadable"
-        )
-        raise click.UsageError(f"--token-file: what it holds {said}") from None
+    except (OSError, UnicodeDecodeError):
+        raise click.UsageError(
+            "--token-file: cannot be read as text; write the token into it, and nothing else"
+        ) from None
+    except ValueError as error:
+        raise click.UsageError(f"--token-file: what it holds {error}") from None

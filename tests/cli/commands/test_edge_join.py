@@ -100,6 +100,22 @@ def test_wrong_use_is_exit_code_2(arguments: list[str], sentence: str) -> None:
     assert "not-a-token" not in done.stderr
 
 
+def test_a_token_of_another_encoding_is_wrong_use(tmp_path: Path) -> None:
+    """As some shells write what is redirected."""
+    file = tmp_path / "token"
+    file.write_text("fl1-aaaaaaaaaa", encoding="utf-16")
+    done = CliRunner().invoke(build(), ["edge", "join", URL, "--token-file", str(file)])
+    assert done.exit_code == 2 and "--token-file: cannot be read as text" in done.stderr
+
+
+@pytest.mark.process
+def test_without_a_standard_input_it_is_wrong_use() -> None:
+    """A service has none; what reads it finds nothing there."""
+    command = f"exec {PROGRAM} edge join {URL} --token-file - <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2 and "is no join token" in done.stderr, done.stderr
+
+
 def test_a_name_that_no_node_has_is_wrong_use() -> None:
     """After a token that could be one."""
     token = f"fl1-{'a' * 10}-{'b' * 26}-{'0' * 64}"

@@ -7,11 +7,18 @@ import os
 import pwd
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.identity.identity_files import Owner
 from fairlead_wire.errors import FairleadError
+
+
+_REMEDIES: Final = {
+    "in use": "stop it first (systemctl stop fairlead-edge)",
+    "Permission denied": "run it as root, or as the agent's user",
+}
 
 
 class CannotJoin(FairleadError):
@@ -57,7 +64,7 @@ def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
     try:
         held = data_dir.lock(folder)
     except StoreUnusable as error:
-        remedy = "; stop it first (systemctl stop fairlead-edge)" if "in use" in str(error) else ""
+        remedy = next((f"; {remedy}" for sign, remedy in _REMEDIES.items() if sign in str(error)), "")
         raise CannotJoin(f"{error}{remedy}. Nothing was sent") from None
     with contextlib.ExitStack() as stack:
         stack.callback(os.close, held)

@@ -93,7 +93,8 @@ class DeviceSettings:
                 os.replace(draft, file)
                 _flush(file.parent)
         except OSError as error:
-            raise CannotConfigure(f"{self.path}: cannot be written: {error.strerror or error}") from None
+            remedy = "; run it as root, or as the owner of its folder" if isinstance(error, PermissionError) else ""
+            raise CannotConfigure(f"{self.path}: cannot be written: {error.strerror or error}{remedy}") from None
         finally:
             draft.unlink(missing_ok=True)
         return True
@@ -130,6 +131,8 @@ class DeviceSettings:
             return None
         except UnicodeDecodeError:
             raise CannotConfigure(f"{self.path}: is not UTF-8; correct it, or move it away") from None
+        except PermissionError as error:
+            raise CannotConfigure(f"{self.path}: {error.strerror}; run it as root, or as the agent's user") from None
         except OSError as error:
             raise CannotConfigure(f"{self.path}: {error.strerror or error}") from None
 
