@@ -14,7 +14,6 @@ from fairlead_edge.io import data_dir
 from fairlead_edge.io.identity.identity_files import Owner
 from fairlead_wire.errors import FairleadError
 
-
 _REMEDIES: Final = {
     "in use": "stop it first (systemctl stop fairlead-edge)",
     "Permission denied": "run it as root, or as the agent's user",
