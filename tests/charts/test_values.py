@@ -58,6 +58,17 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "setting of one table in a list": ("fairlead", {"ingest": {"config": {"pipelines": [{"tabel": "x"}]}}}, "tabel"),
     "unknown setting of the edge": ("fairlead-edge", {"config": {"hub-url": "x"}}, "hub-url"),
     "plain link": ("fairlead-edge", {"hubUrl": "ws://hub:1", "certificates": {"source": "host"}}, "/hubUrl"),
+    # Its network policy would let out every port, or port 5.
+    "link without a port": (
+        "fairlead-edge",
+        {"hubUrl": "wss://hub.example", "certificates": {"source": "host"}},
+        "/hubUrl",
+    ),
+    "address without a port": (
+        "fairlead-edge",
+        {"hubUrl": "wss://10.0.0.5", "certificates": {"source": "host"}},
+        "/hubUrl",
+    ),
     "verb that is none": (
         "fairlead",
         {"messaging": {"access": {"more": [{"subject": "a", "verbs": ["write"], "topics": ["*"]}]}}},
