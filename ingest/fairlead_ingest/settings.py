@@ -40,7 +40,7 @@ def _topic(name: str) -> str:
 
 
 def _folder(path: str) -> str:
-    if "://" in path:
+    if store_path.is_url(path):
         raise ValueError("must be a folder that every task can reach, not a URL")
     return path
 

@@ -43,6 +43,8 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
         ({"topics": ["a/b", "a/b"]}, "topics: one is named twice"),
         ({"table": ""}, "table: "),
         ({"table": "gs://bucket/rows"}, "table: only s3://bucket/path is supported"),
+        ({"table": "s3:/bucket/rows"}, "table: only s3://bucket/path is supported"),
+        ({"checkpoint": "s3:/bucket/rows"}, "checkpoint: must be a folder"),
         ({"table": "s3://bucket"}, "table: must name a path in the bucket"),
         ({"table": "s3://B/rows"}, "table: must name a bucket"),
         ({"checkpoint": "s3://bucket/rows"}, "checkpoint: must be a folder"),

@@ -35,7 +35,7 @@ def check(pipelines: Iterable[tuple[str, str, str]]) -> None:
 def _refuse(outer: tuple[tuple[str, ...], str, str], inner: tuple[tuple[str, ...], str, str]) -> None:
     keys = {outer[1], inner[1]}
     key = "checkpoint" if "checkpoint" in keys else "table"
-    path = "/".join(inner[0]) or "/"
+    path = "/".join(inner[0]).replace(":/", "://", 1) or "/"
     if outer[0] == inner[0]:
         raise wrong(key, f"{path} would be {outer[2]} and {inner[2]}; give each a folder of its own")
     if outer[1] == "table" and inner[0][len(outer[0])][:1] in ("_", "."):

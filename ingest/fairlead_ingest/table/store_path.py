@@ -23,6 +23,7 @@ SCHEME: Final = "s3://"
 KEY_CHARS_MAX: Final = 700
 """A store takes 1,024 bytes; names of partitions and files come behind it."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _HEADER = re.compile(r"[!-~]+")
 _PART = re.compile(r"[A-Za-z0-9!_.*'()=+@,&$ -]+")
 
@@ -90,7 +91,8 @@ def check_endpoint(address: str) -> None:
 
 
 def is_url(text: str) -> bool:
-    return "://" in text
+    """Also one with a slash too few, which would be a folder called `s3:`."""
+    return "://" in text or _URL.match(text) is not None
 
 
 def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:

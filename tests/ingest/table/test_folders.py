@@ -17,6 +17,7 @@ from fairlead_ingest.table import folders
         ([("p", "/d/t", "/d/t/checkpoint")], "checkpoint: .*lies in the rows of p; put it beside"),
         ([("p", "/d/c/t", "/d/c")], "checkpoint: .*the rows of p, lies in the checkpoint of p"),
         ([("p", "/d/t", "/d/c"), ("q", "/d/t_gaps", "/d/e")], "table: /d/t_gaps would be"),
+        ([("p", "s3://b/t", "/d/c"), ("q", "s3://b/t/", "/d/e")], "table: s3://b/t would be"),
         ([("p", "/d/t", "/d/c"), ("q", "/d/u", "/d/c")], "checkpoint: /d/c would be the checkpoint of p and"),
         ([("p", "/d/t", "/d/c"), ("q", "/d/t/u", "/d/e")], "table: .*the rows of q, lies in the rows of p"),
     ],

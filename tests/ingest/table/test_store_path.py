@@ -29,7 +29,8 @@ def test_a_folder_stays_a_folder() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("gs://bucket/rows", "only s3://"), ("s3://", "must name a bucket"), ("s3://a/rows", "must name a bucket"),
+        ("gs://bucket/rows", "only s3://"), ("s3:/bucket/rows", "only s3://"),
+        ("s3://", "must name a bucket"), ("s3://a/rows", "must name a bucket"),
         ("s3://Bucket/rows", "must name a bucket"), ("s3://bucket", "must name a path"),
         ("s3://bucket/", "must name a path"), ("s3://bucket//rows", "must name a path"),
         ("s3://bucket/../rows", "must name a path"), ("s3://bucket/a?b", "must name a path"),

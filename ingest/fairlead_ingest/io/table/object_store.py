@@ -71,6 +71,11 @@ _DENIED_WORDS = (
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _IN_HEADERS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
 _SECRET: Final = "AWS_SECRET_ACCESS_KEY"
+_FULL = re.compile(r"Quota|StorageFull")
+_REDIRECT: Final = "redirect without LOCATION"
+"""What the libraries say of a bucket in another region."""
+_PUTTING: Final = "Error performing PUT"
+"""Not found there, it is no object: something else than the store answers, a gateway that has lost it, say."""
 _MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
 _ASKING: Final = ("Generic S3 error", "Error performing")
 _TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
@@ -186,7 +191,9 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     if code == "RequestTimeTooSkewed":
         here = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return errors.Wait(errors.STORE_AWAY, f"{where}: {said}; it is {here} here: set the clock")
-    if code in _MISFITS:
+    if _FULL.search(code):
+        return errors.Wait(errors.DISK_FULL, f"{where}: {said}")
+    if code in _MISFITS or _REDIRECT in text:
         return errors.Stop(errors.STORE_UNFIT, f"{where}: {said}; check the endpoint, the region and the bucket")
     if code in _DENIED or any(words in text for words in _DENIED_WORDS):
         return errors.Stop(
@@ -197,7 +204,7 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
         return errors.Stop(errors.BAD_OPTION, f"{path}: {said}; {_TOGETHER}")
     if "Json error" in text and not any(words in text for words in _ASKING):
         return errors.Stop(errors.TABLE_UNFIT, f"{where}: an entry of its log cannot be read: {said}")
-    if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError)):
+    if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError) and _PUTTING not in text):
         return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object that should be there is not: {said}")
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
 

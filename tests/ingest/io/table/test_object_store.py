@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -195,6 +196,26 @@ def test_a_new_secret_in_the_file_is_used_at_once(tmp_path: Path) -> None:
         store.start()
         commit(table, 1)
         assert rows_of(table) == ["000", "001"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sentence"),
+    [
+        (OSError("403 Forbidden: <Code>QuotaExceeded</Code>"), errors.Wait, "FAIRLEAD_DISK_FULL"),
+        (OSError("<Code>XMinioStorageFull</Code>"), errors.Wait, "FAIRLEAD_DISK_FULL"),
+        (OSError("Generic S3 error: Received redirect without LOCATION"), errors.Stop, "UNFIT: .*region"),
+        (OSError("403 Forbidden: <Code>AllAccessDisabled</Code>"), errors.Stop, "FAIRLEAD_STORE_DENIED"),
+        (FileNotFoundError("not found: Error performing PUT http://s/x: 404: <html>"), errors.Wait, "STORE_AWAY"),
+        (FileNotFoundError("not found: Error performing GET http://s/x: 404: <html>"), errors.Stop, "TABLE_UNFIT"),
+        (OSError("<Code>SlowDown</Code><Message>a &lt; b</Message>"), errors.Wait, "STORE_AWAY: .*SlowDown: a < b"),
+    ],
+)
+def test_what_a_store_answers_is_waited_for_where_waiting_helps(
+    error: Exception, kind: type[Exception], sentence: str
+) -> None:
+    explained = object_store.explain(parse("s3://tables/x"), error)
+    assert isinstance(explained, kind)
+    assert re.search(sentence, str(explained))
 
 
 def test_a_probe_leaves_nothing_behind(store: ObjectStore) -> None:
