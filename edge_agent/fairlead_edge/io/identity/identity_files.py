@@ -220,6 +220,8 @@ class IdentityFiles:
     def use(self, pair: Pair) -> None:
         """From now on this pair counts, for the next connection and the next start."""
         draft = self._draft(self.link)
+        with self._sentence(pair.path):
+            pair.path.stat()  # a link that leads nowhere would lock the node out
         with self._sentence(self.link):
             draft.unlink(missing_ok=True)
             os.symlink(pair.path.name, draft)

@@ -95,7 +95,7 @@ class LateRenewal:
             return self._refused(issued)
         if not isinstance(issued, message.Issued):
             raise Malformed("a certificate was expected")
-        await asyncio.to_thread(self._renewer.install, issued, content, pending)
+        await self._renewer.install(issued, content, pending)
         self._renewer.renewed_late()
         _log.info("identity_renewed_late", node=self._node, expires=issued.expires)
         return effects.Close(code="renewed_late", reason="a new certificate was issued after the old one had ended")

@@ -49,6 +49,8 @@ class Renewer:
         """Events since the start: renewed, late, taken back, failures by code."""
         self._refused: set[Path] = set()
         """Pairs that the hub refused since the last session."""
+        self._installing = False
+        """A pair is being written: not in use yet, it would be removed as one that is left over."""
 
     def seconds_left(self) -> float | None:
         """Until it asks for the next certificate; None: it does not."""
@@ -63,7 +65,7 @@ class Renewer:
         self._changed.set()
         with self._logged("old_pair_kept"):
             current = self._files.current()
-            if current is not None and current.certificate == shown:
+            if current is not None and current.certificate == shown and not self._installing:
                 self._files.confirm()
 
     def hasten(self, after: float) -> None:
@@ -134,7 +136,7 @@ class Renewer:
             if isinstance(answer, message.Nack):
                 self._failed(answer.code, answer.reason, answer.retry_after)
                 return
-            await asyncio.to_thread(self.install, answer, content, pending)
+            await self.install(answer, content, pending)
         except LinkDown:
             # ``ended`` follows, or came before; the same request goes up in the next session.
             self.state = self.state.ended()
@@ -159,9 +161,16 @@ class Renewer:
         await asyncio.to_thread(self._files.keep_pending, pending)
         return pending
 
-    def install(self, issued: message.Issued, content: bytes, pending: Pending) -> None:
+    async def install(self, issued: message.Issued, content: bytes, pending: Pending) -> None:
         """Write what was issued and go over to it; raises ``IdentityFilesError`` or ``RemoteError``, and nothing is
         different for the next dial then."""
+        self._installing = True
+        try:
+            await asyncio.to_thread(self._install, content, pending)
+        finally:
+            self._installing = False
+
+    def _install(self, content: bytes, pending: Pending) -> None:
         certificates = peer_json.decode(_certificates, content)
         try:
             pair = self._files.add(pending.key, certificates.certificates.encode())

@@ -14,7 +14,7 @@ import pytest
 from tests.support.pki import Authority
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 from fairlead_edge.io.identity.renewer import Renewer
 from fairlead_hub.identity import csr
 from fairlead_hub.identity.signer import Template
@@ -33,6 +33,7 @@ WELCOME = message.Welcome(
     upstream_window=1,
     renew_after_seconds=0.0,
 )
+WELCOME_ONCE = msgspec.structs.replace(WELCOME, renew_after_seconds=9e6)
 Answer = tuple[message.Issued | message.Nack, bytes]
 
 
@@ -131,6 +132,38 @@ async def test_the_new_pair_is_used_and_the_old_one_stays_until_it_opened_a_sess
         assert before.path.exists()
         renewer.opened(WELCOME, after.certificate)
         assert not before.path.exists() and current(files) == after.certificate.serial
+
+
+async def test_a_session_that_opens_while_a_pair_is_written_removes_it_not(
+    files: IdentityFiles, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link ended with the answer on a slow disk, and came back at once: the link must lead somewhere."""
+    before, loop = files.current(), asyncio.get_running_loop()
+    assert before is not None
+    write = files.write_authorities
+
+    async def opened() -> None:
+        renewer.opened(WELCOME_ONCE, before.certificate)
+
+    def slow(content: bytes) -> None:
+        asyncio.run_coroutine_threadsafe(opened(), loop).result(SECONDS)
+        write(content)
+
+    monkeypatch.setattr(files, "write_authorities", slow)
+    async with running(files, hub) as renewer:
+        renewer.opened(WELCOME, before.certificate)
+        await until(renewer, "renewed")
+        assert current(files) != before.certificate.serial and before.path.exists()
+
+
+def test_a_pair_that_is_gone_is_not_put_in_use(files: IdentityFiles, hub: FakeHub) -> None:
+    pair = hub.edges.issue("shop-1")
+    added = files.add(pair.key.read_bytes(), pair.certificate.read_bytes())
+    before = current(files)
+    added.path.unlink()
+    with pytest.raises(IdentityFilesError, match="No such file"):
+        files.use(added)
+    assert current(files) == before
 
 
 async def test_what_is_refused_is_asked_again_with_the_same_key_and_changes_nothing(
