@@ -68,8 +68,8 @@ def place(setting: str, value: str, environ: Mapping[str, str]) -> Path:
 
 
 def _decoded(content: bytes) -> bytes | None:
-    if len(content) == KEY_BYTES:
-        return content
+    if len(content) == KEY_BYTES and not (content.isascii() and content.decode().isprintable()):
+        return content  # random bytes are never all letters: those are a password, or digits of a shorter key
     text = content.strip()
     with contextlib.suppress(ValueError):
         if len(text) == 2 * KEY_BYTES:

@@ -120,6 +120,14 @@ def remove(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def is_whole(folder: Path) -> bool:
+    """Both copies are there and say the same: one was not written yet, or was lost."""
+    try:
+        return (folder / FILE_NAME).read_bytes() == (folder / COPY_NAME).read_bytes()
+    except OSError:
+        return False
+
+
 def _read_either(folder: Path) -> _Document:
     wrong = ""
     for name in (FILE_NAME, COPY_NAME):

@@ -84,9 +84,22 @@ def bring(folder: Path, operator_keys: list[bytes], extent: Extent) -> Opened:
     kept = tuple(key for key in ring.keys if key in used or key == ring.current)
     if kept != ring.keys:
         keyring.write(folder, kept, operator)
+    elif not keyring.is_whole(folder):
+        _copy_again(folder, ring, operator)
     return Opened(
         _access(found[OBJECTS], OBJECTS), _access(found[MESSAGES], MESSAGES), extent, keyring.fingerprint(operator[0])
     )
+
+
+def _copy_again(folder: Path, ring: Keyring, operator: list[bytes]) -> None:
+    """With one copy alone, the next damage would take the stores with it.  Not before the stores were found to fit: the
+    other copy may be the one they fit to.  A full disk does not stop the agent."""
+    try:
+        keyring.write(folder, ring.keys, operator)
+    except OSError as error:
+        _log.warning("encryption_keys_not_copied", reason=str(error), remedy="free some room and start again")
+    else:
+        _log.warning("encryption_keys_copied", path=str(folder), reason="one of two copies was missing or damaged")
 
 
 def _access(key: DataKey | None, store: str) -> FileAccess:

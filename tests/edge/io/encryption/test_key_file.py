@@ -36,6 +36,8 @@ def test_each_form_of_a_key(tmp_path: Path, content: bytes) -> None:
         (b"", "holds no key of 32 bytes"),
         (b"hunter2-hunter2", "holds no key of 32 bytes"),
         (KEY[:-1], "holds no key"),
+        (b"correct-horse-battery-staple-yes", "holds no key"),
+        (b"0123456789abcdef" * 2, "holds no key"),
         (KEY.hex().encode()[:-1] + b"g", "holds no key"),
         (b"x" * 100_000, "holds no key"),
         (bytes(32), "are not random"),

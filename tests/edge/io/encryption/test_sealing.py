@@ -156,6 +156,49 @@ def test_keys_and_stores_of_different_copies_are_refused(tmp_path: Path) -> None
         sealing.bring(folder, [SECOND], "all")
 
 
+@pytest.mark.parametrize("lost", ["encryption.keys", "encryption.keys.copy"])
+def test_a_copy_of_the_keys_that_was_lost_is_made_again(
+    tmp_path: Path, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Missing or damaged, from the other one; a full disk does not stop the agent."""
+    folder = tmp_path / "data"
+    plain(folder)
+    sealing.bring(folder, [FIRST], "all")
+    write = keyring.write
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    for damage in (b"", b"garbage"):
+        (folder / lost).write_bytes(damage)
+        monkeypatch.setattr(keyring, "write", full)
+        check(folder, sealing.bring(folder, [FIRST], "all"))
+        monkeypatch.setattr(keyring, "write", write)
+        check(folder, sealing.bring(folder, [FIRST], "all"))
+        for name in ("encryption.keys", "encryption.keys.copy"):
+            alone = tmp_path / "alone"
+            alone.mkdir()
+            (alone / name).write_bytes((folder / name).read_bytes())
+            assert keyring.read(alone, [FIRST]) is not None
+            shutil.rmtree(alone)
+
+
+def test_a_refusal_overwrites_no_copy_of_the_keys(tmp_path: Path) -> None:
+    """An older one was brought back beside a newer: the newer may be the only one that opens the stores."""
+    folder = tmp_path / "data"
+    plain(folder)
+    sealing.bring(folder, [FIRST], "all")
+    older = (folder / "encryption.keys").read_bytes()
+    sealing.bring(folder, [SECOND, FIRST], "all")
+    newer = (folder / "encryption.keys.copy").read_bytes()
+    (folder / "encryption.keys").write_bytes(older)
+    with pytest.raises(StoreUnusable, match="different copies"):
+        sealing.bring(folder, [FIRST], "all")
+    assert (folder / "encryption.keys.copy").read_bytes() == newer
+    (folder / "encryption.keys").write_bytes(newer)
+    check(folder, sealing.bring(folder, [SECOND], "all"))
+
+
 def test_a_damaged_head_is_left_to_the_salvage(tmp_path: Path) -> None:
     """Which key it has is said by the pages kept beside it, and by the settings when there are none."""
     folder = tmp_path / "data"
