@@ -109,7 +109,7 @@ def lock(path: Path) -> int:
     """
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        opened = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, TOKEN_MODE)
+        opened = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, TOKEN_MODE)
     except OSError as error:
         raise StoreUnusable(f"data_dir {path}: {error.strerror}") from error
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_edge.errors import StoreUnusable
-from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, new_epoch, size
+from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, lock, new_epoch, size
 
 
 def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
@@ -18,6 +18,14 @@ def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
         DataDir(tmp_path / "data")
     first.close()
     DataDir(tmp_path / "data").close()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Root takes it, too, and gives it to the agent's user: that must not be any file this user chose."""
+    (tmp_path / "lock").symlink_to(tmp_path / "chosen")
+    with pytest.raises(StoreUnusable, match="symbolic links"):
+        lock(tmp_path)
+    assert not (tmp_path / "chosen").exists()
 
 
 def test_a_lock_file_that_was_left_behind_does_not_stop_a_start(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ class IdentityFiles:
                 self.folder.mkdir(mode=FOLDER_MODE)
                 self._flush(self.folder.parent)
             if self._owner is not None:
-                os.chown(self.folder, self._owner.user, self._owner.group)
+                give_folder(self.folder, self._owner)
         except OSError as error:
             raise IdentityFilesError(f"{self.folder}: {_why(error)}") from None
 
@@ -303,6 +303,18 @@ class IdentityFiles:
             yield
         except OSError as error:
             raise IdentityFilesError(f"{path}: {_why(error)}") from None
+
+
+def give_folder(folder: Path, owner: Owner) -> None:
+    """Never where a link leads: what lies above may be another user's, who would be given any folder of the machine.
+
+    Raises ``OSError``.
+    """
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchown(opened, owner.user, owner.group)
+    finally:
+        os.close(opened)
 
 
 def _why(error: OSError) -> str:

@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from fairlead_edge.drain import Undelivered
-from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
+from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner, give_folder
 from fairlead_wire.errors import FairleadError
 
 FOLDER: Final = "move"
@@ -85,7 +85,7 @@ class MoveFiles:
         with _sentence(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             if self._owner is not None:
-                os.chown(self.folder, self._owner.user, self._owner.group)
+                give_folder(self.folder, self._owner)
 
     def plan(self) -> Plan | None:
         return _read(self._plan, Plan)

@@ -15,7 +15,7 @@ from tests.support import identity_steps
 from tests.support.pki import Authority, Pair
 
 from fairlead_edge.io.identity import identity_files
-from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Pending
+from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Owner, Pending
 
 
 @pytest.fixture
@@ -169,3 +169,13 @@ def test_killed_at_each_step_the_old_pair_or_the_new_one_is_there(tmp_path: Path
     found = [life["found"] for life in lives]
     assert set(found) == {"old", "new"} and found == sorted(found, reverse=True), "old until the link, then new"
     assert {(life["ended"], life["after"], len(life["left"])) for life in lives} == {(0, "new", 2)}, done.stderr
+
+
+def test_a_folder_that_is_a_link_is_given_to_no_one(tmp_path: Path) -> None:
+    """The agent's user could have put it there, before root joins again."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / "identity").symlink_to(other)
+    owner = Owner(user=os.geteuid(), group=os.getegid())
+    with pytest.raises(IdentityFilesError, match="identity: "):
+        IdentityFiles(tmp_path / "identity", owner=owner).make_folder()
