@@ -365,6 +365,8 @@ def _entries(table: Place, found: DeltaTable, limit: int | None) -> list[dict[st
 def _newest(table: Place, found: DeltaTable) -> tuple[CommitInfo | None, bool, bool]:
     """What our newest commit in the current version's line says, None for none; whether the log was cut before it;
     whether it is the newest of all."""
+    if isinstance(table, StorePath):
+        return _newest_in_store(table, found)
     entries: list[dict[str, Any]] = []
     for limit in (1, HISTORY_NEAR, None):
         entries = _entries(table, found, limit)
@@ -374,3 +376,18 @@ def _newest(table: Place, found: DeltaTable) -> tuple[CommitInfo | None, bool, b
         if limit is not None and len(entries) < limit:
             break
     return None, bool(entries) and entries[-1]["version"] > 0, False
+
+
+def _newest_in_store(table: StorePath, found: DeltaTable) -> tuple[CommitInfo | None, bool, bool]:
+    """The same, at a request for each entry that has to be looked at, and no more."""
+    looked_at: list[int] = []
+
+    def entries() -> Iterator[dict[str, Any]]:
+        for entry in store_log.entries(table, str(found.metadata().id), found.version()):
+            looked_at.append(entry["version"])
+            yield entry
+
+    said = history.newest(entries())
+    if said.info is not None or said.is_replaced:
+        return said.info, False, len(looked_at) == 1
+    return None, bool(looked_at) and looked_at[-1] > 0, False

@@ -19,7 +19,7 @@ from tests.support.store_proxy import StoreProxy
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
-from fairlead_ingest.io.table import delta, object_store, tables
+from fairlead_ingest.io.table import delta, object_store, store_log, tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import BatchCounts
@@ -327,6 +327,31 @@ def test_a_commit_is_a_dozen_requests_however_long_the_log(store: ObjectStore, p
     assert sum(counts) <= 16 * len(counts), counts
     log = store.content / table.key / "_delta_log"
     assert (log / "_last_checkpoint").exists()
+
+
+def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_it_is_remembered(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = store.place("others/rows")
+    delta.ensure(table, SCHEMA)
+    for number in range(25):
+        commit(table, number)
+    others = delta.HISTORY_NEAR + 4
+    for number in range(others):
+        delta.append(table, written(table, f"other-{number}"), tables.UNNUMBERED)
+    store_log._entry.cache_clear()
+    read: list[StorePath] = []
+    asked = object_store.read
+
+    def counted(path: StorePath) -> bytes:
+        read.append(path)
+        return asked(path)
+
+    monkeypatch.setattr(object_store, "read", counted)
+    assert delta.state(table, "app").batch == 24
+    assert len(read) == others + 1
+    kept = store_log._entry.cache_info().maxsize
+    assert kept is not None and kept * 200_000 < 64 * 1024 * 1024, "an entry of many topics is that large"
 
 
 def test_credentials_come_from_the_environment_where_settings_say_nothing(
