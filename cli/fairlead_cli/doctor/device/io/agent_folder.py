@@ -12,6 +12,7 @@ import apsw
 from fairlead_cli.doctor.device.io import store_file
 from fairlead_cli.doctor.device.permissions import File
 from fairlead_edge.io.client import EdgeClient
+from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_wire import digest, message
 from fairlead_wire.errors import FairleadError
@@ -63,13 +64,18 @@ def status(url: str, data_dir: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def hello(data_dir: Path, node: str, agent: str) -> message.Hello:
-    """The one this store's agent would send; of a store that cannot be read, the one of an empty store."""
+    """The one this store's agent would send; of a store that cannot be read, the one of an empty store.
+
+    It names the store as the agent's last session did: the hub remembers that, and a certificate that ends while the
+    node is away is renewed only where both remember the same.
+    """
+    last = last_session.read(data_dir)
     fence, entries = _held(data_dir / "objects.db")
     buckets = digest.Buckets.of(entries, digest.bits_for(len(entries)))
     return message.Hello(
         node=node,
         agent=agent,
-        store_epoch=1,
+        store_epoch=last.store_epoch if last is not None and last.store_epoch else 1,
         fence=fence,
         bits=buckets.bits,
         held=len(entries),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairlead_cli.doctor.device.io import agent_folder
+from fairlead_edge.identity.clock import Anchor
 from fairlead_edge.io.data_dir import DataDir
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 
 
@@ -27,6 +30,16 @@ async def test_the_hello_of_a_store(tmp_path: Path) -> None:
     found = agent_folder.hello(tmp_path, "edge-1", "0.1.0")
     assert (found.fence, found.held, found.root) == (7, 0, buckets.root)
     assert agent_folder.hello(tmp_path / "none", "edge-1", "0.1.0").fence == 0
+
+
+def test_the_hello_names_the_store_of_the_last_session(tmp_path: Path) -> None:
+    """Else the hub would take the device for a copy when its certificate ends while it is away."""
+    assert agent_folder.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
+    anchor = Anchor(wall_seconds=1_800_000_000.0, boot_id="", boot_seconds=0.0)
+    last_session.write(tmp_path, LastSession(store_epoch=77, time=anchor))
+    assert agent_folder.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 77
+    last_session.write(tmp_path, LastSession(store_epoch=0, time=anchor))  # it moved, and had no session yet
+    assert agent_folder.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
 
 
 def test_files_and_status(tmp_path: Path) -> None:
