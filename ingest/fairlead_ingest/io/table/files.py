@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import os
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ GROUP_BYTES = 64 * 1024 * 1024
 # Level 1 halves the bytes of snappy for less than a microsecond a row.
 COMPRESSION = "zstd"
 COMPRESSION_LEVEL = 1
+UPLOADS_AT_ONCE = 8
 PARTITION_COLUMNS = ("_topic", "_date")
 PENDING = "_pending"
 # No ending that a reader's pattern for Parquet files takes.
@@ -98,8 +100,12 @@ class PartitionedFiles:
             self._open[key].add(part)
 
     def close(self) -> list[WrittenFile]:
-        """Finish every file. Raises ``OSError`` when the disk does."""
-        return [file.close() for file in self._open.values()]
+        """Finish every file. Raises ``OSError`` when the disk does, ``Wait``, ``Stop`` when a store does."""
+        if not isinstance(self._table, StorePath) or len(self._open) < 2:
+            return [file.close() for file in self._open.values()]
+        # One after the other, hundreds of topics would wait for as many answers.
+        with ThreadPoolExecutor(UPLOADS_AT_ONCE) as uploading:
+            return list(uploading.map(_File.close, self._open.values()))
 
 
 class _File:

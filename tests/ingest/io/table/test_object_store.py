@@ -20,7 +20,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import delta, object_store, store_log, tables
-from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.files import UPLOADS_AT_ONCE, WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_ingest.table.store_path import Place, Storage, StorePath, parse
@@ -104,6 +104,28 @@ def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None
     there = store.content / table.key / file.path
     assert pq.read_metadata(there).num_rows == file.rows == 1
     assert there.stat().st_size == file.size
+
+
+def test_files_of_many_topics_are_uploaded_side_by_side(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are the same as one after the other."""
+    table = store.place("many/rows")
+    writing = delta.writing(table)
+    topics = [f"a/{number}" for number in range(2 * UPLOADS_AT_ONCE)]
+    day = datetime.date(2026, 11, 23)
+    writing.add(pa.Table.from_pylist([{"_id": topic, "_topic": topic, "_date": day} for topic in topics], SCHEMA))
+    together = threading.Barrier(UPLOADS_AT_ONCE)
+    finish = object_store.Upload.finish
+
+    def finished(upload: object_store.Upload) -> int:
+        together.wait(60)
+        return finish(upload)
+
+    monkeypatch.setattr(object_store.Upload, "finish", finished)
+    files = writing.close()
+    assert [file.topic for file in files] == topics
+    for file in files:
+        there = store.content / table.key / file.path
+        assert pq.read_table(there, partitioning=None)["_id"].to_pylist() == [file.topic]
 
 
 def storage(store: ObjectStore, **changed: str | None) -> Storage:
