@@ -7,7 +7,7 @@ from pathlib import Path
 from fairlead_cli.doctor.device.io import encryption_key
 from fairlead_edge.io.encryption import keyring
 
-RIGHT, WRONG = bytes(range(32)), bytes(range(32, 64))
+RIGHT, WRONG = bytes(range(32)), bytes(range(132, 164))
 
 
 def test_the_right_key_another_one_and_none(tmp_path: Path) -> None:
