@@ -111,6 +111,9 @@ def _run_again_after_damage(settings: Settings, manager: ServiceManager, load: C
             damaged.append(now)
             _log.error("store_damaged", reason=str(error), remedy="it is opened anew, and what can be read is saved")
             manager.repairing()
+            # As a start would find them: after a move the file names the new hub, and what was loaded the old one.
+            with contextlib.suppress(settings_io.SettingsError):
+                settings = load()
 
 
 async def _serve(settings: Settings, manager: ServiceManager, *, thorough: bool) -> None:

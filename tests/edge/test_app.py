@@ -19,6 +19,9 @@ from tests.support.pki import Authority
 from tests.support.processes import wait_until
 from websockets.exceptions import ConnectionClosed
 
+from fairlead_edge import app
+from fairlead_edge.errors import StoreDamaged
+from fairlead_edge.settings import Settings
 from fairlead_wire import codec, message
 from fairlead_wire.io import tls
 
@@ -338,6 +341,24 @@ def test_what_it_creates_is_for_its_user_only(tmp_path: Path, agents: list[EdgeA
     agent.start()
     files = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / "data").iterdir()}
     assert {"token", "lock", "objects.db", "outbox.db"} <= files.keys() and set(files.values()) == {0}
+
+
+def test_opened_anew_after_damage_it_has_the_settings_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was loaded at the start may name the hub from which the node has moved since."""
+    old, new = (
+        Settings(node="a", hub_url=f"ws://{hub}:1", data_dir="/none", security="insecure") for hub in ("old", "new")
+    )
+    served: list[Settings] = []
+
+    async def serve(settings: Settings, manager: object, *, thorough: bool) -> None:
+        served.append(settings)
+        if not thorough:
+            raise StoreDamaged("a page is not what was written")
+
+    monkeypatch.setattr(app, "_serve", serve)
+    manager: Any = type("Manager", (), {"repairing": lambda self: None})()
+    app._run_again_after_damage(old, manager, lambda: new)
+    assert served == [old, new]
 
 
 def test_importing_the_agent_is_cheap() -> None:
