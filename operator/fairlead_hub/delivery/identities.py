@@ -49,6 +49,9 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     expires: str
     serial: str = ""
     issuer: str = ""
+    former: str = ""
+    """When the newest that was used with an earlier Node of this name was issued: it does not come back, nor an older
+    one, when a newer one was taken for this Node."""
 
 
 class Identities:
@@ -75,8 +78,10 @@ class Identities:
             texts = [found.get(key) for key in ("nodeUID", "issued", "expires")]
             if all(isinstance(text, str) and text for text in texts):
                 uid, issued, expires = map(str, texts)
-                serial, issuer = (str(found.get(key) or "") for key in ("serial", "issuer"))
-                self._bound[node] = Bound(node_uid=uid, issued=issued, expires=expires, serial=serial, issuer=issuer)
+                serial, issuer, former = (str(found.get(key) or "") for key in ("serial", "issuer", "formerIssued"))
+                self._bound[node] = Bound(
+                    node_uid=uid, issued=issued, expires=expires, serial=serial, issuer=issuer, former=former
+                )
         self._approved.pop(node, None)
         if APPROVE in annotations:
             self._approved[node] = annotations[APPROVE]
@@ -114,7 +119,7 @@ class Identities:
         bound = self._bound.get(node)
         if shown is None or not node_uid:
             return ""
-        if bound is not None and bound.node_uid != node_uid and not self._is_new(node, node_uid, shown, bound):
+        if bound is not None and not self._is_taken(node, node_uid, shown, bound):
             self.held[node] = node_uid
             return (
                 f"Node {node} was deleted and made again, and this certificate is from before: give the node a new one,"
@@ -125,11 +130,19 @@ class Identities:
         if renewed is not None and shown.issued >= renewed.issued:
             del self._renewed[node]
         if bound is None or bound.node_uid != node_uid or bound.issued < shown.issued:
-            self._bound[node] = Bound(node_uid=node_uid, **msgspec.structs.asdict(shown))
+            former = self._former(node_uid, shown, bound) if bound is not None else ""
+            self._bound[node] = Bound(node_uid=node_uid, former=former, **msgspec.structs.asdict(shown))
         return ""
 
-    def _is_new(self, node: str, node_uid: str, shown: Shown, bound: Bound) -> bool:
-        return self._accept or shown.issued > bound.issued or self._approved.get(node) == node_uid
+    def _is_taken(self, node: str, node_uid: str, shown: Shown, bound: Bound) -> bool:
+        former = bound.former if bound.node_uid == node_uid else bound.issued
+        return self._accept or shown.issued > former or self._approved.get(node) == node_uid
+
+    @staticmethod
+    def _former(node_uid: str, shown: Shown, bound: Bound) -> str:
+        if bound.node_uid == node_uid:
+            return bound.former
+        return bound.issued if shown.issued > bound.issued else ""  # else a person wanted it back
 
     def bound(self, node: str) -> Bound | None:
         """The newest of its certificates that was used, and in which life of its Node."""
@@ -203,6 +216,8 @@ class Identities:
         }
         if bound is not None and (bound.serial or bound.issuer):
             found |= {"serial": bound.serial, "issuer": bound.issuer}
+        if bound is not None and bound.former:
+            found["formerIssued"] = bound.former
         return found
 
     def _expires(self, node: str, bound: Bound | None) -> str:

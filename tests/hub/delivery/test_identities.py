@@ -50,6 +50,21 @@ def test_a_newer_certificate_was_issued_on_purpose():
     assert identities.judge("n", "third", OLD) and identities.judge("n", "third", NEW)
 
 
+def test_the_old_one_does_not_come_back_when_a_newer_one_was_taken():
+    """Else the first session of the new device would let the old one in again; also after a hub started anew."""
+    identities, other = met(), Identities()
+    assert identities.judge("n", "second", NEW) == ""
+    assert identities.status("n")["formerIssued"] == OLD.issued
+    other.observed("n", {"identity": identities.status("n")}, {})
+    for each in (identities, other):
+        assert "deleted and made again" in each.judge("n", "second", OLD)
+        assert each.judge("n", "second", NEW) == ""
+        between = Shown(issued="2026-02-01T00:00:00Z", expires=NEW.expires)
+        assert each.judge("n", "second", between) == ""
+        each.observed("n", {}, {APPROVE: "second"})
+        assert each.judge("n", "second", OLD) == ""
+
+
 @pytest.mark.parametrize(("approved", "taken"), [("second", True), ("first", False), ("", False), ("yes", False)])
 def test_approval_names_the_node_it_is_for(approved, taken):
     """An old one approves nothing."""
@@ -178,8 +193,9 @@ async def test_who_is_held_throws_no_other_out():
     core.node("edge-1", uid="third")
     newest = Shown(issued="2026-09-01T00:00:00Z", expires="2027-09-01T00:00:00Z")
     served = session(core, newest)
-    assert isinstance(session(core, OLD), NodeSession), "the same life: which certificate is newest is not judged"
-    assert isinstance(served, NodeSession)
+    for former in (OLD, NEW):
+        assert isinstance(session(core, former), message.Refuse)
+    assert isinstance(served, NodeSession) and core.hub.certificates.is_open(served)
 
 
 async def test_no_certificate_is_judged_before_the_lists_are_in():

@@ -235,6 +235,11 @@ class Identity(Reported):
         default=None, max_length=64, description="Of the newest certificate that was used, in hexadecimal."
     )
     issuer: str | None = Field(default=None, max_length=253, description="Common name of the authority that signed it.")
+    former_issued: str | None = Field(
+        default=None,
+        alias="formerIssued",
+        description="When the newest used with an earlier Node of this name was issued: that and older ones are held.",
+    )
 
 
 class DeletionGuardStatus(Reported):
