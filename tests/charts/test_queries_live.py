@@ -37,6 +37,10 @@ QUIET = {
     "fairlead_messaging_topic_blocked_seconds": "no transaction is open",
     "fairlead_messaging_pushed_messages_total": "there is no subscription",
     "fairlead_messaging_refused_requests_total": "no request is refused",
+    "fairlead_messaging_access_refused_total": "this line is insecure: nothing is refused to anybody",
+    "fairlead_messaging_quota_refused_total": "no namespace has a quota",
+    "fairlead_messaging_quota_stored_bytes": "no namespace has a quota",
+    "fairlead_messaging_quota_stored_bytes_max": "no namespace has a quota",
     "fairlead_messaging_closed_connections_total": "no connection is closed",
     **dict.fromkeys(
         (f"fairlead_{room}_certificate_ends_timestamp_seconds" for room in ("hub", "messaging", "edge")),
