@@ -33,7 +33,7 @@ class CertificateChanges:
         self._late_days = late_days
 
     def opened(self, node: str, store_epoch: int) -> None:
-        """A session: a copy of the disk from before it is told by this."""
+        """A session: this tells a copy of the disk from before it."""
         self._terms.node_status.opened_with(node, store_epoch)
 
     # ---- in a session ----------------------------------------------------------------------------

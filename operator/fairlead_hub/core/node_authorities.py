@@ -68,7 +68,7 @@ class NodeAuthorities:
         signs, before = self._plan.authority, self._signed_by
         self._signed_by = signs
         if signs is None or before is None or signs == before:
-            return 0  # who comes from now on is told in the welcome
+            return 0  # nodes that connect from now on learn it from the welcome
         return sum([self._hasten(session, now) for session in self._held])
 
     def counts(self) -> Counter[str]:

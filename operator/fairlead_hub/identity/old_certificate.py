@@ -3,7 +3,7 @@
     PEM: leaf, chain ─▶ at the leaf's last moment: signed by an authority the link trusts now? ─▶ OldCertificate
     signature by its key over ``late_proof.content`` ─▶ verified, or ProofRefused
 
-Everything comes from a device that nobody vouches for yet: sizes are bounded before anything is parsed.
+Everything comes from a device that is not trusted yet: sizes are bounded before anything is parsed.
 """
 
 from __future__ import annotations

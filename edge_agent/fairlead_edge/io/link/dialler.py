@@ -1,4 +1,4 @@
-"""One attempt to reach the hub: TCP, TLS, the upgrade; what fails is told in words, a certificate's fault by name."""
+"""One attempt to reach the hub: TCP, TLS, the upgrade; failures in words, a certificate's fault by name."""
 
 from __future__ import annotations
 

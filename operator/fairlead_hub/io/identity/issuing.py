@@ -1,4 +1,4 @@
-"""Signing for whoever may have a certificate: the last checks, and the signer.
+"""Signing for devices that may have a certificate: the last checks, and the signer.
 
     may this hub sign now (Lease, clock)? ▸ Template ▸ Signer ─▶ Issued
 

@@ -6,8 +6,8 @@
 
 The use is written before anything is signed, at the version that was judged: of two hubs, or of a hub that was deposed
 without noticing, one alone gets it through.  What was written determines the certificate, so a hub that is stopped
-after any of the steps leaves a device that asks again, and gets what it would have got.  Without the API server nobody
-joins.
+after any of the steps leaves a device that asks again, and gets what it would have got.  Without the API server no
+device joins.
 """
 
 from __future__ import annotations
