@@ -28,10 +28,20 @@ ROOMS = {
 ROOM_DEFAULTS = {"ingest": "jobs"}
 """What a room's group does without a command."""
 NOUNS = (
-    *("routes", "backoff", "topics", "ingest", "status", "explain", "bench", "dump"),
-    *("deadletters", "edge_status", "edge_join", "edge_move", "module_token", "doctor"),
-    *("nodes", "objects", "events", "tail", "top", "completion"),
-    *("pause", "resync", "approve", "diff", "bundle", "console", "rbac", "node", "token"),
+    *(
+        "routes",
+        "backoff",
+        "messaging.topics",
+        "ingest",
+        "cluster.status",
+        "cluster.explain",
+        "bench",
+        "messaging.dump",
+    ),
+    *("edge.deadletters", "edge.status", "edge.join", "edge.move", "edge.module_token", "doctor"),
+    *("cluster.nodes", "cluster.objects", "cluster.events", "messaging.tail", "cluster.top", "completion"),
+    *("cluster.pause", "cluster.resync", "cluster.approve", "cluster.diff", "bundle", "cluster.console"),
+    *("cluster.rbac", "cluster.node", "cluster.token.group"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 

@@ -1,12 +1,12 @@
-"""The commands: a module for each noun, with ``register(root)``, and one for each long command of ``topics``.
+"""The commands: a module for each noun, with ``register(root)``; rooms by who is asked.
 
-    routes, backoff, status, explain, bench, ingest
-    pause (and resume), resync, approve, diff, bundle, console, doctor
-    deadletters, edge_status, module_token (of ``edge``), dump (of ``messaging``)
-    topics ─┬─ tail          the newest messages, and those that come
-            ├─ replay        one topic into another, once
-            ├─ subscriptions
-            └─ transactions
+    cluster     the API server: nodes, objects, status, explain, events, top, diff, pause, resync, approve, console,
+                rbac, node (certificates), token
+    edge        the agent on its node, or its files: status, deadletters, join, move, module_token
+    messaging   the messaging service: topics ─┬─ topics_list, tail, replay, subscriptions
+                                               └─ transactions
+                and a store that no service has open: dump
+    here        routes, backoff, bench, doctor, bundle, completion, ingest
 
 What they share is in the folder above: which cluster is asked (the room ``cluster``) or which service (``hub_account``,
 ``messaging_account``), how answers are shown (the room ``output``), and how people write and read things (``batch``,

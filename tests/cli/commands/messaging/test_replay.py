@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from tests.support.messaging import Topics
 
-from fairlead_cli.commands import replay
+from fairlead_cli.commands.messaging import replay
 from fairlead_messaging.api.responses import Message
 from fairlead_messaging.client.io.sync_client import Client
 

@@ -10,7 +10,7 @@ from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, edge_node
 
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.commands import nodes
+from fairlead_cli.commands.cluster import nodes
 from fairlead_cli.output import ages
 
 

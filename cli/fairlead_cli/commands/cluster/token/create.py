@@ -1,58 +1,37 @@
-"""`fairlead token`: admit devices, a few or a thousand, and take tokens back."""
+"""`fairlead token create`: one token, or one for each name of a file."""
 
 from __future__ import annotations
 
 import datetime
-import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from fairlead_cli import printable
-from fairlead_cli.cluster import api_clock, collections, join_tokens, names
+from fairlead_cli.cluster import api_clock, join_tokens, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.join_tokens import Hub, Made, Wanted
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.commands.cluster.token import listing, requested
 from fairlead_cli.lifetime_option import Lifetime
-from fairlead_cli.output import ages, forms, printer
-from fairlead_cli.output.colors import Style
+from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
 from fairlead_cli.progress import Progress
-from fairlead_wire.identity import join_token, node_names, pins
+from fairlead_wire.identity import join_token
 
 if TYPE_CHECKING:
     from fairlead_hub.io.kube import Kube
 
 TTL_MIN, TTL_MAX = datetime.timedelta(minutes=1), datetime.timedelta(days=30)
 USES_MAX = 1000
-NAMES_MAX = 10_000
-NAMES_BYTES_MAX = 4 * 1024 * 1024
 SHOWN_MAX = 10
 THE_NODE = "\0"
 """Value of --replace without a name."""
 HUB_PLACEHOLDER = "wss://HUB:PORT"
-_PATTERN = re.compile(r"[-a-z0-9.]{0,252}\*")
 
 
-def register(root: click.Group) -> None:
-    """Add `token` to the root command."""
-    root.add_command(token)
-
-
-@click.group("token", short_help="Admit devices: make, list and revoke join tokens.")
-def token() -> None:
-    """Tokens by which devices get their identity with `fairlead edge join`.
-
-    A token is for one node, or for a pattern of names and so many of them. Its secret is shown once; the cluster keeps
-    its hash, in a JoinToken. Who may create JoinTokens may admit nodes.
-    """
-
-
-@token.command("create", short_help="Make a token, or one for each name of a file.")
+@click.command("create", short_help="Make a token, or one for each name of a file.")
 @click.option("--node", metavar="NAME", shell_complete=names.nodes, help="The node it admits.")
 @click.option("--pattern", metavar="'shop-*'", help="Names it admits: their beginning, then *.")
 @click.option(
@@ -127,8 +106,8 @@ def create(
         raise click.UsageError("--replace needs the name of the node (--node NAME), not a pattern")
     if pattern is not None and create_node:
         raise click.UsageError("--create-node needs names (--node NAME, --file FILE), not a pattern")
-    whom = _names(names_file) if names_file is not None else [_checked(node, pattern)]
-    known = Hub(url=_url(hub) if hub else "", pins=_pins(ca_file) if ca_file else ())
+    whom = requested.names(names_file) if names_file is not None else [requested.admitted(node, pattern)]
+    known = Hub(url=requested.url(hub) if hub else "", pins=requested.pins_of(ca_file) if ca_file else ())
     nodes = [] if pattern is not None else whom
 
     async def make(kube: Kube) -> tuple[list[Made], Hub, list[tuple[str, Exception]], str]:
@@ -139,7 +118,7 @@ def create(
     made, found, failed, clock = target.ask(make)
     documents = [_document(each, found) for each in made]
     if not shown.is_for_people:
-        shown.items(_VIEW, documents) if names_file is not None else shown.document(documents[0])
+        shown.items(listing.VIEW, documents) if names_file is not None else shown.document(documents[0])
     elif names_file is not None:
         click.echo("".join(f"{each['token']}\n" for each in documents), nl=False)
     else:
@@ -159,43 +138,6 @@ def create(
         for name, error in failed[:SHOWN_MAX]:
             shown.say(f"{name}: {error}")
         raise click.ClickException(f"{len(failed)} of {len(whom)} tokens could not be made; give their names again")
-
-
-@token.command("list", short_help="List tokens: whom they admit, and whom they admitted.")
-@targets.options()
-@printer.options()
-def listed(target: Target, shown: Printer) -> None:
-    """List the cluster's join tokens; their secrets are not there.
-
-    STATE is Good, Used, Expired, or Unseen: no hub has seen it yet. `fairlead token revoke` deletes one.
-    """
-    found = target.ask(lambda kube: collections.items(kube, join_tokens.PATH))
-    shown.items(_VIEW, found, none="no join tokens; `fairlead token create --node NAME` makes one")
-
-
-@token.command("revoke", short_help="Delete tokens: they admit none from now on.")
-@click.argument("tokens", nargs=-1, required=True, metavar="ID...", shell_complete=names.join_tokens)
-@targets.options()
-def revoke(tokens: tuple[str, ...], target: Target) -> None:
-    """Delete tokens by id (the first ten letters behind fl1-), or by their whole text.
-
-    Nodes that joined by one keep their identity: `fairlead node revoke` ends that. Exit code 1 when there is none such.
-    """
-    ids = [_id(text) for text in tokens]
-
-    async def act(kube: Kube) -> list[bool]:
-        return [await join_tokens.delete(kube, id) for id in ids]
-
-    found = target.ask(act)
-    for id, was_there in zip(ids, found, strict=True):
-        click.echo(
-            f"jointoken/{id} {'revoked' if was_there else 'is none: it was revoked before, or belongs elsewhere'}"
-        )
-    if not all(found):
-        sys.exit(1)
-
-
-# ---- making ----------------------------------------------------------------------------------------
 
 
 async def _make(
@@ -265,122 +207,3 @@ def _explained(document: dict[str, Any], hub: Hub, ttl: datetime.timedelta) -> s
             "The hub does not say its URL ([identity] url of its settings): put it in place of wss://HUB:PORT."
         )
     return "\n".join(lines)
-
-
-# ---- what was asked for ----------------------------------------------------------------------------
-
-
-def _checked(node: str | None, pattern: str | None) -> str:
-    if pattern is not None:
-        if not _PATTERN.fullmatch(pattern):
-            raise click.UsageError(
-                f"--pattern: {pattern!r} is none; write the beginning of the names, then *: 'shop-*'"
-            )
-        return pattern
-    if node is None or not node_names.is_node_name(node):
-        raise click.UsageError(f"{node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
-    return node
-
-
-def _names(file: BinaryIO) -> list[str]:
-    """All mistakes are found before the first token is made."""
-    place = getattr(file, "name", "<stdin>")
-    try:
-        text = file.read(NAMES_BYTES_MAX + 1).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise click.UsageError(f"{place}: cannot be read as text in UTF-8; write names, one a line") from None
-    lines = [(at, line.partition("#")[0].strip()) for at, line in enumerate(text.splitlines(), 1)]
-    found: dict[str, int] = {}
-    for at, name in lines:
-        if not name:
-            continue
-        if not node_names.is_node_name(name):
-            raise click.UsageError(f"{place}:{at}: {printable.one_line(name[:80])!r} cannot be the name of a Node")
-        if name in found:
-            raise click.UsageError(f"{place}:{at}: {name} is there twice, first in line {found[name]}")
-        found[name] = at
-    if not found:
-        raise click.UsageError(f"{place}: holds no names; write one a line")
-    if len(found) > NAMES_MAX or len(text) > NAMES_BYTES_MAX:
-        raise click.UsageError(f"{place}: more than {NAMES_MAX:,} names; split the file")
-    return list(found)
-
-
-def _url(text: str) -> str:
-    if not re.fullmatch(r"wss://[^\s/@]+:[0-9]{1,5}/?", text):
-        raise click.UsageError(f"--hub: {text!r} is no URL of a hub; one is like wss://hub.example.com:10000")
-    return text
-
-
-def _pins(file: Path) -> tuple[str, ...]:
-    try:
-        found = tuple(pins.by_pin(file.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"--ca-file {file}: {error}") from None
-    if len(found) > join_token.PINS_MAX:
-        raise click.UsageError(
-            f"--ca-file {file}: names {len(found)} authorities; a token has room for {join_token.PINS_MAX}"
-        )
-    return found
-
-
-def _id(text: str) -> str:
-    id = text.strip().removeprefix(f"{join_token.PREFIX}-").partition("-")[0]
-    if not join_token.is_id(id):
-        raise click.UsageError("an id of a token is ten letters, as `fairlead token list` shows")
-    return id
-
-
-# ---- showing ---------------------------------------------------------------------------------------
-
-
-def _state(row: dict[str, Any]) -> str:
-    spec, status = row["spec"], row.get("status") or {}
-    if len(status.get("uses") or ()) >= spec.get("uses", 1):
-        return "Used"
-    if (ends := _time(spec.get("expires"))) is not None and ends <= ages.utc():
-        return "Expired"
-    return "Good" if status.get("pins") else "Unseen"
-
-
-def _style(row: dict[str, Any]) -> Style:
-    return {"Good": "good", "Unseen": "warn"}.get(_state(row), "")  # type: ignore[return-value]
-
-
-def _used(row: dict[str, Any]) -> str:
-    return f"{len((row.get('status') or {}).get('uses') or ())}/{row['spec'].get('uses', 1)}"
-
-
-def _time(text: object) -> datetime.datetime | None:
-    try:
-        found = datetime.datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
-
-
-def _left(row: dict[str, Any]) -> str:
-    ends = _time(row["spec"].get("expires"))
-    left = (ends - ages.utc()).total_seconds() if ends is not None else 0.0
-    return f"in {ages.short(left)}" if left > 0 else f"{ages.since(row['spec'].get('expires'), ages.utc())} ago"
-
-
-def _nodes(row: dict[str, Any]) -> str:
-    return ",".join(str(each.get("node")) for each in (row.get("status") or {}).get("uses") or ())
-
-
-_VIEW = View(
-    kind="jointoken.fairlead.dev",
-    name=lambda row: str(row["metadata"]["name"]),
-    columns=(
-        Column("ID", lambda row: row["metadata"]["name"]),
-        Column("ADMITS", lambda row: row["spec"].get("node") or row["spec"].get("pattern")),
-        Column("USED", _used),
-        Column("STATE", _state, style=_style),
-        Column("EXPIRES", _left),
-        Column("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), ages.utc())),
-        Column("REPLACES", lambda row: "yes" if row["spec"].get("replace") else "no", wide=True),
-        Column("NODES", _nodes, wide=True),
-        Column("HUB", lambda row: (row.get("status") or {}).get("url"), wide=True),
-    ),
-)

@@ -12,9 +12,9 @@ from fairlead_cli import durations, messaging_account
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Item
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.commands import nodes as node_list
-from fairlead_cli.commands.edge_status import priority_shown
-from fairlead_cli.commands.topics_list import behind, facts_of
+from fairlead_cli.commands.cluster import nodes as node_list
+from fairlead_cli.commands.edge.status import priority_shown
+from fairlead_cli.commands.messaging.topics_list import behind, facts_of
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_cli.commands import events
+from fairlead_cli.commands.cluster import events
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.support.messaging_core import Core, publish
 
-from fairlead_cli.commands import dump as command
+from fairlead_cli.commands.messaging import dump as command
 from fairlead_cli.main import build
 from fairlead_messaging.app import open_store
 from fairlead_messaging.server.dump import row_key

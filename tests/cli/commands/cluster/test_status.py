@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.cluster import Cluster
 
-from fairlead_cli.commands import status
+from fairlead_cli.commands.cluster import status
 from fairlead_cli.main import build
 from fairlead_cli.output.printer import Printer
 

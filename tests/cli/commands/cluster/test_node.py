@@ -14,7 +14,7 @@ from tests.support import written_by_hand
 from tests.support.cluster import Cluster
 from tests.support.processes import wait_until
 
-from fairlead_cli.commands import node
+from fairlead_cli.commands.cluster import node
 from fairlead_cli.main import build
 
 IDENTITY = {"nodeUID": "u", "issued": "2026-01-01T00:00:00Z", "expires": "2027-01-01T00:00:00Z", "held": ""}

@@ -15,7 +15,7 @@ from tests.support.messaging import Topics
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
 
-from fairlead_cli.commands import tail
+from fairlead_cli.commands.messaging import tail
 from fairlead_messaging.api.responses import Page, Plan
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.request import Request

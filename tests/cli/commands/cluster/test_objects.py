@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_cli.cluster.target import OURS, Target
-from fairlead_cli.commands import objects
+from fairlead_cli.commands.cluster import objects
 
 EVERYWHERE = [f"{OURS}/objectsyncs", f"{OURS}/clusterobjectsyncs"]
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.support.cluster import Cluster
 
 from fairlead_cli import hub_account
-from fairlead_cli.commands.explain import NO
+from fairlead_cli.commands.cluster.explain import NO
 from fairlead_cli.main import build
 
 

@@ -4,44 +4,17 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, edge_node
 from tests.support.pki import Authority
-from tests.support.token_hub import introducing
+from tests.support.tokens_command import PIN, URL, get, run
 
 from fairlead_cli.cluster import api_clock, join_tokens
-from fairlead_cli.main import build
 from fairlead_wire.identity import join_token, pins
-
-URL = "wss://hub.example.com:10000"
-PIN = "ab" * 32
-
-
-@pytest.fixture(scope="module")
-def tokens(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that knows join tokens, and a hub that introduces itself."""
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    with introducing(cluster, [PIN], URL):
-        yield cluster
-    for path in (join_tokens.PATH, "api/v1/nodes"):
-        cluster.kubectl("delete", "--raw", f"/{path}")
-
-
-def run(cluster: Cluster, *words: str, given: str = "") -> Result:
-    arguments = ["token", *words, "--kubeconfig", str(cluster.kubeconfig)]
-    return CliRunner().invoke(build(), arguments, input=given)
-
-
-def get(cluster: Cluster, text: str) -> dict[str, Any]:
-    found: dict[str, Any] = cluster.get(f"/{join_tokens.PATH}/{join_token.parse(text).id}")
-    return found
 
 
 @pytest.mark.kube
@@ -180,65 +153,3 @@ def test_without_a_hub_the_token_is_taken_back(
 
 async def _never(*_: Any) -> None:
     return None
-
-
-@pytest.mark.kube
-def test_tokens_are_revoked(tokens: Cluster) -> None:
-    """By id or by text; a second time it is none, exit 1."""
-    texts = [run(tokens, "create", "--node", "shop-6").stdout.splitlines()[0] for _ in range(2)]
-    ids = [join_token.parse(text).id for text in texts]
-    done = run(tokens, "revoke", texts[0], ids[1])
-    assert done.stdout == f"jointoken/{ids[0]} revoked\njointoken/{ids[1]} revoked\n"
-    done = run(tokens, "revoke", ids[0])
-    assert done.exit_code == 1 and "is none" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ((), "give one of --node NAME, --pattern 'shop-*' and --file FILE"),
-        (("--node", "a", "--pattern", "b*"), "give one of"),
-        (("--node", "a", "--uses", "2"), "--uses is for --pattern"),
-        (("--node", "A"), "'A' cannot be the name of a Node"),
-        (("--pattern", "shop"), "write the beginning of the names, then *"),
-        (("--pattern", "*-shop-*"), "write the beginning of the names, then *"),
-        (("--pattern", "a*", "--replace"), "--replace needs the name of the node"),
-        (("--pattern", "a*", "--create-node"), "--create-node needs names"),
-        (("--pattern", "a*", "--uses", "10001"), "10001 is not in the range"),
-        (("--replace", "a", "--node", "b"), "are two nodes; name one"),
-        (("--node", "a", "--ttl", "31d"), "must be from 1m to 30d"),
-        (("--node", "a", "--hub", "https://hub"), "is no URL of a hub"),
-        (("--node", "a", "--ca-file", __file__), "holds no certificates in PEM"),
-        (("--file", "-"), "holds no names; write one a line"),
-    ],
-)
-def test_wrong_use_is_exit_code_2(words: tuple[str, ...], sentence: str) -> None:
-    """Before any cluster is asked."""
-    done = CliRunner().invoke(build(), ["token", "create", *words])
-    assert done.exit_code == 2 and sentence in done.stderr, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("shop-1\nShop-2\n", ":2: 'Shop-2' cannot be the name of a Node"),
-        ("shop-1\n\nshop-1 # again\n", ":3: shop-1 is there twice, first in line 1"),
-        ("".join(f"n{each}\n" for each in range(10_001)), "more than 10,000 names; split the file"),
-    ],
-)
-def test_names_are_all_checked_first(text: str, sentence: str) -> None:
-    """With file and line."""
-    done = CliRunner().invoke(build(), ["token", "create", "--file", "-"], input=text)
-    assert done.exit_code == 2 and sentence in done.stderr, done.stderr[-300:]
-
-
-def test_a_file_that_is_no_text_is_wrong_use(tmp_path: Path) -> None:
-    file = tmp_path / "names.xls"
-    file.write_bytes(b"\xe1\xff\x00")
-    done = CliRunner().invoke(build(), ["token", "create", "--file", str(file)])
-    assert done.exit_code == 2 and "cannot be read as text in UTF-8" in done.stderr
-
-
-def test_an_id_that_is_none_is_wrong_use() -> None:
-    done = CliRunner().invoke(build(), ["token", "revoke", "shop-17"])
-    assert done.exit_code == 2 and "an id of a token is ten letters" in done.stderr

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead_cli import durations, messaging_account, place_parameter, policy_option
-from fairlead_cli.commands.replay import replay
-from fairlead_cli.commands.subscriptions import subscriptions
-from fairlead_cli.commands.tail import tail
-from fairlead_cli.commands.topics_list import list_
-from fairlead_cli.commands.transactions import transactions
+from fairlead_cli.commands.messaging.replay import replay
+from fairlead_cli.commands.messaging.subscriptions import subscriptions
+from fairlead_cli.commands.messaging.tail import tail
+from fairlead_cli.commands.messaging.topics_list import list_
+from fairlead_cli.commands.messaging.transactions import transactions
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.messaging_account import output, print_json, print_messages, service, topic
 

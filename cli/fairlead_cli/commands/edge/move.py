@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from fairlead_cli.commands.edge_join import CONFIG, _say, _token, _url
+from fairlead_cli.commands.edge.join import CONFIG, _say, _token, _url
 from fairlead_cli.lifetime_option import Lifetime
 
 DEADLINE_MIN = datetime.timedelta(seconds=1)

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tests.support import written_by_hand
 from tests.support.cluster import Cluster
 
-from fairlead_cli.commands import approve
+from fairlead_cli.commands.cluster import approve
 from fairlead_cli.main import build
 
 GUARD = {"id": "3f0c91aa", "count": 2, "since": "2026-11-22T10:00:00Z"}

@@ -8,7 +8,7 @@ from typing import Any
 from click.testing import CliRunner
 from tests.support.messaging import Topics
 
-from fairlead_cli.commands import top
+from fairlead_cli.commands.cluster import top
 from fairlead_cli.main import build
 from fairlead_cli.output import tables
 from fairlead_messaging.client.io.sync_client import Client

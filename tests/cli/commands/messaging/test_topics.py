@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.support.messaging import Topics
 
 from fairlead_cli import messaging_account
-from fairlead_cli.commands import topics as command
+from fairlead_cli.commands.messaging import topics as command
 from fairlead_cli.main import build
 from fairlead_messaging.client.io.sync_client import Client
 

@@ -1,0 +1,80 @@
+"""`fairlead token list`: join tokens as a table."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import click
+
+from fairlead_cli.cluster import collections, join_tokens
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import Target
+from fairlead_cli.output import ages, printer
+from fairlead_cli.output.colors import Style
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+
+
+@click.command("list", short_help="List tokens: whom they admit, and whom they admitted.")
+@targets.options()
+@printer.options()
+def listed(target: Target, shown: Printer) -> None:
+    """List the cluster's join tokens; their secrets are not there.
+
+    STATE is Good, Used, Expired, or Unseen: no hub has seen it yet. `fairlead token revoke` deletes one.
+    """
+    found = target.ask(lambda kube: collections.items(kube, join_tokens.PATH))
+    shown.items(VIEW, found, none="no join tokens; `fairlead token create --node NAME` makes one")
+
+
+def _state(row: dict[str, Any]) -> str:
+    spec, status = row["spec"], row.get("status") or {}
+    if len(status.get("uses") or ()) >= spec.get("uses", 1):
+        return "Used"
+    if (ends := _time(spec.get("expires"))) is not None and ends <= ages.utc():
+        return "Expired"
+    return "Good" if status.get("pins") else "Unseen"
+
+
+def _style(row: dict[str, Any]) -> Style:
+    return {"Good": "good", "Unseen": "warn"}.get(_state(row), "")  # type: ignore[return-value]
+
+
+def _used(row: dict[str, Any]) -> str:
+    return f"{len((row.get('status') or {}).get('uses') or ())}/{row['spec'].get('uses', 1)}"
+
+
+def _time(text: object) -> datetime.datetime | None:
+    try:
+        found = datetime.datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
+
+
+def _left(row: dict[str, Any]) -> str:
+    ends = _time(row["spec"].get("expires"))
+    left = (ends - ages.utc()).total_seconds() if ends is not None else 0.0
+    return f"in {ages.short(left)}" if left > 0 else f"{ages.since(row['spec'].get('expires'), ages.utc())} ago"
+
+
+def _nodes(row: dict[str, Any]) -> str:
+    return ",".join(str(each.get("node")) for each in (row.get("status") or {}).get("uses") or ())
+
+
+VIEW = View(
+    kind="jointoken.fairlead.dev",
+    name=lambda row: str(row["metadata"]["name"]),
+    columns=(
+        Column("ID", lambda row: row["metadata"]["name"]),
+        Column("ADMITS", lambda row: row["spec"].get("node") or row["spec"].get("pattern")),
+        Column("USED", _used),
+        Column("STATE", _state, style=_style),
+        Column("EXPIRES", _left),
+        Column("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), ages.utc())),
+        Column("REPLACES", lambda row: "yes" if row["spec"].get("replace") else "no", wide=True),
+        Column("NODES", _nodes, wide=True),
+        Column("HUB", lambda row: (row.get("status") or {}).get("url"), wide=True),
+    ),
+)
