@@ -1,7 +1,7 @@
 """Tables on disk behind one protocol, whatever they are made of.
 
 table_format  the protocol, and what the formats have in common
-delta         Delta tables through delta-rs
+delta         Delta tables through delta-rs, a room of its own
 parquet       folders of plain Parquet files with a commit log of our own
 files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas

@@ -19,7 +19,10 @@ from tests.support.store_proxy import StoreProxy
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
-from fairlead_ingest.io.table import delta, object_store, store_log, tables
+from fairlead_ingest.io.table import delta, object_store, tables
+from fairlead_ingest.io.table.delta import opened, store_log
+from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
+from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.io.table.files import UPLOADS_AT_ONCE, WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import BatchCounts
@@ -315,7 +318,7 @@ def test_a_log_that_is_damaged_is_not_waited_for(store: ObjectStore) -> None:
     table = store.place("damaged/rows")
     delta.ensure(table, SCHEMA)
     commit(table, 0)
-    delta._kept.tables.clear()
+    opened.forget(table)
     (store.content / table.key / "_delta_log" / f"{1:020}.json").write_text("junk")
     with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_UNFIT"):
         delta.state(table, "app")
@@ -340,7 +343,7 @@ def test_a_commit_is_a_dozen_requests_however_long_the_log(store: ObjectStore, p
     table = proxy.place("counted/rows")
     delta.ensure(table, SCHEMA)
     counts = []
-    for number in range(2 * delta.STORE_CHECKPOINT_COMMITS + 2):
+    for number in range(2 * STORE_CHECKPOINT_COMMITS + 2):
         before = proxy.requests()
         commit(table, number)
         counts.append(proxy.requests() - before)
@@ -358,7 +361,7 @@ def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_i
     delta.ensure(table, SCHEMA)
     for number in range(25):
         commit(table, number)
-    others = delta.HISTORY_NEAR + 4
+    others = HISTORY_NEAR + 4
     for number in range(others):
         delta.append(table, written(table, f"other-{number}"), tables.UNNUMBERED)
     store_log._entry.cache_clear()

@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 from tests.support.object_store import ObjectStore
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, object_store, store_log
+from fairlead_ingest.io.table import delta, object_store
+from fairlead_ingest.io.table.delta import store_log
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 

@@ -1,0 +1,120 @@
+"""Commits to a Delta table: all of it or nothing, durable when it returns."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table.delta import log_reader, opened
+from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
+from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync
+from fairlead_ingest.table.commit import Append, Collided
+from fairlead_ingest.table.store_path import Place, StorePath
+
+_NO_ROOM: Final = "No space left"
+Actions = list[AddAction | RemoveAction]
+
+
+def writing(table: Place) -> PartitionedFiles:
+    """Files in their place at once: readers of Delta see what the log names, and nothing else."""
+    return PartitionedFiles(table)
+
+
+def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
+    """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
+    target = opened.when_decided(table)
+    # From here on the log itself sees who else commits; what came between deciding and now it would not see.
+    with opened.explained(table):
+        follows = decided.follows(log_reader.sequence(table, target))
+    if not follows:
+        raise Collided(f"{table}: another writer has committed since")
+    now_ms = int(time.time() * 1000)
+    properties = CommitProperties(
+        custom_metadata=decided.metadata,
+        app_transactions=[Transaction(name, number) for name, number in sorted(decided.transactions.items())],
+    )
+    actions: Actions = [
+        AddAction(
+            path=file.path,
+            size=file.size,
+            partition_values={"_topic": file.topic, "_date": file.date},
+            modification_time=now_ms,
+            data_change=True,
+            stats=json.dumps(
+                {"numRecords": file.rows, "minValues": file.minimum, "maxValues": file.maximum, "nullCount": {}}
+            ),
+        )
+        for file in files
+    ]
+    if isinstance(table, Path):
+        _append_to_folder(table, target, files, actions, properties)
+    else:
+        _append_to_store(table, target, actions, properties)
+
+
+def _append_to_folder(
+    table: Path, target: DeltaTable, files: Sequence[WrittenFile], actions: Actions, properties: CommitProperties
+) -> None:
+    for folder in {(table / file.path).parent for file in files}:
+        sync(folder)
+    try:
+        _commit(target, actions, properties)
+    except CommitFailedError as error:
+        raise Collided(f"{table}: another writer committed at the same moment ({error})") from error
+    except DeltaError as error:
+        if _NO_ROOM in str(error):
+            raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
+        raise
+    # Ours is among these; whatever else came meanwhile may as well be on disk.
+    before = target.version()
+    target.update_incremental()
+    for version in range(before + 1, target.version() + 1):
+        sync(table / LOG / f"{version:0{DIGITS}}.json")
+    sync(table / LOG)
+
+
+def _append_to_store(table: StorePath, target: DeltaTable, actions: Actions, properties: CommitProperties) -> None:
+    """Whatever goes wrong, the commit may stand: the answer alone can be lost.  Nothing is assumed; we look again."""
+    try:
+        _commit(target, actions, properties, _after_commit(target))
+    except (DeltaError, OSError) as error:
+        opened.forget(table)
+        explained = object_store.explain(table, error)
+        if isinstance(explained, errors.Stop):
+            raise explained from error
+        raise Collided(
+            f"{table}: another writer was first, or the store's answer is missing ({explained})",
+            unanswered=None if isinstance(error, CommitFailedError) else explained,
+        ) from error
+
+
+def _commit(
+    target: DeltaTable,
+    actions: Actions,
+    properties: CommitProperties,
+    hook: PostCommitHookProperties | None = None,
+) -> None:
+    target.create_write_transaction(
+        actions,
+        "append",
+        target.schema(),
+        list(PARTITION_COLUMNS),
+        commit_properties=properties,
+        post_commithook_properties=hook,
+    )
+
+
+def _after_commit(target: DeltaTable) -> PostCommitHookProperties:
+    """delta-rs lists the log after each commit, to tidy it; near a checkpoint alone there is something to tidy."""
+    is_near = (target.version() + 2) % STORE_CHECKPOINT_COMMITS <= 1
+    return PostCommitHookProperties(create_checkpoint=is_near, cleanup_expired_logs=is_near)
