@@ -48,7 +48,8 @@ from tests.support.processes import wait_until
 from tests.support.whole_line import WholeLine
 
 from fairlead_cli.simulated_node import SimulatedNode
-from fairlead_hub.io.kube import MERGE_PATCH, Access, Kube
+from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire import message
 
 NODES = 8

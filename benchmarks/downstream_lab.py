@@ -21,7 +21,9 @@ from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, edge_node
 
 from fairlead_cli.simulated_node import SimulatedNode
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, access
+from fairlead_hub.io.cluster import api_access
+from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 
 TICKS = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "bench"
@@ -49,7 +51,7 @@ class Lab:
 
     async def __aenter__(self) -> Lab:
         await asyncio.to_thread(self._prepare)
-        self.kube = Kube(access(str(self.cluster.kubeconfig)))
+        self.kube = Kube(api_access.load(str(self.cluster.kubeconfig)))
         return self
 
     def _prepare(self) -> None:

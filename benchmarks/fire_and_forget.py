@@ -17,10 +17,11 @@ from tests.support.processes import Running, free_ports, start
 
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import Kind
-from fairlead_hub.io.acceptor import Acceptor
-from fairlead_hub.io.kube import Kube, access
-from fairlead_hub.io.link_socket import LinkSocket
-from fairlead_hub.io.reflector import Reflector
+from fairlead_hub.io.cluster import api_access
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.reflector import Reflector
+from fairlead_hub.io.link.acceptor import Acceptor
+from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire import codec, message
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class _Shout:
 
 
 async def _main(kubeconfig: str, port: int) -> None:
-    kube, shout = Kube(access(kubeconfig)), _Shout()
+    kube, shout = Kube(api_access.load(kubeconfig)), _Shout()
     await shout.listen(port)
     await Reflector(kube, KIND.root, shout).run()
 

@@ -21,21 +21,22 @@ from aiohttp import web
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
-from fairlead_hub.io import edge_node_owners, http, kopf_handlers, kube, memory
-from fairlead_hub.io.authorities import Authorities
+from fairlead_hub.io import http, memory
 from fairlead_hub.io.change_traces import ChangeTraces
-from fairlead_hub.io.cloud_event_publisher import CloudEventPublisher
+from fairlead_hub.io.cluster import api_access, api_error, edge_node_owners, kopf_handlers, kube
+from fairlead_hub.io.cluster.event_recorder import EventRecorder
+from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
+from fairlead_hub.io.cluster.status_writer import KubeStatusClient, StatusWriter
+from fairlead_hub.io.cluster.watches import INPUTS, Watches
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
-from fairlead_hub.io.event_recorder import EventRecorder
+from fairlead_hub.io.identity.authorities import Authorities
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.io.lease_keeper import LeaseKeeper
-from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.link.link_server import LinkServer
+from fairlead_hub.io.messaging.cloud_event_publisher import CloudEventPublisher
+from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.io.status_writer import KubeStatusClient, StatusWriter
-from fairlead_hub.io.upstream_publisher import UpstreamPublisher
-from fairlead_hub.io.watches import INPUTS, Watches
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
@@ -68,7 +69,7 @@ def run(config: Path | None) -> int:
         logs.configure(ROOM, settings.log_level)
         wire_settings.tell_strange(os.environ)
         wire_settings.tell_former(ROOM, hub_settings.Settings, config, os.environ)
-        access = kube.access(settings.kubeconfig)
+        access = api_access.load(settings.kubeconfig)
         authorities = Authorities(settings) if settings.security == "mtls" else None
         signer = _signer(settings, authorities)
         ring = SpanRing()
@@ -76,7 +77,7 @@ def run(config: Path | None) -> int:
         spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ, around=around)
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
-    except (kube.ConfigError, tls.TlsFilesError, CannotTrace) as error:
+    except (api_access.ConfigError, tls.TlsFilesError, CannotTrace) as error:
         print(f"fairlead hub: {error}", file=sys.stderr)
         return wire_settings.EXIT_STATUS
     memory.keep_small()
@@ -103,7 +104,7 @@ class _App:
     def __init__(
         self,
         settings: hub_settings.Settings,
-        access: kube.Access,
+        access: api_access.Access,
         authorities: Authorities | None,
         signer: FileSigner | None,
         spans: Spans | None,
@@ -364,7 +365,7 @@ class _App:
         if seen >= hub.fence and keeper.valid:
             try:
                 hub.raise_fence(await keeper.raise_to(seen + 1))
-            except (kube.Refused, kube.Unavailable) as error:
+            except (api_error.Refused, api_error.Unavailable) as error:
                 _log.warning("fence_not_raised", reason=str(error))
 
     def _lost(self, reason: str) -> None:

@@ -24,7 +24,7 @@ from fairlead_cli import completing
 from fairlead_cli.cluster.target import OURS
 from fairlead_cli.main import build
 from fairlead_cli.output import ages
-from fairlead_hub.io import kube
+from fairlead_hub.io.cluster import api_access, kube
 
 FOLDER = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "use-the-kubectl-plugin.md"
@@ -91,7 +91,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 async def _write_statuses(cluster: Cluster, said: list[tuple[dict[str, Any], Any]]) -> None:
     """As a hub would: each by a request of its own."""
-    client = kube.Kube(kube.access(str(cluster.kubeconfig)))
+    client = kube.Kube(api_access.load(str(cluster.kubeconfig)))
     try:
         for document, status in said:
             if status is not None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.support.hub import CRDS
 
-from fairlead_hub.io.kube import Kube, access
-from fairlead_hub.io.status_writer import KubeStatusClient
+from fairlead_hub.io.cluster import api_access
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.status_writer import KubeStatusClient
 from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync import Record
@@ -41,7 +42,7 @@ async def target(request: pytest.FixtureRequest) -> AsyncIterator[tuple[status_c
     namespace = request.getfixturevalue("namespace")
     cluster.apply(CRDS)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    kube = Kube(access(str(cluster.kubeconfig)))
+    kube = Kube(api_access.load(str(cluster.kubeconfig)))
     yield KubeStatusClient(kube), namespace
     await kube.close()
 

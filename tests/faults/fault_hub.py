@@ -28,7 +28,9 @@ from tests.support.processes import wait_until
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import Kind
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable, access
+from fairlead_hub.io.cluster import api_access
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 
 ROOM = "downstream"
 KILLS = 200
@@ -81,7 +83,7 @@ class _World:
         edge.mkdir()
         self.agent = EdgeAgent(edge, self.link.url, node=REAL)
         self.agent.launch()
-        self.kube = Kube(access(str(self.cluster.kubeconfig)))
+        self.kube = Kube(api_access.load(str(self.cluster.kubeconfig)))
         self.nodes = [
             SimulatedNode("edge-well", self.hub.url),
             SimulatedNode("edge-deaf", self.hub.url, behaviour="lose-acks"),

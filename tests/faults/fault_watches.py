@@ -26,7 +26,8 @@ from tests.support.rough_proxy import RoughProxy
 
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.cluster import watch_backoff
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, access
+from fairlead_hub.io.cluster import api_access
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire import message
 
 ROOM = "downstream"
@@ -67,7 +68,7 @@ class _World:
 
     async def _run(self, breaks: int, progress: Callable[[str], None], proxy: RoughProxy) -> Count:
         hub = await asyncio.to_thread(HubProcess(proxy.kubernetes, self._folder, toml=HUB).start)
-        kube = Kube(access(str(self.cluster.kubeconfig)))
+        kube = Kube(api_access.load(str(self.cluster.kubeconfig)))
         nodes = [SimulatedNode(name, hub.url, on_update=partial(self._note, name)) for name in NODES]
         tasks = [asyncio.create_task(node.run()) for node in nodes]
         try:

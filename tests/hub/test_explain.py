@@ -10,7 +10,7 @@ from tests.support.live import CONFIG_MAP, ROUTES, live
 
 from fairlead_hub import explain, node_report
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.io.watches import EDGE_ROUTES_KIND
+from fairlead_hub.io.cluster.watches import EDGE_ROUTES_KIND
 from fairlead_hub.settings import DeletionGuard
 from fairlead_wire import message
 

@@ -16,7 +16,7 @@ from tests.support.edge_agent import EdgeAgent
 from tests.support.pki import Authority, Pair
 from tests.support.processes import wait_until
 
-from fairlead_hub.io.acceptor import Acceptor
+from fairlead_hub.io.link.acceptor import Acceptor
 from fairlead_wire.io import handshake, logs, tls
 from fairlead_wire.log_limiter import LogLimiter
 

@@ -17,7 +17,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.support.cluster import Cluster
 
-from fairlead_hub.io.kube import Access, Kube
+from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.kube import Kube
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

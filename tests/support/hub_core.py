@@ -20,7 +20,7 @@ from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.status_writer import StatusWriter
+from fairlead_hub.io.cluster.status_writer import StatusWriter
 from fairlead_hub.ready import Ready
 from fairlead_hub.settings import DeliverySettings, Settings
 from fairlead_hub.status import status_cache

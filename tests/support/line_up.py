@@ -23,9 +23,9 @@ from tests.support.messaging import Topics, serving
 from tests.support.slow_link import SlowLink
 
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.link.link_server import LinkServer
+from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_hub.status import status_cache
 from fairlead_messaging.client.io.async_client import AsyncClient
 

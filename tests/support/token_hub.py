@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster.collections import Collection
 from fairlead_cli.cluster.join_tokens import PATH
-from fairlead_hub.io import kube
+from fairlead_hub.io.cluster import api_access, api_error, kube
 
 
 @contextlib.contextmanager
@@ -36,13 +36,13 @@ def _run(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
 
 
 async def _introduce(cluster: Cluster, pins: Sequence[str], url: str) -> None:
-    client = kube.Kube(kube.access(str(cluster.kubeconfig)))
+    client = kube.Kube(api_access.load(str(cluster.kubeconfig)))
     try:
         async for changes in collections.changes(client, Collection(PATH)):
             for change in changes:
                 if not change.deleted and not change.item.get("status"):
                     path = f"{PATH}/{change.item['metadata']['name']}/status"
-                    with contextlib.suppress(kube.Refused):  # it was deleted meanwhile
+                    with contextlib.suppress(api_error.Refused):  # it was deleted meanwhile
                         status = {"status": {"pins": list(pins), "url": url}}
                         await client.request("PATCH", path, status, content_type=kube.MERGE_PATCH)
     finally:

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 APART_SECONDS = 30.0
 """More between the two clocks is worth a word."""
@@ -17,7 +17,7 @@ APART_SECONDS = 30.0
 
 async def asked(kube: Kube) -> datetime.datetime:
     """Now, where nothing was asked yet.  Raises ``Unavailable``."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     with contextlib.suppress(Refused):  # who may not read it is told the time all the same
         await kube.get("version")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 PAGE = 500
 WATCH_SECONDS = 290
@@ -98,7 +98,7 @@ async def _follow(
     queue: asyncio.Queue[Change | Exception],
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    from fairlead_hub.io.kube import Refused, Unavailable
+    from fairlead_hub.io.cluster.api_error import Refused, Unavailable
 
     known = {_uid(item): item for item in found}
     while True:
@@ -158,7 +158,7 @@ class _Expired(Exception):
 
 
 def _object(content: bytes, path: str) -> Item:
-    from fairlead_hub.io.kube import Unreadable
+    from fairlead_hub.io.cluster.api_error import Unreadable
 
     try:
         found = json.loads(content)

@@ -14,7 +14,7 @@ from fairlead_cli.cluster.target import OURS
 
 if TYPE_CHECKING:
     from fairlead_hub.cluster.content import Kind
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 NOT_FOUND = 404
 
@@ -38,8 +38,8 @@ def split(text: str) -> tuple[str, str]:
 
 async def kinds(kube: Kube) -> list[Kind]:
     """Every kind that is delivered and served, EdgeRoutes first."""
-    from fairlead_hub.io.kind_watch import discover
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.kind_watch import discover
 
     named = {(OURS.removeprefix("apis/"), "EdgeRoutes"): None}
     for rule in await collections.items(kube, f"{OURS}/syncrules"):
@@ -57,7 +57,7 @@ async def kinds(kube: Kube) -> list[Kind]:
 
 async def find(kube: Kube, asked: str, namespace: str, name: str) -> Delivered:
     """Raises ``click.ClickException`` when there is no such kind or no such object."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     known = await kinds(kube)
     kind = next((each for each in known if each.is_called(asked)), None)

@@ -11,7 +11,7 @@ from fairlead_cli.cluster import collections
 from fairlead_cli.hub_role import Account
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 HUBS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
 EXAMPLE = "fairlead:fairlead-hub"

@@ -12,7 +12,7 @@ import click
 from fairlead_cli.cluster.target import OURS
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 NOT_FOUND = 404
 PAUSED = "fairlead.dev/paused"
@@ -30,7 +30,7 @@ def node_path(node: str) -> str:
 
 async def edge_node(kube: Kube, node: str) -> dict[str, Any]:
     """Raises ``click.ClickException`` when there is none."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     try:
         found: dict[str, Any] = json.loads(await kube.get(node_path(node)))
@@ -50,7 +50,7 @@ def of(item: Mapping[str, Any]) -> Mapping[str, str]:
 
 async def write(kube: Kube, path: str, changes: Mapping[str, str | None]) -> None:
     """None takes one away.  Nothing else of the object is touched."""
-    from fairlead_hub.io.kube import MERGE_PATCH
+    from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
     with_former = {**dict.fromkeys((FORMER[name] for name in changes if name in FORMER), None), **changes}
     await kube.request("PATCH", path, {"metadata": {"annotations": with_former}}, content_type=MERGE_PATCH)

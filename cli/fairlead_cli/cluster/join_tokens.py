@@ -23,7 +23,7 @@ from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 PATH = f"{OURS}/jointokens"
 EDGE_LABEL = "node-role.kubernetes.io/edge"
@@ -66,7 +66,7 @@ class Made:
 
 async def create(kube: Kube, wanted: Wanted, whom: str) -> Made:
     """``whom`` ends in * where it is a pattern.  Raises ``Refused`` or ``Unavailable``."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     token = join_token.make(random_bytes, ())
     document = {
@@ -104,7 +104,7 @@ async def introduced(kube: Kube, id: str, seconds: float) -> Hub | None:
 
 async def delete(kube: Kube, id: str) -> bool:
     """False: there is no such token.  Raises ``Refused`` or ``Unavailable``."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     try:
         await kube.request("DELETE", f"{PATH}/{urllib.parse.quote(id, safe='')}")
@@ -148,7 +148,7 @@ async def strangers(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[s
 
 async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
     """Node objects that Fairlead serves, for devices outside of the cluster.  Raises ``Refused``, ``Unavailable``."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -165,7 +165,7 @@ async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
 
 
 async def _node(kube: Kube, name: str) -> dict[str, Any]:
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     try:
         return {name: json.loads(await kube.get(f"api/v1/nodes/{urllib.parse.quote(name, safe='')}"))}

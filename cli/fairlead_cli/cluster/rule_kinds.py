@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 PODS = ("v1", "Pod")
 """What says which objects are referenced, where a rule selects those."""
@@ -27,7 +27,7 @@ def named(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
 
 async def served(kube: Kube, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
     """(group, plural) of each that the API server serves."""
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for api_version, kind in sorted(kinds):

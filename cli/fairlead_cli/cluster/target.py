@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 OURS = "apis/fairlead.dev/v1alpha1"
 NO_SUCH_PATH = "404 page not found"
@@ -93,9 +93,9 @@ class Target:
         return str(usual) if usual.exists() else None
 
     def _client(self) -> Kube:
-        from fairlead_hub.io import kube
+        from fairlead_hub.io.cluster import api_access, kube
 
-        return kube.Kube(kube.access(self._file(), self.context))
+        return kube.Kube(api_access.load(self._file(), self.context))
 
 
 def options(*, namespace: bool = False, all_namespaces: bool = False, selector: bool = False) -> Callable[[F], F]:
@@ -195,15 +195,15 @@ class _sentences:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is None or not isinstance(error, Exception) or isinstance(error, click.ClickException):
             return
-        from fairlead_hub.io import kube
+        from fairlead_hub.io.cluster import api_access, api_error
 
-        if isinstance(error, kube.ConfigError):
+        if isinstance(error, api_access.ConfigError):
             remedy = "use --kubeconfig FILE or --context NAME, or --hub URL where the command takes it"
             raise click.ClickException(f"no hub and no cluster to ask: {error}; {remedy}") from None
-        if isinstance(error, kube.Refused) and error.status == 404 and NO_SUCH_PATH in str(error):
+        if isinstance(error, api_error.Refused) and error.status == 404 and NO_SUCH_PATH in str(error):
             remedy = "is it the right --context? Else install the chart: its crds define them"
             raise click.ClickException(f"the cluster knows none of Fairlead's kinds; {remedy}") from None
-        if isinstance(error, (kube.Refused, kube.Unavailable)):
+        if isinstance(error, (api_error.Refused, api_error.Unavailable)):
             raise click.ClickException(str(error)) from None
 
 

@@ -26,7 +26,7 @@ from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 COLLECTIONS = {
     **{name: (f"{OURS}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes", "jointokens")},

@@ -14,8 +14,8 @@ from fairlead_hub.counts import LATENCY_BUCKETS
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import Backoff, InFlight, Queued, Withheld
 from fairlead_hub.hub import Hub
+from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.io.kube import Kube
 
 
 class Link(Protocol):

@@ -19,9 +19,10 @@ from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery import pause
-from fairlead_hub.io.kind_watch import discover
-from fairlead_hub.io.kube import Kube, Refused, Unreadable
-from fairlead_hub.io.watches import EDGE_LABEL, OURS
+from fairlead_hub.io.cluster.api_error import Refused, Unreadable
+from fairlead_hub.io.cluster.kind_watch import discover
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
 from fairlead_hub.settings import Delivery
 from fairlead_hub.status import node_routes, object_sync
 from fairlead_wire.errors import Malformed

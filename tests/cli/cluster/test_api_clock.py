@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from fairlead_cli.cluster import api_clock
-from fairlead_hub.io.kube import Kube, Refused
+from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.kube import Kube
 
 YEAR = datetime.timedelta(days=365)
 

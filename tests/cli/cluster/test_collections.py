@@ -13,7 +13,7 @@ from tests.support.hub import config_map
 
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster.collections import Change, Collection
-from fairlead_hub.io import kube
+from fairlead_hub.io.cluster import api_access, api_error, kube
 
 
 def test_what_a_watch_missed() -> None:
@@ -37,10 +37,10 @@ class Short:
     def __init__(self) -> None:
         self.ends: list[list[bytes] | Exception] = [
             [],
-            kube.Unavailable("away"),
+            api_error.Unavailable("away"),
             [b'{"type": "ERROR", "object": {"kind": "Status", "code": 500}}'],
-            kube.Refused(410, "too old"),
-            kube.Refused(403, "forbidden"),
+            api_error.Refused(410, "too old"),
+            api_error.Refused(403, "forbidden"),
         ]
 
     async def get(self, path: str, **_: str) -> bytes:
@@ -71,7 +71,7 @@ async def test_a_watch_that_ends_at_once_is_not_opened_again_at_once() -> None:
 async def test_listed_then_followed(cluster: Cluster, namespace: str) -> None:
     """Everything first, with apiVersion and kind; then what is made, changed and deleted, also over a restart."""
     cluster.apply(config_map("a", namespace, v="1"))
-    client = kube.Kube(kube.access(str(cluster.kubeconfig)))
+    client = kube.Kube(api_access.load(str(cluster.kubeconfig)))
     path = f"api/v1/namespaces/{namespace}/configmaps"
     label = f"l{secrets.token_hex(3)}"
     changes = collections.changes(client, Collection(path), Collection(path, {"labelSelector": label}))

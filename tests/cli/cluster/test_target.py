@@ -13,7 +13,7 @@ from tests.support.cluster import Cluster
 
 from fairlead_cli.cluster import target
 from fairlead_cli.cluster.target import Target
-from fairlead_hub.io.kube import Kube
+from fairlead_hub.io.cluster.kube import Kube
 
 
 def kubeconfig(folder: Path, server: str = "http://127.0.0.1:1") -> Path:

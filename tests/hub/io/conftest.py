@@ -8,7 +8,8 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS
 
-from fairlead_hub.io.kube import Kube, access
+from fairlead_hub.io.cluster import api_access
+from fairlead_hub.io.cluster.kube import Kube
 
 OURS = ("syncrules", "edgeroutes", "edgenodes", "objectsyncs", "clusterobjectsyncs")
 
@@ -24,6 +25,6 @@ def defined(cluster: Cluster) -> Cluster:
 @pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[Kube]:
     """A client of the cluster with every right."""
-    made = Kube(access(str(cluster.kubeconfig)))
+    made = Kube(api_access.load(str(cluster.kubeconfig)))
     yield made
     await made.close()

@@ -10,7 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.counts import CODES_MAX
-from fairlead_hub.io.kube import Access, Kube
+from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.metrics import HubMetrics
 
 

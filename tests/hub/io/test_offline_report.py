@@ -13,8 +13,8 @@ from tests.support.hub import config_map, edge_node, sync_rule
 
 from fairlead_hub.cluster import content
 from fairlead_hub.io import offline_report
-from fairlead_hub.io.kube import Kube
-from fairlead_hub.io.watches import OURS
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.watches import OURS
 from fairlead_hub.status import object_sync
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}

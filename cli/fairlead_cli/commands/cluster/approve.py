@@ -16,7 +16,7 @@ from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 SHOWN_MAX = 50
 STOPPED = "DeletionGuard"

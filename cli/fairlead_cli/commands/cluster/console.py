@@ -20,7 +20,7 @@ from fairlead_cli.cluster.target import Target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 HTTP_PORT = 10002
 """Of a hub in a Pod; on its loopback, so that only a tunnel reaches it."""

@@ -19,7 +19,7 @@ from fairlead_cli.output.printer import Printer
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 NOT_FOUND = 404
 WITHOUT_EDGE = (
@@ -132,8 +132,8 @@ async def _of_cluster(
     kube: Kube, records: list[dict[str, Any]]
 ) -> list[tuple[dict[str, Any], str, dict[str, Any] | None]]:
     """(record, path, content as delivered or None) of each; the same paths lead to the copies at the edge."""
-    from fairlead_hub.io.kind_watch import discover
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.kind_watch import discover
 
     known: dict[tuple[str, str], Any] = {}
     found: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = []

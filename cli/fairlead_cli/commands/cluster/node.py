@@ -20,7 +20,7 @@ from fairlead_cli.output.tables import Column, View
 
 if TYPE_CHECKING:
     from fairlead_hub.identity.revocation import Revoked
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 REASON_CHARS_MAX = 256
 """More of it is shown nowhere."""
@@ -142,7 +142,8 @@ def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
 async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any], str]:
     """The EdgeNode with it, made where there is none; and what is worth a word beside it."""
     from fairlead_hub.identity import revocation
-    from fairlead_hub.io.kube import MERGE_PATCH, Refused
+    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
     while True:
         try:

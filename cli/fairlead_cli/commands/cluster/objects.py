@@ -19,7 +19,7 @@ from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 STATES = ("Synced", "Pending", "Behind", "Parked", "Deleting")
 _STYLES: dict[str, Style] = {"Synced": "good", "Pending": "warn", "Behind": "warn", "Deleting": "warn", "Parked": "bad"}
@@ -97,7 +97,7 @@ def _asked(node: str | None, target: Target) -> tuple[Collection, ...]:
 
 
 async def _read(kube: Kube, asked: tuple[Collection, ...], states: frozenset[str], node: str | None) -> list[Item]:
-    from fairlead_hub.io.kube import Refused
+    from fairlead_hub.io.cluster.api_error import Refused
 
     found = [row for each in asked for row in await collections.items(kube, each.path, **(each.query or {}))]
     if not found and node is not None:

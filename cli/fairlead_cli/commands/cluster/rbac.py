@@ -15,7 +15,7 @@ from fairlead_cli.output import yaml_text
 from fairlead_cli.source_locations import NotReadable, read_documents
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 NAME = "fairlead-hub-delivered"
 

@@ -13,7 +13,7 @@ from fairlead_cli.cluster.instructions import FORMER, PAUSED, RESYNC
 from fairlead_cli.cluster.target import Target
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 
 def register(root: click.Group) -> None:

@@ -61,7 +61,7 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
 
 def _surveyed(target: Target) -> dict[str, Any]:
     from fairlead_hub.io import offline_report
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
     async def asked(kube: Kube) -> dict[str, Any]:
         nodes, parked = await offline_report.nodes(kube, target.selector), await offline_report.parked(kube)

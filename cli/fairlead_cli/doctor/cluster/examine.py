@@ -19,7 +19,8 @@ from fairlead_cli.doctor.cluster import authorities, definitions, objects, progr
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding, ok, problem
 from fairlead_hub.cluster.custom_resources import definitions as ours
-from fairlead_hub.io.kube import Kube, Refused
+from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.leadership import lease
 
 SECONDS = 30.0

@@ -18,7 +18,8 @@ import msgspec
 from fairlead_hub.cluster import api_json
 from fairlead_hub.identity import certificate_request
 from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template
-from fairlead_hub.io.kube import Kube, Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.kube import Kube
 from fairlead_wire.errors import Malformed
 
 ANSWER_SECONDS: Final = 30.0

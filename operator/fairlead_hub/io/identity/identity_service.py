@@ -18,9 +18,11 @@ from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Authority, Issued, Signer
-from fairlead_hub.io.authorities import Authorities
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.announcer import Announcer
+from fairlead_hub.io.identity.authorities import Authorities
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
@@ -30,8 +32,6 @@ from fairlead_hub.io.identity.joining import Joining
 from fairlead_hub.io.identity.late_service import LateService
 from fairlead_hub.io.identity.renewal_service import RenewalService
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.io.kube import Kube
-from fairlead_hub.io.reflector import Reflector
 from fairlead_hub.settings import IdentitySettings
 from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins

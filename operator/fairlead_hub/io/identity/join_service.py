@@ -25,10 +25,11 @@ from fairlead_hub.identity.join_tokens import JoinTokenObject
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import CheckedRequest, Issued, SignerUnavailable
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.issuing import Issuing, new_serial
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed

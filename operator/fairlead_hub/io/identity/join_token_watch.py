@@ -17,7 +17,8 @@ import msgspec
 from fairlead_hub.cluster import api_json
 from fairlead_hub.identity import join_tokens
 from fairlead_hub.identity.join_tokens import JoinTokenObject, JoinTokens
-from fairlead_hub.io.kube import MERGE_PATCH, Kube, Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire import version as wire_version
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs

@@ -18,9 +18,9 @@ from tests.support import pki
 
 from fairlead_hub.identity import certificate_profile, certificate_request, csr
 from fairlead_hub.identity.signer import SignerUnavailable, Template
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
 from fairlead_hub.io.identity import cert_manager_signer
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
-from fairlead_hub.io.kube import Refused, Unavailable
 from fairlead_wire.identity import node_names
 
 KEY = ec.generate_private_key(ec.SECP256R1())

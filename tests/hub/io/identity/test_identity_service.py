@@ -16,8 +16,8 @@ from tests.support.join_cluster import Api, JoinCluster
 from tests.support.upstream import until
 
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.io.authorities import Authorities
 from fairlead_hub.io.identity import identity_service
+from fairlead_hub.io.identity.authorities import Authorities
 from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
 from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts

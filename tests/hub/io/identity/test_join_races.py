@@ -23,12 +23,12 @@ from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Issued
+from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
-from fairlead_hub.io.reflector import Reflector
 from fairlead_wire import message
 from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken

@@ -12,9 +12,9 @@ from tests.support.join_cluster import Api, JoinCluster
 from tests.support.upstream import until
 
 from fairlead_hub.identity.join_tokens import JoinTokens
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
-from fairlead_hub.io.kube import Refused, Unavailable
 from fairlead_wire.identity import join_token
 
 

@@ -22,9 +22,9 @@ from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Issued
 from fairlead_hub.io.identity import joining
 from fairlead_hub.io.identity.joining import Joining
-from fairlead_hub.io.link_server import LinkServer
+from fairlead_hub.io.link.link_server import LinkServer
+from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.io.upstream_publisher import UpstreamPublisher
 from fairlead_wire import codec, message
 from fairlead_wire.identity import join_token, pins
 from fairlead_wire.io import tls

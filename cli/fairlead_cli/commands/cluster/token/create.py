@@ -21,7 +21,7 @@ from fairlead_cli.progress import Progress
 from fairlead_wire.identity import join_token
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 TTL_MIN, TTL_MAX = datetime.timedelta(minutes=1), datetime.timedelta(days=30)
 USES_MAX = 1000

@@ -13,7 +13,7 @@ from fairlead_cli.cluster.target import Target
 from fairlead_wire.identity import join_token
 
 if TYPE_CHECKING:
-    from fairlead_hub.io.kube import Kube
+    from fairlead_hub.io.cluster.kube import Kube
 
 
 @click.command("revoke", short_help="Delete tokens: they admit none from now on.")

@@ -1,0 +1,157 @@
+"""Where the API server is and who we are, as the ``kubernetes`` package reads it from a kubeconfig or in a Pod."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.parse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.io import logs
+
+SERVER_CHARS_MAX = 500
+_log = logs.get("hub.kube")
+
+
+class ConfigError(FairleadError):
+    """No usable way to the API server was configured; the text says which file or variable."""
+
+
+class Access:
+    """Where the API server is and how to show who we are."""
+
+    def __init__(
+        self,
+        server: str,
+        headers: Callable[[], Mapping[str, str]],
+        *,
+        namespace: str = "default",
+        ca: str | None = None,
+        cert: str | None = None,
+        key: str | None = None,
+        verify: bool = True,
+        renew: Callable[[], None] = lambda: None,
+        source: str | None = None,
+    ) -> None:
+        """``renew`` reads the credentials again from where they came; it may take its time and must not raise.
+
+        ``source`` is the file they came from, if any.
+        """
+        self.server = server.rstrip("/")
+        self.headers = headers
+        self.renew = renew
+        self.namespace = namespace
+        self.ca, self.cert, self.key, self.verify = ca, cert, key, verify
+        self.source = source
+
+    def stamps(self) -> tuple[object, ...]:
+        """What its files look like; differs when one was replaced, or another is named."""
+        found: list[object] = []
+        for path in (self.source, self.ca, self.cert, self.key):
+            try:
+                status = os.stat(path) if path else None
+            except OSError:
+                status = None
+            found += (path, status and (status.st_ino, status.st_mtime_ns, status.st_size))
+        return tuple(found)
+
+    def tls(self) -> ssl.SSLContext | None:
+        if not self.server.startswith("https://"):
+            return None
+        context = ssl.create_default_context(cafile=self.ca)
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key)
+        return context
+
+
+def load(kubeconfig: str | None, context: str | None = None) -> Access:
+    """From a kubeconfig file, or in-cluster when there is none; ``context`` is one of the file's, else its current one.
+
+    Raises ``ConfigError``.
+    """
+    settings = _configuration(kubeconfig, context)
+    if not _is_server(settings.host):
+        shown = str(settings.host)[:SERVER_CHARS_MAX]
+        raise ConfigError(f"{_where(kubeconfig)}: server must be https://host:port, is {shown!r}")
+    namespace = "default" if kubeconfig is not None else _in_cluster_namespace() or "default"
+
+    def renew() -> None:
+        # The package itself reads a kubeconfig's ``tokenFile`` once and never again.
+        nonlocal settings
+        try:
+            settings = _configuration(kubeconfig, context)
+        except ConfigError as error:
+            _log.warning("credentials_unreadable", reason=str(error))
+            return
+        # A certificate inside of a kubeconfig is another file each time.
+        made.ca, made.cert, made.key = settings.ssl_ca_cert, settings.cert_file, settings.key_file
+        made.verify = settings.verify_ssl
+
+    def headers() -> Mapping[str, str]:
+        # Asked every few seconds, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
+        token = settings.get_api_key_with_prefix("BearerToken") or settings.get_api_key_with_prefix("authorization")
+        if token:
+            return {"Authorization": token}
+        basic = settings.get_basic_auth_token() if settings.username else None
+        return {"Authorization": basic} if basic else {}
+
+    made = Access(
+        settings.host,
+        headers,
+        namespace=namespace,
+        ca=settings.ssl_ca_cert,
+        cert=settings.cert_file,
+        key=settings.key_file,
+        verify=settings.verify_ssl,
+        renew=renew,
+        source=kubeconfig,
+    )
+    try:
+        made.tls()
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise ConfigError(f"{_where(kubeconfig)}: its certificates cannot be used: {error}") from None
+    return made
+
+
+def _is_server(address: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def _where(kubeconfig: str | None) -> str:
+    return f"kubeconfig {kubeconfig}" if kubeconfig else "in-cluster configuration"
+
+
+def _configuration(kubeconfig: str | None, context: str | None) -> Any:
+    from kubernetes import client, config
+    from yaml import YAMLError
+
+    settings = client.Configuration()
+    try:
+        if kubeconfig is not None:
+            config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=kubeconfig, context=context, client_configuration=settings
+            )
+        else:
+            config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
+        raise ConfigError(f"{_where(kubeconfig)}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{_where(kubeconfig)}: nested too deeply") from None
+    return settings
+
+
+def _in_cluster_namespace() -> str:
+    try:
+        with open("/var/run/secrets/kubernetes.io/serviceaccount/namespace", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

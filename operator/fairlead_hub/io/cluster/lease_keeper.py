@@ -1,0 +1,237 @@
+"""Takes, renews and gives back the Lease in the API server; ``lease`` and ``tenure`` decide, this acts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fairlead_hub.cluster import api_json
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable, Unreadable
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.leadership import lease
+from fairlead_hub.leadership.tenure import PULSE_SECONDS, Tenure
+from fairlead_wire.errors import Malformed
+from fairlead_wire.io import logs
+
+RETRY_SECONDS = 1.0
+_log = logs.get("hub.lease")
+
+
+def boot_time() -> float:
+    """Seconds since boot, suspended time included (where the system can tell)."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class LeaseKeeper:
+    """``acquire`` once, then ``keep`` beside the work.
+
+    ``valid`` and ``seconds_left`` say whether writing is still allowed, ``may_send`` whether anything may be said to
+    nodes.  ``subscribe`` names what is called when nothing may any more: end every connection.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        *,
+        namespace: str,
+        identity: str,
+        on_lost: Callable[[str], None],
+        clock: Callable[[], float] = boot_time,
+    ) -> None:
+        self._kube, self._namespace, self._identity = kube, namespace, identity
+        self._on_lost = on_lost
+        self._doubted: list[Callable[[], None]] = []
+        self._clock = clock
+        self._tenure = Tenure(clock())
+        self._rival = lease.Rival()
+        self._doubt = asyncio.Event()
+        self._root = f"apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._current: dict[str, Any] = {}
+        self._absurd: set[int] = set()
+        self.fence = 0
+
+    @property
+    def valid(self) -> bool:
+        """Renewed recently enough that no other process can hold it."""
+        return self.seconds_left > 0
+
+    @property
+    def seconds_left(self) -> float:
+        """How long a write may take at most."""
+        return self._tenure.seconds_left(self._clock())
+
+    def subscribe(self, doubted: Callable[[], None]) -> None:
+        """``doubted`` is called when nothing may be said to nodes any more."""
+        self._doubted.append(doubted)
+
+    def may_send(self) -> bool:
+        """Costs one look at the clock; the first to ask after a pause finds out."""
+        if self._tenure.ran(self._clock()):
+            _log.warning("lease_doubted", reason="this process did not run for longer than its Lease lasts")
+            self._doubt.set()
+            for doubted in self._doubted:
+                doubted()
+        return not self._tenure.doubted
+
+    async def acquire(self) -> int:
+        """Waits for the API server and for another holder to go; returns the fencing number."""
+        said = ""
+        while True:
+            try:
+                outcome = await self._try(0)
+            except Unavailable as error:
+                wait, text = RETRY_SECONDS, f"waiting for the API server: {error}"
+            except Refused as error:
+                wait, text = RETRY_SECONDS, f"the Lease {self._namespace}/{lease.NAME} cannot be taken: {error}"
+            else:
+                if isinstance(outcome, lease.Taken):
+                    _log.info("lease_taken", fence=outcome.fence, identity=self._identity)
+                    return outcome.fence
+                wait, text = min(outcome.seconds, RETRY_SECONDS), f"held by {outcome.holder}"
+            if text != said:
+                _log.warning("lease_wait", reason=text)
+                said = text
+            await asyncio.sleep(wait)
+
+    async def raise_to(self, fence: int) -> int:
+        """An edge has obeyed, or a record carries, a higher number: hold the Lease under one above that.
+
+        It is either newer than us, then the Lease says so and we stop; or the Lease was lost or restored.
+        """
+        if not lease.is_believable(fence, self.fence):
+            if fence not in self._absurd:
+                self._absurd = {fence}
+                remedy = f"if it is true, set {lease.FENCE_ANNOTATION} of the Lease to it while no hub runs"
+                _log.error("fence_absurd", seen=fence, fence=self.fence, remedy=remedy)
+            return self.fence
+        current = await self._get()
+        if current is not None and not lease.is_ours(current, identity=self._identity, fence=self.fence):
+            self._lose()
+            return self.fence
+        outcome = await self._try(fence)
+        if isinstance(outcome, lease.Taken):
+            _log.warning("fence_raised", fence=outcome.fence)
+        return self.fence
+
+    async def _try(self, at_least: int) -> lease.Taken | lease.Held:
+        current = await self._get()
+        outcome = lease.take(
+            current,
+            identity=self._identity,
+            namespace=self._namespace,
+            wall=time.time(),
+            seconds_left=0.0 if current is None else self._rival.seconds_left(current, self._clock()),
+            at_least=at_least,
+            known=self.fence,
+        )
+        if isinstance(outcome, lease.Taken):
+            await self._put(outcome.body, create=current is None)
+            self.fence = outcome.fence
+        return outcome
+
+    async def keep(self) -> None:
+        """Until cancelled, or until it is lost (``on_lost`` gets the reason, once)."""
+        pulse = asyncio.create_task(self._pulse())
+        try:
+            while await self._renew():
+                pass
+        finally:
+            pulse.cancel()
+
+    async def _renew(self) -> bool:
+        """Wait for the time to renew, and do; False: it is lost."""
+        try:
+            async with asyncio.timeout(lease.RENEW_SECONDS):
+                await self._doubt.wait()
+        except TimeoutError:
+            pass
+        else:
+            self._doubt.clear()
+        try:
+            if not self.valid:
+                # Whatever we remember is too old to be written: it may be another's by now.
+                self._current = await self._get() or self._current
+            body = lease.renewed(self._current, identity=self._identity, wall=time.time(), fence=self.fence)
+            if body is not None:
+                await self._put(body, create=False)
+            elif lease.is_ours(self._current, identity=self._identity, fence=self.fence):
+                _log.warning("lease_repaired", found=lease.fence_of(self._current), fence=self.fence + 1)
+                await self._try(self.fence + 1)
+            else:
+                self._lose()
+                return False
+        except Refused as error:
+            if error.status in (404, 409):
+                await self._look_again()
+            else:
+                _log.warning("lease_refused", reason=str(error))
+        except Unavailable as error:
+            # No hub can take over while the API server is away: edges are served on.
+            _log.warning("lease_delayed", reason=str(error))
+        return True
+
+    def _lose(self) -> None:
+        self._tenure.end()
+        self._on_lost("another hub holds the Lease")
+
+    async def _pulse(self) -> None:
+        """Find out soon when this process was stopped, also while nothing is to be sent."""
+        while True:
+            self.may_send()
+            await asyncio.sleep(PULSE_SECONDS)
+
+    async def _look_again(self) -> None:
+        """It was written since, or deleted (the API server calls that a conflict too).
+
+        Then it is made again, and the number must not start again from one.
+        """
+        try:
+            current = await self._get()
+            if current is None:
+                await self._try(self.fence + 1)
+            else:
+                self._current = current
+        except (Refused, Unavailable) as error:
+            _log.warning("lease_delayed", reason=str(error))
+
+    async def release(self) -> None:
+        """A clean end: the next hub need not wait."""
+        if not self.valid or not lease.is_ours(self._current, identity=self._identity, fence=self.fence):
+            return  # what stands there may be our successor's
+        body = lease.released(self._current)
+        try:
+            await self._kube.request("PUT", f"{self._root}/{lease.NAME}", body, attempts=1, seconds=self.seconds_left)
+        except (Refused, Unavailable) as error:
+            _log.warning("lease_not_released", reason=str(error))
+
+    async def _get(self) -> dict[str, Any] | None:
+        try:
+            return _lease(await self._kube.get(f"{self._root}/{lease.NAME}"))
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def _put(self, body: dict[str, Any], *, create: bool) -> None:
+        started = self._clock()
+        if create:
+            answer = await self._kube.request("POST", self._root, body, seconds=lease.LEASE_SECONDS)
+        else:
+            path = f"{self._root}/{lease.NAME}"
+            answer = await self._kube.request("PUT", path, body, seconds=lease.LEASE_SECONDS)
+        self._current = _lease(answer)
+        self._tenure.renewed(started, self._clock())
+
+
+def _lease(content: bytes) -> dict[str, Any]:
+    """Raises ``Unreadable``: without its version it would be written over another holder's."""
+    try:
+        found = api_json.document(content)[0]
+        header = api_json.header_of(found)
+        if header.name != lease.NAME or not header.version:
+            raise Malformed("it is another document")
+    except Malformed as error:
+        raise Unreadable(f"the answer for the Lease {lease.NAME} cannot be read: {error}") from None
+    return found

@@ -1,0 +1,204 @@
+"""Status documents in the API server: create, then the status subresource; one status patch for every later write.
+
+Writes carry the version they were decided on, so a conflict is noticed; a status written by a newer hub (a higher
+``fence``) is never overwritten.  Nothing is read before a write: the watch has brought what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.parse
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from fairlead_hub.cluster import api_json
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable, Unreadable
+from fairlead_hub.io.cluster.kube import MERGE_PATCH, REQUEST_SECONDS, Kube
+from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal, StatusClient, Wanted, Write
+from fairlead_wire.errors import Malformed
+from fairlead_wire.io import logs
+
+GROUP_ROOT = "apis/fairlead.dev/v1alpha1"
+AWAY_SECONDS = 1.0
+REFUSED_REMEDY = "grant the hub's account the rights of docs/reference/hub.md; it is tried again until it is written"
+_log = logs.get("hub.status_writer")
+
+
+class KubeStatusClient:
+    """See the module; obeys the same suite as ``MemoryStatusClient``."""
+
+    def __init__(self, kube: Kube, *, seconds_left: Callable[[], float] = lambda: REQUEST_SECONDS) -> None:
+        """``seconds_left``: how long a write may take, retries included; later the Lease may be another's."""
+        self._kube = kube
+        self._refusals: dict[Name, str] = {}
+        self._seconds_left = seconds_left
+
+    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+        if observed is not None and observed.outranks(fence):
+            return Answer.FENCED, observed
+        try:
+            if observed is None:
+                head = document.head()
+                if head is None:
+                    return Answer.GONE, None
+                answer = await self._write("POST", _collection(document.name), head)
+                observed = _observed(answer, document.name)
+            body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
+            answer = await self._write("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
+            return Answer.WRITTEN, _observed(answer, document.name)
+        except Refused as error:
+            if error.status == 409:
+                return await self._conflict(document, fence)
+            if error.status == 404 and observed is not None:
+                return Answer.GONE, None
+            self._refusals[document.name] = str(error)
+            return Answer.FORBIDDEN, None
+        except Unavailable as error:
+            _log.warning("status_delayed", name="/".join(document.name), reason=str(error))
+            return Answer.RETRY, None
+
+    async def _conflict(self, document: Document, fence: int) -> tuple[Answer, Observed | None]:
+        """It was written since, or it exists although our watch has not brought it yet: look, and decide anew.
+
+        Perhaps that was us: a request whose answer was lost is repeated, and meets its own work.
+        """
+        try:
+            there = _observed(await self._kube.get(_path(document.name)), document.name)
+        except Refused as error:
+            if error.status == 404:
+                return Answer.GONE, None
+            self._refusals[document.name] = str(error)
+            return Answer.FORBIDDEN, None
+        except Unavailable:
+            return Answer.RETRY, None
+        if there.outranks(fence):
+            return Answer.FENCED, there
+        is_written = document.is_written_in(there) and not there.is_absurd(fence)
+        return (Answer.WRITTEN if is_written else Answer.CONFLICT), there
+
+    def refusal(self, name: Name) -> str:
+        return self._refusals.pop(name, "")
+
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+        """Of the document as it was decided on: not of a namesake made since, nor of one that says something newer."""
+        try:
+            if observed is None:
+                observed = _observed(await self._kube.get(_path(removal.name)), removal.name)
+            if observed.outranks(fence):
+                return Answer.FENCED
+            preconditions = {"resourceVersion": observed.version, **({"uid": observed.uid} if observed.uid else {})}
+            options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+            await self._write("DELETE", _path(removal.name), options)
+        except Refused as error:
+            if error.status == 404:
+                return Answer.GONE
+            if error.status == 409:
+                return Answer.CONFLICT
+            self._refusals[removal.name] = str(error)
+            return Answer.FORBIDDEN
+        except Unavailable:
+            return Answer.RETRY
+        return Answer.WRITTEN
+
+    async def _write(self, method: str, path: str, body: Any, *, content_type: str = "application/json") -> bytes:
+        return await self._kube.request(method, path, body, content_type=content_type, seconds=self._seconds_left())
+
+
+class Answers(Protocol):
+    """What hears what became of a write; the hub."""
+
+    def document_answered(
+        self, wanted: Wanted, answer: Answer, there: Observed | None, now: float, *, reason: str = ""
+    ) -> bool: ...
+
+    def document_unwritten(self, wanted: Wanted, now: float) -> None: ...
+
+
+class StatusWriter:
+    """Writes the documents of a ``Ready``: every ``flush_seconds`` what is there, ``in_flight`` at a time."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        target: StatusClient,
+        *,
+        clock: Callable[[], float],
+        in_flight: int,
+        fence: Callable[[], int],
+        may_write: Callable[[], bool],
+        on_fenced: Callable[[int], None],
+        on_written: Callable[[Name], None] | None = None,
+    ) -> None:
+        self._on_written = on_written
+        self._answers, self._target, self._clock = answers, target, clock
+        self._in_flight, self._fence, self._may_write, self._on_fenced = in_flight, fence, may_write, on_fenced
+        self._away = False
+
+    async def run(self, take: Callable[[], Awaitable[list[Write]]], *, flush_seconds: float) -> None:
+        """Until cancelled.  ``take`` returns what is there to write."""
+        while True:
+            await asyncio.sleep(AWAY_SECONDS if self._away else flush_seconds)
+            if self._may_write():
+                await self.write(await take())
+
+    async def write(self, writes: Sequence[Write]) -> None:
+        """Each once; what cannot be tried stays wanted."""
+        self._away = False
+        queue = list(reversed(writes))
+
+        async def work() -> None:
+            while queue:
+                write = queue.pop()
+                if self._away or not self._may_write():
+                    self._answers.document_unwritten(write.wanted, self._clock())
+                else:
+                    await self._write(write)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._in_flight, len(queue))):
+                group.create_task(work())
+
+    async def _write(self, write: Write) -> None:
+        wanted, observed, fence = write.wanted, write.observed, self._fence()
+        there: Observed | None = None
+        if observed is not None and write.is_over_absurd(fence):
+            _log.warning("status_fence_absurd", name="/".join(wanted.name), seen=observed.fence, fence=fence)
+        if isinstance(wanted, Removal):
+            answer = await self._target.remove(wanted, observed, fence)
+        else:
+            answer, there = await self._target.put(wanted, observed, fence)
+        reason = self._target.refusal(wanted.name) if answer is Answer.FORBIDDEN else ""
+        if self._answers.document_answered(wanted, answer, there, self._clock(), reason=reason):
+            _log.warning("status_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
+        if self._on_written is not None and answer is Answer.WRITTEN:
+            self._on_written(wanted.name)
+        self._away = self._away or answer in (Answer.RETRY, Answer.FENCED)
+        if answer is Answer.FENCED:
+            known = there or observed
+            self._on_fenced(known.fence if known is not None else 0)
+
+
+def _collection(name: Name) -> str:
+    collection, namespace, _ = name
+    return f"{GROUP_ROOT}/namespaces/{namespace}/{collection}" if namespace else f"{GROUP_ROOT}/{collection}"
+
+
+def _path(name: Name) -> str:
+    return f"{_collection(name)}/{urllib.parse.quote(name[2], safe='')}"
+
+
+def _observed(raw: bytes, name: Name) -> Observed:
+    """Raises ``Unreadable``."""
+    try:
+        found = api_json.own(raw)
+        if (found.header.namespace, found.header.name) != name[1:] or not found.header.version:
+            raise Malformed("it is another document")
+    except Malformed as error:
+        raise Unreadable(f"the answer for {_path(name)} cannot be read: {error}") from None
+    return Observed(
+        version=found.header.version,
+        generation=found.header.generation,
+        status=found.status,
+        head={"spec": found.spec},
+        uid=found.header.uid,
+    )

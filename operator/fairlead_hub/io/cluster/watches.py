@@ -1,0 +1,357 @@
+"""The watches of the hub: fixed ones for what it decides by, one for each kind a rule names.
+
+Nodes, SyncRules, EdgeRoutes, EdgeNodes, ObjectSyncs ─┐
+kinds named by rules (found by discovery) ────────────┴─▶ Hub
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fairlead_hub.cluster import api_json, content, sync_rule
+from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
+from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.hub import Hub
+from fairlead_hub.io.change_traces import ChangeTraces
+from fairlead_hub.io.cluster.kind_watch import KindWatch
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.reflector import Reflector, Sink
+from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.status import status_cache
+from fairlead_wire import resource
+from fairlead_wire.io import logs
+
+EDGE_LABEL = "node-role.kubernetes.io/edge"
+OURS = "apis/fairlead.dev/v1alpha1"
+_log = logs.get("hub.watches")
+
+EDGE_ROUTES_KIND = Kind(
+    group="fairlead.dev",
+    version="v1alpha1",
+    kind="EdgeRoutes",
+    plural="edgeroutes",
+    namespaced=False,
+    short_names=frozenset(("edgeroute", "eroutes")),
+)
+
+INPUTS = (
+    "api/v1/nodes",
+    f"{OURS}/syncrules",
+    EDGE_ROUTES_KIND.root,
+    *(f"{OURS}/{collection}" for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)),
+)
+"""What the hub decides by: watched always."""
+
+Clock = Callable[[], float]
+
+
+class _KindSink:
+    """A kind named by rules."""
+
+    def __init__(
+        self, hub: Hub, kind: Kind, clock: Clock, counts: IoCounts, traces: ChangeTraces | None = None
+    ) -> None:
+        self._hub, self._kind, self._clock, self._counts, self._traces = hub, kind, clock, counts, traces
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        try:
+            live = content.build(raw, self._kind)
+        except content.Unusable as error:
+            self._counts.unusable(error.code)
+            _log.warning("object_unusable", kind=self._kind.kind, code=error.code, reason=str(error))
+            # What was known of it before still counts: that it cannot be read is no sign that it is gone.
+            known = self._hub.object_cache.get(error.key)
+            return "" if known is None else f"{known.key}\n{known.uid}"
+        if live.problem is not None:
+            self._counts.unusable(live.problem.code)
+            code, reason = live.problem.code, live.problem.reason
+            _log.warning("object_unusable", kind=self._kind.kind, object=live.path, code=code, reason=reason)
+        if self._kind == EDGE_ROUTES_KIND:
+            _observe(self._hub, "edgeroutes", raw)
+        if self._traces is not None:
+            self._traces.observed(live, self._hub.object_cache.get(live.key))
+        self._hub.put_object(live, self._clock())
+        return f"{live.key}\n{live.uid}"
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        found = api_json.header(raw)
+        key = _key(self._kind, found)
+        self._hub.remove_object(key, found.uid, self._clock())
+
+    def on_listed(self, identities: set[str], version: str) -> None:
+        named = dict(identity.rsplit("\n", 1) for identity in identities if identity)
+        self._hub.relist(self._kind.group_kind, named, self._clock())
+        self._hub.kind_synced(self._kind.group_kind)
+        _log.info("kind_listed", kind=self._kind.kind, objects=len(named))
+
+    def on_lost(self, restored: bool) -> None:
+        self._hub.kind_unsynced(self._kind.group_kind)
+        if restored and self._kind == EDGE_ROUTES_KIND:
+            self._hub.collection_restored("edgeroutes")
+
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        self._hub.kind_frozen(self._kind.group_kind, reason)
+
+
+class _NodeSink:
+    """core/v1 Nodes that carry the edge label."""
+
+    def __init__(self, hub: Hub, clock: Clock, counts: IoCounts) -> None:
+        self._hub, self._clock, self._counts = hub, clock, counts
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        found = api_json.header(raw)
+        labels = found.labels or {}
+        if found.problem:
+            _unreadable(self._counts, "nodes", found.name, found.problem)
+        elif EDGE_LABEL in labels:
+            self._hub.set_node(found.name, found.uid, labels, self._clock())
+        elif found.name in self._hub.node_status.node_uids:
+            self._hub.drop_node(found.name, self._clock())
+        return found.name
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        self._hub.drop_node(api_json.header(raw).name, self._clock())
+
+    def on_listed(self, identities: set[str], version: str) -> None:
+        for name in self._hub.node_status.node_uids.keys() - identities:
+            self._hub.drop_node(name, self._clock())
+        self._hub.input_synced("nodes")
+        self._hub.reconcile(self._clock())
+
+    def on_lost(self, restored: bool) -> None:
+        """The next list tells; meanwhile what we know stays."""
+
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        _unlistable("nodes", reason, served)
+
+
+class _RuleSink:
+    """SyncRules."""
+
+    def __init__(self, hub: Hub, clock: Clock, changed: Callable[[], None]) -> None:
+        self._hub, self._clock, self._changed = hub, clock, changed
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        body, problem = api_json.document(raw)
+        name = _observe(self._hub, "syncrules", raw)
+        try:
+            if problem:
+                raise ValueError(problem)
+            rule = sync_rule.rule(body)
+        except ValueError as error:
+            self._hub.break_rule(sync_rule.unreadable(body, str(error)), self._clock())
+            self._changed()
+            remedy = "mend the field; kubectl get syncrule shows what it does meanwhile"
+            _log.warning("rule_broken", rule=name, reason=str(error), remedy=remedy)
+        else:
+            rules = self._hub.placement.rules
+            if rules.readable.get(name) != rule or f"syncrules/{name}" in rules.broken:
+                self._hub.set_rule(rule, self._clock())
+                self._changed()
+        return name
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        name = api_json.header(raw).name
+        self._hub.drop_rule(name)
+        self._changed()
+
+    def on_listed(self, identities: set[str], version: str) -> None:
+        for name in self._hub.placement.rules.rule_names() - identities:
+            self._hub.drop_rule(name)
+        self._changed()
+        self._hub.input_synced("syncrules")
+
+    def on_lost(self, restored: bool) -> None:
+        """The next list tells; meanwhile the rules we know stay."""
+        if restored:
+            self._hub.collection_restored("syncrules")
+
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        _unlistable("syncrules", reason, served)
+
+
+class _OwnSink:
+    """Documents the hub wrote: records and EdgeNodes."""
+
+    def __init__(self, hub: Hub, collection: str, clock: Clock, counts: IoCounts, listed: Callable[[], None]) -> None:
+        """``listed``: perhaps it is known now of more kinds that they have to be watched."""
+        self._hub, self._collection, self._clock = hub, collection, clock
+        self._counts, self._listed = counts, listed
+
+    def on_object(self, raw: msgspec.Raw) -> str:
+        header = api_json.header(raw)
+        name: status_cache.Name = (self._collection, header.namespace, header.name)
+        if self._collection != EDGE_NODES and self._hub.is_echo(
+            name, header.version, lambda: _observed(api_json.own(raw))
+        ):
+            return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
+        found = api_json.own(raw)
+        if found.header.problem:
+            _unreadable(self._counts, self._collection, header.name, found.header.problem)
+        observed = _observed(found)
+        if self._collection == EDGE_NODES:
+            annotations = found.header.annotations or {}
+            before = self._hub.identities.revoked.get(header.name)
+            for text in self._hub.edge_node_observed(header.name, observed, annotations, self._clock()):
+                _log.warning("annotation_renamed", edge_node=header.name, reason=text)
+            after = self._hub.identities.revoked.get(header.name)
+            if after is not None and after != before:
+                _log.warning("identity_revoked", node=header.name, before=after.before, reason=after.reason)
+        else:
+            self._hub.document_observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
+        return f"{name[1]}/{name[2]}"
+
+    def on_gone(self, raw: msgspec.Raw) -> None:
+        found = api_json.own(raw)
+        name: status_cache.Name = (self._collection, found.header.namespace, found.header.name)
+        self._vanished(name, found.spec, found.header.version)
+
+    def on_listed(self, identities: set[str], version: str) -> None:
+        self._hub.documents_named(self._collection, identities, version, self._clock())
+        self._hub.documents_listed(self._collection, self._clock())
+        self._listed()
+
+    def _vanished(self, name: status_cache.Name, spec: dict[str, Any], version: str) -> None:
+        if self._collection == EDGE_NODES:
+            self._hub.edge_node_vanished(name[2], self._clock(), version)
+        else:
+            self._hub.document_vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
+
+    def on_lost(self, restored: bool) -> None:
+        """The next list tells."""
+        if restored:
+            self._hub.collection_restored(self._collection)
+
+    def on_unlistable(self, reason: str, *, served: bool) -> None:
+        _unlistable(self._collection, reason, served)
+
+
+class Watches:
+    """Starts and stops reflectors."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        hub: Hub,
+        *,
+        clock: Clock,
+        freshness: WatchHealth | None = None,
+        counts: IoCounts | None = None,
+        traces: ChangeTraces | None = None,
+    ) -> None:
+        """``freshness`` hears which collections are not followed at the moment."""
+        self._traces = traces
+        self.counts = counts if counts is not None else IoCounts()
+        self._kube, self._hub, self._clock = kube, hub, clock
+        self._freshness = freshness if freshness is not None else WatchHealth(INPUTS)
+        self._running: set[Reflector] = set()
+        self._kinds: dict[GroupKind, tuple[KindWatch, asyncio.Task[None]]] = {}
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        hub = self._hub
+        hub.know_kind(EDGE_ROUTES_KIND)
+        fixed: list[tuple[str, Any]] = [
+            (INPUTS[0], _NodeSink(hub, self._clock, self.counts)),
+            (f"{OURS}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
+            (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self.counts, self._traces)),
+            *(
+                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self.counts, self._changed.set))
+                for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
+            ),
+        ]
+        async with asyncio.TaskGroup() as group:
+            for root, sink in fixed:
+                group.create_task(self._reflect(root, sink), name=f"watch {root}")
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                self._follow(group.create_task)
+
+    def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
+        wanted = self._hub.placement.kinds()
+        wanted.pop(EDGE_ROUTES, None)  # watched whatever rules say
+        for kind, (_, task) in list(self._kinds.items()):
+            if kind not in wanted:
+                task.cancel()
+                del self._kinds[kind]
+                self._hub.kind_dropped(kind, self._clock())
+        for kind, versions in wanted.items():
+            if kind not in self._kinds:
+                watch = KindWatch(self._kube, self._hub, kind, self._watched, clock=self._clock)
+                self._kinds[kind] = (watch, start(watch.run(), name=f"watch {kind[1]}"))
+            self._kinds[kind][0].want(versions)
+
+    async def _watched(self, kind: Kind) -> None:
+        await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self.counts, self._traces))
+
+    async def _reflect(self, root: str, sink: Sink) -> None:
+        """Until cancelled."""
+
+        def restarted(reason: str) -> None:
+            self.counts.restarted(reason)
+
+        def unreadable() -> None:
+            self.counts.unusable("no_identity")
+
+        def missed() -> None:
+            for each in self._running - {one}:
+                each.suspect()
+
+        one = Reflector(
+            self._kube,
+            root,
+            sink,
+            restarted=restarted,
+            unreadable=unreadable,
+            missed=missed,
+            freshness=self._freshness,
+        )
+        self._running.add(one)
+        try:
+            await one.run()
+        finally:
+            self._running.discard(one)
+
+
+def _observed(found: api_json.Own) -> status_cache.Observed:
+    header = found.header
+    head = {"spec": found.spec}
+    return status_cache.Observed(
+        version=header.version, generation=header.generation, status=found.status, head=head, uid=header.uid
+    )
+
+
+def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
+    """Remember version and status of a document whose status we write; returns its name."""
+    found = api_json.own(raw)
+    header = found.header
+    observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})
+    hub.rule_observed(collection, header.name, observed)
+    return header.name
+
+
+def _unlistable(collection: str, reason: str, served: bool) -> None:
+    if not served and collection != "nodes":
+        _log.error("crds_missing", collection=collection, reason=reason, remedy="kubectl apply -f crds")
+    else:
+        _log.error("input_unlistable", collection=collection, reason=reason)
+
+
+def _unreadable(counts: IoCounts, collection: str, name: str, problem: str) -> None:
+    counts.unusable("malformed_metadata")
+    _log.warning("object_unreadable", collection=collection, name=name, reason=problem)
+
+
+def _key(kind: Kind, found: api_json.Header) -> str:
+    namespace = found.namespace if kind.namespaced else ""
+    return resource.Resource(
+        group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=found.name
+    ).key

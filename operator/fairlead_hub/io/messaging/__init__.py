@@ -1,0 +1,1 @@
+"""The hub and the messaging service: what nodes publish, and what happens to the hub itself, as CloudEvents."""

@@ -1,0 +1,378 @@
+"""Batches from edges into a real messaging service: an ack only behind its 200, everything else is said to the edge."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.hub_core import Core, Edge
+from tests.support.live import ROUTES
+from tests.support.messaging import Topics, serving
+from tests.support.spans import place, spans_in_memory
+from tests.support.upstream import until
+
+from fairlead_hub.io.messaging import upstream_publisher
+from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.api.responses import Published
+from fairlead_messaging.client.errors import Busy, Disconnected, NotAllowed, TimedOut, Unreachable
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.io.spans import Spans
+
+
+def item(sequence: int = 0, *, topic: str = "default/telemetry", **fields: Any) -> message.UpstreamMessage:
+    base = {
+        "id": f"m{sequence}", "topic": topic, "epoch": 7, "sequence": sequence, "source": "/messages", "priority": 0,
+        "enqueued_at": "2026-11-20T00:00:00Z", "body": msgspec.Raw(b'{"x":1}'),
+    }  # fmt: skip
+    return message.UpstreamMessage(**{**base, **fields})
+
+
+class Door:
+    """Stands before the service: counts, holds back, and fails when it shall."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self.fail: list[Exception] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.published: list[tuple[str, Producer | None]] = []
+        self.traceparents: list[str | None] = []
+        self.unreachable = False
+
+    async def create_topic(self, namespace: str, name: str) -> bool:
+        if self.unreachable:
+            raise Unreachable("no process listens")
+        return await self._client.create_topic(namespace, name)
+
+    async def publish(
+        self,
+        namespace: str,
+        name: str,
+        payloads: list[bytes],
+        *,
+        producer: Producer | None = None,
+        traceparent: str | None = None,
+    ) -> Published:
+        self.published.append((f"{namespace}/{name}", producer))
+        self.traceparents.append(traceparent)
+        await self.open.wait()
+        if self.fail:
+            raise self.fail.pop(0)
+        if any(b"poison" in payload for payload in payloads):
+            raise Permanent("one of them is poison", code="bad_message")
+        return await self._client.publish(namespace, name, payloads, producer=producer)
+
+
+class Line:
+    """One edge's line up: what it sends, what it is answered."""
+
+    def __init__(self, core: Core, desk: UpstreamPublisher, door: Door, topics: Topics) -> None:
+        self.core, self.desk, self.door, self.topics = core, desk, door, topics
+        self.edge: Edge = core.connect("edge-1")
+        self.edge.sent()
+        self.answers: list[Any] = []
+
+    def send(
+        self,
+        id: int,
+        *items: message.UpstreamMessage,
+        stream: str = "iothub_0",
+        content: bytes = b"",
+        follows: bool = False,
+        traceparent: str | None = None,
+    ) -> None:
+        header = message.Upstream(id=id, stream=stream, follows=follows, traceparent=traceparent)
+        self.desk.accept(self.edge.session, header, content or msgspec.json.encode(list(items)))
+
+    async def answer(self) -> Any:
+        """The next one."""
+
+        def has_come() -> bool:
+            if not self.answers:
+                self.answers.extend(self.edge.sent())
+            return bool(self.answers)
+
+        await until(has_come)
+        answer = self.answers.pop(0)
+        if not isinstance(answer, message.Ack | message.Nack):
+            return answer
+        held_seconds = answer.held_seconds
+        assert held_seconds is not None and 0 <= held_seconds < 60, "every answer says how long the hub had the batch"
+        return msgspec.structs.replace(answer, held_seconds=None)
+
+    async def stored(self, topic: str = "telemetry") -> list[str]:
+        """Ids of the messages in the topic."""
+        page = await self.topics.poll(topic)
+        return [msgspec.json.decode(payload)["id"] for payload in page.payloads]
+
+
+@contextlib.asynccontextmanager
+async def lines(spans: Spans | None = None) -> AsyncIterator[Line]:
+    async with serving() as topics, AsyncClient(topics.url) as client:
+        core, door = Core("edge-1", messaging_url=topics.url), Door(client)
+        desk = UpstreamPublisher(core.hub, door, window=2, spans=spans)
+        await desk.ensure_topics()
+        yield Line(core, desk, door, topics)
+
+
+@pytest.fixture
+async def line() -> AsyncIterator[Line]:
+    async with lines() as made:
+        yield made
+
+
+async def test_an_ack_means_that_it_is_in_the_topic(line: Line) -> None:
+    """With the node's name as the hub knows it, under the node's producer."""
+    line.send(1, item(0), item(1))
+    assert await line.answer() == message.Ack(parent_id=1)
+    assert await line.stored() == ["m0", "m1"]
+    [(topic, producer)] = line.door.published
+    assert topic == "default/telemetry" and producer is not None
+    assert (producer.id, producer.epoch, producer.sequences) == ("edge-1/iothub_0", 7, [0, 1])
+    assert line.desk.counts.upstream_messages == 2
+
+
+async def test_the_same_again_is_stored_once(line: Line) -> None:
+    """The ack was lost; the edge sends everything again and new ones with it."""
+    line.send(1, item(0))
+    await line.answer()
+    line.send(2, item(0), item(1))
+    assert await line.answer() == message.Ack(parent_id=2)
+    assert await line.stored() == ["m0", "m1"]
+    assert line.desk.counts.upstream_duplicates == 1
+
+
+async def test_batches_of_a_stream_are_published_in_order(line: Line) -> None:
+    """The second waits for the first, another stream does not."""
+    line.door.open.clear()
+    line.send(1, item(0))
+    line.send(2, item(1))
+    line.send(3, item(0), stream="iothub_5")
+    await until(lambda: len(line.door.published) == 2)
+    assert {producer.id for _, producer in line.door.published if producer} == {"edge-1/iothub_0", "edge-1/iothub_5"}
+    line.door.open.set()
+    answers = [await line.answer() for _ in range(3)]
+    ids = [answer.parent_id for answer in answers]
+    assert sorted(ids) == [1, 2, 3] and ids.index(1) < ids.index(2)
+
+
+async def test_more_than_the_window_is_malformed(line: Line) -> None:
+    """The edge heard how many batches may be unanswered; memory does not grow with what it sends."""
+    line.door.open.clear()
+    with pytest.raises(Malformed, match="more than 2"):
+        for id in range(1, 10):
+            line.send(id, item(id))
+    line.door.open.set()
+
+
+async def test_a_topic_never_granted_is_refused_alone(line: Line) -> None:
+    """The rest of the batch is stored; the edge dead-letters what is named."""
+    line.send(1, item(0), item(1, topic="other/secret"))
+    answer = await line.answer()
+    assert [(each.index, each.code) for each in answer.refused] == [(1, "topic_not_granted")]
+    assert await line.stored() == ["m0"]
+    assert line.desk.counts.upstream_refused == {"topic_not_granted": 1}
+
+
+async def test_refused_messages_are_announced(line: Line) -> None:
+    """A reader of the system topic learns of it from the hub, not from the node's own account."""
+    line.send(1, item(0, topic="system/events"), item(1, topic="other/secret"))
+    assert len((await line.answer()).refused) == 2
+    [said] = [each for each in line.core.take_cloud_events() if each.type != "node.connected"]
+    assert (said.type, said.node, said.data["reason"], said.data["count"]) == (
+        "messages.refused",
+        "edge-1",
+        "topic_not_granted",
+        2,
+    )
+
+
+async def test_a_message_that_is_not_taken_is_found_by_halving(line: Line) -> None:
+    """One in eight; the seven others are stored."""
+    items = [item(n, source="/poison" if n == 5 else "/messages") for n in range(8)]
+    line.send(1, *items)
+    answer = await line.answer()
+    assert [(each.index, each.code) for each in answer.refused] == [(5, "bad_message")]
+    assert sorted(await line.stored()) == [f"m{n}" for n in range(8) if n != 5]
+
+
+@pytest.mark.parametrize(("after", "said"), [(9.0, 9.0), (None, 1.0)])
+async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None, said: float) -> None:
+    """A temporary nack with the time to come back; nothing is kept here."""
+    line.door.fail.append(Temporary("it restarts", retry_after_seconds=after))
+    line.send(1, item(0))
+    answer = await line.answer()
+    assert isinstance(answer, message.Nack)
+    assert (answer.code, answer.permanent, answer.retry_after) == ("messaging_unavailable", False, said)
+    line.send(2, item(0))
+    assert await line.answer() == message.Ack(parent_id=2)
+    assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1}
+
+
+@pytest.mark.parametrize(
+    ("failure", "answers", "scope"),
+    [
+        (Unreachable("no process listens"), True, "hub"),
+        (Busy("the disk is full", code="storage_failed", status=503, retry_after_seconds=1.0), True, "hub"),
+        (TimedOut("no answer", seconds=30.0), False, "hub"),
+        (Disconnected("it was killed"), False, "hub"),
+        (TimedOut("it chokes on this batch", seconds=30.0), True, "stream"),
+        (Busy("too much of this producer", code="x", status=429, retry_after_seconds=1.0), True, "stream"),
+        (NotAllowed("it grants the hub nothing", code="forbidden", status=403), True, "stream"),
+        (RemoteError("a proxy answered with a page"), True, "stream"),
+        (RuntimeError("a defect of ours"), True, "stream"),
+    ],
+)
+async def test_messaging_away_as_a_whole_is_not_one_batch_that_fails(
+    line: Line, failure: Exception, answers: bool, scope: str
+) -> None:
+    """Away as a whole: nothing less urgent shall be tried.  One batch it chokes on stops no other."""
+    line.door.fail.append(failure)
+    if not answers:
+        line.door.unreachable = True
+    line.send(1, item(0))
+    nack = await line.answer()
+    assert isinstance(nack, message.Nack) and (nack.scope, nack.permanent) == (scope, False), nack
+    assert not line.edge.session.closing, "what messaging does is not the edge's fault"
+    line.door.unreachable = False
+    published = len(line.door.published)
+    line.send(2, item(0), stream="iothub_5")
+    second = await line.answer()
+    if scope == "hub":
+        assert (second.code, second.scope) == ("messaging_away", "hub")
+        assert len(line.door.published) == published, "no batch is tried before it is due"
+        line.desk._away_until = 0.0
+        line.send(3, item(0), stream="iothub_5")
+        second = await line.answer()
+    assert isinstance(second, message.Ack)
+
+
+async def test_what_follows_a_batch_that_was_put_off_is_put_off_with_it(line: Line) -> None:
+    """Messaging is back for the second, but the first is not in the topic yet; the edge begins again with the first."""
+    line.door.fail.append(Temporary("it restarts", retry_after_seconds=3.0))
+    line.send(1, item(0))
+    line.send(2, item(1), follows=True)
+    line.send(3, item(0), stream="iothub_5")
+    answers = {answer.parent_id: answer for answer in [await line.answer() for _ in range(3)]}
+    assert answers[3] == message.Ack(parent_id=3)
+    assert [(answers[n].code, answers[n].retry_after) for n in (1, 2)] == [
+        ("messaging_unavailable", 3.0),
+        ("behind_put_off", 3.0),
+    ]
+    line.send(4, item(0))
+    line.send(5, item(1), follows=True)
+    assert [await line.answer(), await line.answer()] == [message.Ack(parent_id=4), message.Ack(parent_id=5)]
+    assert await line.stored() == ["m0", "m0", "m1"]
+    assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1, "behind_put_off": 1}
+
+
+async def test_streams_without_end_are_malformed(line: Line) -> None:
+    """An edge has one for each priority; memory does not grow with names it invents."""
+    with pytest.raises(Malformed, match="streams"):
+        for number in range(upstream_publisher.STREAMS_MAX + 1):
+            line.send(number + 1, item(0), stream=f"s{number}")
+
+
+async def test_a_topic_deleted_meanwhile_is_made_again(line: Line) -> None:
+    """A missing topic is a reason to try again, never to drop."""
+    assert (await line.topics.ask("DELETE", "topics/telemetry")).status == 200
+    line.send(1, item(0))
+    answer = await line.answer()
+    assert isinstance(answer, message.Nack) and not answer.permanent
+    line.send(2, item(0))
+    assert await line.answer() == message.Ack(parent_id=2)
+    assert await line.stored() == ["m0"]
+
+
+async def test_topics_of_edge_routes_are_made_before_anything_is_published(line: Line) -> None:
+    """A route's topic needs no administrator."""
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "default/alarms"}}}
+    line.core.put("main", ROUTES, namespace="", spec=spec)
+    line.edge.ack(*line.edge.sent())
+    await line.desk.ensure_topics()
+    line.send(1, item(0, topic="default/alarms"))
+    assert await line.answer() == message.Ack(parent_id=1)
+    assert await line.stored("alarms") == ["m0"]
+
+
+async def test_topics_are_tried_again_while_messaging_is_away() -> None:
+    """It may start after the hub."""
+    core = Core("edge-1")
+    async with AsyncClient("http://127.0.0.1:9") as client:
+        desk = UpstreamPublisher(core.hub, client, window=2)
+        await desk.ensure_topics()
+        assert desk._ready == set()
+
+
+async def test_a_namespace_that_takes_no_more_topics_keeps_no_others_from_being_made() -> None:
+    """Its quota is used up; only away as a whole ends the round."""
+    async with serving(quotas=[{"namespace": "full", "topics": 0}]) as topics, AsyncClient(topics.url) as client:
+        core = Core("edge-1")
+        desk = UpstreamPublisher(core.hub, client, window=2)
+        for index, name in enumerate(("full/a", "full/b", "room/a", "room/b")):
+            route = {"route": "FROM /* INTO $upstream", "topic": name}
+            core.put(f"routes-{index}", ROUTES, namespace="", spec={"routes": {f"r{index}": route}})
+        await desk.ensure_topics()
+        assert desk._ready == {"default/telemetry", "room/a", "room/b"}
+
+
+async def test_before_everything_is_listed_it_is_not_now() -> None:
+    """A hub that just started must not refuse what was granted before."""
+    async with serving() as topics, AsyncClient(topics.url) as client:
+        core = Core("edge-1", listed=False)
+        line = Line(core, UpstreamPublisher(core.hub, Door(client), window=2), Door(client), topics)
+        line.send(1, item(0))
+        answer = await line.answer()
+        assert (answer.code, answer.permanent) == ("starting", False)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b'[{"id":"\xff"}]', b'[{"x":' + b"[" * 50_000])
+async def test_a_batch_that_is_none_ends_the_session_with_the_reason(line: Line, content: bytes) -> None:
+    """And no other session."""
+    line.send(1, content=content)
+    answer = await line.answer()
+    assert isinstance(answer, message.Refuse) and answer.code == "protocol" and answer.reason
+    assert line.desk.counts.malformed == 1
+
+
+async def test_a_session_that_ended_is_forgotten(line: Line) -> None:
+    """What was not answered, the edge sends again; nothing is published for it any more."""
+    line.door.open.clear()
+    line.send(1, item(0))
+    line.send(2, item(1))
+    await until(lambda: line.door.published)
+    line.desk.forget(line.edge.session)
+    line.door.open.set()
+    await until(lambda: not line.desk._tasks)
+    assert len(line.door.published) == 1
+
+
+async def test_a_batch_goes_on_in_the_trace_of_its_header() -> None:
+    """From its arrival to the answer, and on to messaging; what is no trace context is none."""
+    spans, kept = spans_in_memory()
+    async with lines(spans) as line:
+        for traceparent in (str(place(5)), "nonsense", str(place(6, sampled=False)), None):
+            line.send(len(line.door.traceparents) + 1, item(len(line.door.traceparents)), traceparent=traceparent)
+            assert isinstance(await line.answer(), message.Ack)
+        line.door.unreachable, line.door.fail = True, [Unreachable("no process listens")]
+        line.send(9, item(9), traceparent=str(place(7)))
+        assert isinstance(await line.answer(), message.Nack)
+        traceparents = line.door.traceparents
+    first, second = kept.kept
+    assert (first.name, first.kind, first.parent, first.failure) == ("upstream batch", "server", place(5), "")
+    assert (first.attributes["fairlead.node"], first.attributes["fairlead.answer"]) == ("edge-1", "ack")
+    assert traceparents == [str(first.trace), None, None, None, str(second.trace)]
+    assert (second.parent, second.failure) == (place(7), "messaging_away")
+
+
+async def test_a_hub_that_records_nothing_passes_over_the_header(line: Line) -> None:
+    line.send(1, item(0), traceparent=str(place(5)))
+    assert await line.answer() == message.Ack(parent_id=1)
+    assert line.door.traceparents == [None]
