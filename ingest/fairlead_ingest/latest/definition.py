@@ -1,0 +1,104 @@
+"""What a latest table is made of: its key, its order, its columns, and which rows delete a key.
+
+Newest is the row that messaging stored last, by message id: ids rise whatever clocks do, over restarts of devices and
+of the service, and over a topic that was made again. ``order_by`` puts columns before that. ``enqueued_at`` there is
+the device's clock, and counts as the time of publishing where it is later than that: nothing is accepted at the edge
+after it was published, and a clock that is years ahead would keep a row for years.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from fairlead_ingest import errors
+
+LINEAGE: Final = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date")
+"""Always kept; the order ends with these."""
+ARRIVAL: Final = ("_id", "_topic", "_ingested_at", "_batch")
+"""The order of arrival, to the last doubt: one message may be there twice where a row was deleted and filled in again."""
+DELETED: Final = "_deleted"
+BUCKET: Final = "_bucket"
+OWN: Final = (DELETED, BUCKET)
+PROPERTY: Final = "properties."
+"""``delete_when`` takes a column, or this and the name of a message's property."""
+
+Value = str | int | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """See the module. ``columns`` empty: all; ``delete_when``: a column and the values of it that delete."""
+
+    key: tuple[str, ...]
+    order_by: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    delete_when: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """Another definition is another table: it is built again."""
+        said = [list(self.key), list(self.order_by), sorted(self.columns), sorted(self.delete_when.items())]
+        return f"{zlib.crc32(json.dumps(said).encode()):08x}"
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """From the first that counts to the last; no column twice."""
+        return tuple(dict.fromkeys((*self.order_by, *ARRIVAL)))
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """What has to be read of a row to know whether it is the newest of its key, and whether it deletes."""
+        deleting = ("properties" if name.startswith(PROPERTY) else name for name in self.delete_when)
+        capped = ("_published_at",) if "enqueued_at" in self.order_by else ()
+        return tuple(dict.fromkeys((*self.key, *self.order, *capped, *deleting)))
+
+    def kept(self, rows: pa.Schema) -> pa.Schema:
+        """The columns of the latest table, of those of the rows."""
+        always = {*self.key, *self.order_by, *LINEAGE}
+        chosen = [each for each in rows if not self.columns or each.name in self.columns or each.name in always]
+        return pa.schema([*chosen, pa.field(DELETED, pa.bool_()), pa.field(BUCKET, pa.int32())])
+
+    def check(self, rows: pa.Schema) -> None:
+        """Raises ``Stop`` where rows of these columns cannot be kept so."""
+        named = (("key", self.key), ("order_by", self.order_by), ("columns", self.columns))
+        for setting, names in (*named, ("delete_when", tuple(self.delete_when))):
+            for name in names:
+                column = "properties" if setting == "delete_when" and name.startswith(PROPERTY) else name
+                if rows.get_field_index(column) < 0:
+                    known = ", ".join(each for each in rows.names if each not in OWN)
+                    raise _unfit(f"{setting}: the rows have no column {name!r}; there are {known}")
+                problem = _problem(setting, rows.field(column).type)
+                if problem:
+                    raise _unfit(f"{setting}: column {name!r} is {rows.field(column).type}; {problem}")
+        for name, values in self.delete_when.items():
+            if not name.startswith(PROPERTY):
+                try:
+                    pa.array(values, rows.field(name).type)
+                except (pa.ArrowException, TypeError) as error:
+                    raise _unfit(f"delete_when: {name!r} is {rows.field(name).type} in the rows: {error}") from None
+        for name in OWN:
+            if name in rows.names:
+                raise _unfit(f"the rows have a column {name!r} of their own, which the latest table needs")
+        missing = [name for name in LINEAGE if name not in rows.names]
+        if missing:
+            raise _unfit(f"the rows lack {', '.join(missing)}: this is no table of ours")
+
+
+def _problem(setting: str, kind: pa.DataType) -> str:
+    """Why a column of this type cannot be used so; empty where it can."""
+    if setting == "columns":
+        return ""
+    if pa.types.is_nested(kind):
+        return "name one that is a single value"
+    if setting == "key" and pa.types.is_floating(kind):
+        return "two equal readings of a fraction need not be equal; use a text, a whole number or a decimal"
+    return ""
+
+
+def _unfit(sentence: str) -> errors.Stop:
+    return errors.Stop(errors.BAD_OPTION, f"[latest] {sentence}")
