@@ -62,7 +62,7 @@ def newest(rows: pa.Table, keys: int, order: int) -> pa.Table:
 def _ordered(rows: pa.Table, name: str) -> pa.ChunkedArray:
     if name != "enqueued_at":
         return rows[name]
-    return pc.min_element_wise(rows[name], rows["_published_at"], skip_nulls=False)
+    return pc.if_else(pc.greater(rows[name], rows["_published_at"]), rows["_published_at"], rows[name])
 
 
 def _property(text: str | None, name: str) -> bytes:

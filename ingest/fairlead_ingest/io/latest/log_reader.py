@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
-from fairlead_ingest.io.table.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
 from fairlead_ingest.latest import row_changes
 from fairlead_ingest.latest.row_changes import Entry
 from fairlead_ingest.table.store_path import Place
