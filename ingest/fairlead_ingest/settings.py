@@ -14,6 +14,8 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
+from fairlead_ingest.latest import latest_settings
+from fairlead_ingest.latest.latest_settings import LatestSettings
 from fairlead_ingest.source import limits, starting_position
 from fairlead_ingest.table import folders, store_path
 from fairlead_ingest.table.store_path import Place, Storage
@@ -124,6 +126,7 @@ class Pipeline(Model):
     """As `transforms` of the job."""
     dedupe_seconds: Annotated[float, Field(ge=0)] | None = None
     """As `dedupe_seconds` of the job."""
+    latest: LatestSettings | None = None
 
 
 class Limits(Model):
@@ -240,6 +243,7 @@ class Settings(Model):
     limits: Limits = Limits()
     spark: Spark = Spark()
     storage: StorageSettings = StorageSettings()
+    latest: LatestSettings = LatestSettings()
     events: Events = Events()
     traces: TracesModel = TracesModel()
 
@@ -269,7 +273,8 @@ class Settings(Model):
         yield from bad
         if not bad:
             try:
-                folders.check([(job.name, job.table, job.checkpoint) for job in jobs])
+                kept = [job.name for job in jobs if job.latest is not None and job.latest.key]
+                folders.check([(job.name, job.table, job.checkpoint) for job in jobs], with_latest=kept)
             except mistakes.Wrong as error:
                 yield from error.mistakes
 
@@ -305,6 +310,8 @@ def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
     if store_path.is_url(job.table) and job.table_format == "parquet":
         remedy = 'plain files in a folder cannot be committed in a store; use table_format = "delta"'
         yield Mistake(mistakes.join(where, "table_format"), remedy)
+    if job.latest is not None:
+        yield from latest_settings.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
     if len(set(job.topics)) != len(job.topics):
         yield Mistake(mistakes.join(where, "topics"), "one is named twice")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):

@@ -1,4 +1,4 @@
-"""`fairlead ingest status|compact|vacuum|backfill`: how a job stands, and looking after its tables."""
+"""`fairlead ingest status|compact|vacuum|backfill|latest`: how a job stands, and looking after its tables."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead_cli import durations
+from fairlead_cli.commands import ingest_latest
 from fairlead_cli.commands.ingest_jobs import jobs as ingest_jobs
 from fairlead_cli.progress import Progress
 
@@ -43,7 +44,7 @@ def register(root: click.Group) -> None:
     """Add our commands to the room's group, beside `run`."""
     group = root.commands["ingest"]
     assert isinstance(group, click.Group)
-    for command in (ingest_jobs, status, receipt, report, compact, vacuum, backfill):
+    for command in (ingest_jobs, status, receipt, report, compact, vacuum, backfill, latest):
         group.add_command(command)
 
 
@@ -201,11 +202,13 @@ def vacuum(
 ) -> dict[str, Any]:
     """Delete files no table version needs any more, those of killed tasks included."""
     from fairlead_ingest.io.table import maintenance, tables
+    from fairlead_ingest.table import folders
 
     done = []
     for job in jobs:
         table_format, main = tables.of(job.table_format or settings.table_format), settings.place(job.table)
-        for path in (main, tables.beside(main, tables.DEAD_LETTERS), tables.beside(main, tables.GAPS)):
+        suffixes = [tables.DEAD_LETTERS, tables.GAPS, *([folders.LATEST] if job.latest and job.latest.key else [])]
+        for path in (main, *(tables.beside(main, suffix) for suffix in suffixes)):
             if path != main and table_format.size(path) is None:
                 continue  # a table that was only ever backfilled has no gaps
             files = maintenance.vacuum(table_format, path, retention_hours=retention_hours, dry_run=dry_run)
@@ -288,6 +291,18 @@ def backfill(
     return {"backfilled": done}
 
 
+@click.command(short_help="Bring the tables with the newest row of each key up to their rows.")
+@click.option("--rebuild", is_flag=True, help="From all rows, whatever is there.")
+@_configured
+def latest(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
+    """Bring `TABLE_latest`, the newest row of each key, up to its rows; a running job goes on meanwhile.
+
+    The job does this by itself. This is for a table whose job is not running, or to see why it is behind; with
+    --rebuild all rows are read again, and readers see the old table until the new one is complete.
+    """
+    return ingest_latest.run(settings, jobs, as_json=as_json, rebuild=rebuild)
+
+
 def _into(settings: Settings, table: str, sink: str) -> Place:
     """Where a backfill writes; refused before Spark is started."""
     from fairlead_ingest.settings import SINK_DEFAULT
@@ -317,6 +332,8 @@ def _status_text(facts: dict[str, Any]) -> str:
         f"  dead letters {facts['dead_letters_rows']}, gaps {facts['gaps_rows']},"
         f" expired unread {totals.get('expired_unread', 0)}"
     )
+    if "latest" in facts:
+        lines.append(ingest_latest.line(facts["latest"]))
     for topic in facts["topics"]:
         if topic.get("state") == "ok":
             behind = durations.span(topic["lag_seconds"])

@@ -32,6 +32,13 @@ class Metrics:
         self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
         self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")
         self.batch_rows = self._gauge("batch_rows", "Rows of the last batch")
+        self.latest_keys = self._gauge("latest_keys", "Keys of the latest table that are not deleted")
+        self.latest_refreshed = self._gauge(
+            "latest_refreshed_timestamp_seconds", "When the latest table was brought up last"
+        )
+        self.latest_seconds = self._gauge("latest_refresh_seconds", "How long bringing it up to date took last")
+        self.latest_stopped = self._gauge("latest_stopped", "1 where it cannot be kept and someone has to look, else 0")
+        self.latest_failures = self._counter("latest_failures", "Refreshes that failed and were tried again")
         self.events = Counter(
             PREFIX + "events", "Events for the system topic, by their end", ["outcome"], registry=self.registry
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead_ingest.io.latest import latest_status
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
@@ -35,6 +36,7 @@ def of(pipeline: Pipeline, table: Place, client: BulkClient | None, now: datetim
         **found,
         "dead_letters_rows": tables.count(table_format, tables.beside(table, tables.DEAD_LETTERS)),
         "gaps_rows": tables.count(table_format, tables.beside(table, tables.GAPS)),
+        **({"latest": latest_status.of(table, now)} if pipeline.latest is not None and pipeline.latest.key else {}),
         "topics": topics,
     }
 

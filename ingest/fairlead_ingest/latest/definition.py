@@ -20,7 +20,7 @@ from fairlead_ingest import errors
 LINEAGE: Final = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date")
 """Always kept; the order ends with these."""
 ARRIVAL: Final = ("_id", "_topic", "_ingested_at", "_batch")
-"""The order of arrival, to the last doubt: one message may be there twice where a row was deleted and filled in again."""
+"""The order of arrival, to the last doubt: a message whose row was deleted and filled in again may be there twice."""
 DELETED: Final = "_deleted"
 BUCKET: Final = "_bucket"
 OWN: Final = (DELETED, BUCKET)

@@ -36,11 +36,10 @@ def deletes(rows: pa.Table, definition: Definition) -> pa.ChunkedArray:
     found = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])
     for name, values in definition.delete_when.items():
         if name.startswith(PROPERTY):
-            wanted = {msgspec.json.encode(value) for value in values}
-            texts = rows["properties"].to_pylist()
-            hits: pa.ChunkedArray | pa.Array = pa.array(
-                [_property(text, name.removeprefix(PROPERTY)) in wanted for text in texts], pa.bool_()
-            )
+            # 1 and true are equal to Python, and not to those who write JSON.
+            wanted = {(type(value), value) for value in values}
+            said = (_property(text, name.removeprefix(PROPERTY)) for text in rows["properties"].to_pylist())
+            hits: pa.ChunkedArray | pa.Array = pa.array([(type(value), value) in wanted for value in said], pa.bool_())
         else:
             hits = pc.is_in(rows[name], value_set=pa.array(values, rows[name].type))
         found = pc.or_(found, hits)
@@ -65,10 +64,11 @@ def _ordered(rows: pa.Table, name: str) -> pa.ChunkedArray:
     return pc.if_else(pc.greater(rows[name], rows["_published_at"]), rows["_published_at"], rows[name])
 
 
-def _property(text: str | None, name: str) -> bytes:
-    """A property's JSON; nothing where there is none."""
+def _property(text: str | None, name: str) -> object:
+    """A property that is a single value; None where there is none."""
     try:
-        found = _properties.decode(text).get(name) if text else None
-    except (msgspec.MsgspecError, UnicodeError):
-        return b""
-    return bytes(found) if found is not None else b""
+        raw = _properties.decode(text).get(name) if text else None
+        value = None if raw is None else msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return value if isinstance(value, str | int | float) else None

@@ -1,26 +1,30 @@
 """Which folders a job's pipelines use, and that none lies in the way of another.
 
-A pipeline has four: rows, dead letters, gaps and the checkpoint. One in another would be read as part of a table, or
-taken away with it by a vacuum; the same twice would be two tables in one place.
+A pipeline has four: rows, dead letters, gaps and the checkpoint; five where it keeps a latest table. One in another
+would be read as part of a table, or taken away with it by a vacuum; the same twice would be two tables in one place.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from fairlead_wire.validation.mistakes import wrong
 
 DEAD_LETTERS = "_dead_letters"
 GAPS = "_gaps"
+LATEST = "_latest"
 
 
-def check(pipelines: Iterable[tuple[str, str, str]]) -> None:
-    """Raises ``mistakes.Wrong`` naming the key; a pipeline is its name, table and checkpoint."""
+def check(pipelines: Iterable[tuple[str, str, str]], with_latest: Collection[str] = ()) -> None:
+    """Raises ``mistakes.Wrong`` naming the key; a pipeline is its name, table and checkpoint; ``with_latest`` names
+    those that keep a latest table."""
     used: list[tuple[tuple[str, ...], str, str]] = []
     for name, table, checkpoint in pipelines:
         for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps")):
             used.append((_parts(table.rstrip("/") + suffix), "table", f"the {what} of {name}"))
+        if name in with_latest:
+            used.append((_parts(table.rstrip("/") + LATEST), "table", f"the latest table of {name}"))
         used.append((_parts(checkpoint), "checkpoint", f"the checkpoint of {name}"))
     # Sorted, a folder stands right before what lies in it.
     outer: list[tuple[tuple[str, ...], str, str]] = []

@@ -77,7 +77,7 @@ class Fold:
         # A table that is empty has no old buckets to be split.
         count = held.count if held.files else wider
         winners = winners.append_column(BUCKET, buckets.of(keys, count))
-        todo = dict.fromkeys(held.files, 0) if wider > count else {}
+        todo = {bucket: 0 for bucket, files in held.files.items() if wider > count or len(files) > 1}
         todo |= _counts(winners[BUCKET])
         for together in buckets.rounds(todo, ROUND_ROWS):
             chosen = winners.filter(pc.is_in(winners[BUCKET], value_set=pa.array(together, pa.int32())))

@@ -20,7 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.latest import log_reader
+from fairlead_ingest.io.latest import log_entries
 from fairlead_ingest.io.latest.bucket_files import BucketFile
 from fairlead_ingest.io.table import object_store, table_format
 from fairlead_ingest.io.table.delta import opened
@@ -76,7 +76,8 @@ def ensure(table: Place, schema: pa.Schema) -> None:
         return
     if list(found.metadata().partition_columns) != [BUCKET]:
         raise errors.Stop(
-            errors.TABLE_UNFIT, f"{table}: there is another table, which is left alone; move it, or name the rows' table anew"
+            errors.TABLE_UNFIT,
+            f"{table}: there is another table, which is left alone; move it, or name the rows' table anew",
         )
     try:
         missing = table_format.missing_columns(table, found.schema(), schema)
@@ -101,7 +102,8 @@ def look(table: Place) -> State | None:
             version=found.version(),
             schema=pa.schema(found.schema().to_arrow()),
             files=[
-                BucketFile(path=unquote(path), bucket=bucket, size=size, rows=rows) for path, bucket, size, rows in named
+                BucketFile(path=unquote(path), bucket=bucket, size=size, rows=rows)
+                for path, bucket, size, rows in named
             ],
             marked=newest_mark(table, found.version()),
         )
@@ -112,15 +114,16 @@ _FILE: Final = ("path", f"partition.{BUCKET}", "size_bytes", "num_records")
 
 def newest_mark(table: Place, version: int) -> Marked | None:
     """What our newest commit says, None where others have changed the table since. Raises ``Stop``, ``Wait``."""
-    return marks.newest(islice(log_reader.backwards(table, version), MARK_NEAR))
+    return marks.newest(islice(log_entries.backwards(table, version), MARK_NEAR))
 
 
-def commit(
-    table: Place, state: State, mark: Mark, added: Sequence[BucketFile], removed: Sequence[BucketFile]
-) -> None:
+def commit(table: Place, state: State, mark: Mark, added: Sequence[BucketFile], removed: Sequence[BucketFile]) -> None:
     """All of it or nothing, durably. Raises ``Collided`` where it is not known to stand, ``Stop``, ``Wait``."""
+    # As this very version or not at all: delta-rs would put it behind a compaction that has removed the same files.
     properties = CommitProperties(
-        custom_metadata=mark.metadata, app_transactions=[Transaction(marks.SEQUENCE, mark.sequence)]
+        custom_metadata=mark.metadata,
+        app_transactions=[Transaction(marks.SEQUENCE, mark.sequence)],
+        max_commit_retries=0,
     )
     is_near = (state.version + 2) % CHECKPOINT_COMMITS <= 1
     hook = PostCommitHookProperties(create_checkpoint=is_near, cleanup_expired_logs=is_near)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.latest import bucket_files, fold, latest_table, log_reader
+from fairlead_ingest.io.latest import bucket_files, fold, latest_table, log_entries
 from fairlead_ingest.io.latest.fold import Fold, Held
 from fairlead_ingest.io.latest.latest_table import State
 from fairlead_ingest.io.latest.row_files import Gone, RowFiles
@@ -133,7 +133,7 @@ def _once(
     source: Source, table: Place, state: State, definition: Definition, counter: Counter, *, again: bool
 ) -> Refreshed:
     mark = state.mark
-    stamp = None if mark is None or mark.version > source.version else log_reader.stamp(source.place, mark.version)
+    stamp = None if mark is None or mark.version > source.version else log_entries.stamp(source.place, mark.version)
     decided = marks.decide(
         mark, source=source.id, version=source.version, stamp=stamp, definition=definition.fingerprint
     )
@@ -157,7 +157,7 @@ def _once(
         source=source.id,
         version=source.version,
         definition=definition.fingerprint,
-        stamp=log_reader.stamp(source.place, source.version) or "",
+        stamp=log_entries.stamp(source.place, source.version) or "",
         keys=held.keys + folded.keys,
         deleted=folded.deleted + (0 if reason or mark is None else mark.deleted),
         buckets=folded.count,
@@ -171,7 +171,7 @@ def _news(source: Source, table: Place, state: State, after: int) -> list[RowFil
     """Files with rows that were added since, or why that is not enough."""
     entries = []
     for version in range(after + 1, source.version + 1):
-        entry = log_reader.entry(source.place, version)
+        entry = log_entries.entry(source.place, version)
         if entry is None:
             return Rebuild(reason=f"the log of the rows no longer reaches back to version {version}")
         entries.append(entry)

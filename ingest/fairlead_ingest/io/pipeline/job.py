@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
+from fairlead_ingest.io.latest import keeper
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
@@ -69,6 +70,7 @@ class Job:
             pipeline, self._table_format, self._table, self._checkpoint, metrics, publisher, self._connected
         )
         self._lag = LagWatcher(pipeline, metrics, self._connected)
+        self._latest = keeper.of(pipeline, self._table, metrics)
         self._aside: dict[str, dict[str, str]] = {}
         self._knows_table = False
 
@@ -135,11 +137,17 @@ class Job:
         self._trigger_seen = trigger
         batches = self._commits.observe()
         if batches:
+            if self._latest is not None:
+                self._latest.note()
             self._aside = {}
             if progress is not None:
                 self.metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
                 self.metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
         return batches
+
+    def is_latest_settled(self) -> bool:
+        """What was committed is in the latest table as well, where there is one. Raises ``Stop`` where it cannot be."""
+        return self._latest is None or self._latest.is_settled()
 
     def measure_lag(self, now: datetime.datetime) -> None:
         """Ask from time to time how far the table is behind its topics; ``now`` is aware."""
@@ -162,6 +170,8 @@ class Job:
                 self.observe()
             except (errors.Stop, errors.Wait) as error:
                 log.warning("last_look_failed", pipeline=self.name, reason=str(error))
+        if self._latest is not None:
+            self._latest.close()
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -171,8 +181,11 @@ class Job:
     def _start(self) -> None:
         self._check_goes_on()
         rows = self._rows()
+        held = table_schema(rows.schema)
+        if self._latest is not None:
+            self._latest.definition.check(held)
         for table, columns in (
-            (self._table, table_schema(rows.schema)),
+            (self._table, held),
             (tables.beside(self._table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA),
             (tables.beside(self._table, tables.GAPS), tables.GAPS_SCHEMA),
         ):
@@ -197,6 +210,8 @@ class Job:
             writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
         self._commits.start()
         self._knows_table = True
+        if self._latest is not None:
+            self._latest.start()
         activate(self._session)
         self._query = writer.start()
 

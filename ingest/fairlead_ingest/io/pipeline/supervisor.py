@@ -96,6 +96,9 @@ class Supervisor:
             return
         failure = self.job.failure()
         if failure is None:
+            if not self.job.is_latest_settled():
+                self.waiting = "all rows are committed; the latest table is brought up to them"
+                return
             self.is_done = True
             self.waiting = ""
             return

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
-from tests.support import latest_rows
-from tests.support.latest_rows import Row, append, content, model
+from tests.support.latest_rows import SCHEMA, Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
 from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.io.table import delta
 from fairlead_ingest.latest import buckets
 from fairlead_ingest.latest.definition import Definition
 
@@ -54,6 +55,160 @@ def test_each_refresh_folds_what_the_rows_got_since(places: tuple[Path, Path]) -
     assert (third.changed, third.rows_read, version(latest)) == (0, 0, before)
 
 
+def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[Path, Path]) -> None:
+    """What was added and joined since is read from the file it became; nothing else is."""
+    rows, latest = places
+    append(rows, [Row(node="old", number=1)])
+    refresh(rows, latest, BY_NODE)
+    append(rows, [Row(node="a", number=2)])
+    append(rows, [Row(node="b", number=3)])
+    DeltaTable(str(rows)).optimize.compact()
+    DeltaTable(str(rows)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert (found.reason, found.rows_read, found.mark.keys) == ("", 3, 3)
+
+
+def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, Path]) -> None:
+    """Old days go without costing anything."""
+    rows, latest = places
+    day = 86_400
+    append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
+    append(rows, [Row(node="a", number=day + 1), Row(node="b", number=day + 2)])
+    refresh(rows, latest, BY_NODE)
+    DeltaTable(str(rows)).delete("_date = '2026-11-20'")
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert (found.reason, found.rows_read) == ("", 0)
+    DeltaTable(str(rows)).delete("node = 'b'")
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert "deleted" in found.reason
+    assert list(content(latest, BY_NODE)) == [("a",)]
+
+
+def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
+    places: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The copy goes on under the same numbers, with other rows."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1)])
+    copy = shutil.copytree(rows, tmp_path / "copy")
+    append(rows, [Row(node="lost", number=2)])
+    refresh(rows, latest, BY_NODE)
+    shutil.rmtree(rows)
+    copy.rename(rows)
+    append(rows, [Row(node="b", number=3)])
+    append(rows, [Row(node="c", number=4)])
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert "copy" in found.reason
+    assert sorted(content(latest, BY_NODE)) == [("a",), ("b",), ("c",)]
+    for number in range(5, 8):
+        append(rows, [Row(node="d", number=number)])
+    DeltaTable(str(rows)).create_checkpoint()
+    (rows / "_delta_log" / f"{5:020d}.json").unlink()
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert "no longer reaches back to version 5" in found.reason
+    shutil.rmtree(rows)
+    append(rows, [Row(node="e", number=9)])
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert "another one" in found.reason
+    assert list(content(latest, BY_NODE)) == [("e",)]
+
+
+def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path, Path]) -> None:
+    """Older rows are null there."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
+    refresh(rows, latest, BY_NODE)
+    append(rows, [Row(node="a", number=3)], pa.schema([*SCHEMA, ("temperature", pa.float64())]), temperature=1.5)
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert found.reason == ""
+    table = DeltaTable(str(latest)).to_pyarrow_table()
+    assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
+
+
+def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buckets double as keys come."""
+    monkeypatch.setattr(buckets, "KEYS_MAX", 10)
+    monkeypatch.setattr(fold, "ROUND_ROWS", 16)
+    monkeypatch.setattr(fold, "WINNOW_ROWS", 7)
+    monkeypatch.setattr(row_files, "BATCH_ROWS", 5)
+    rows, latest = places
+    held: list[Row] = []
+    for step, keys in enumerate((8, 30, 35, 300)):
+        held += [Row(node=f"n{number}", number=1000 * step + number) for number in range(keys)]
+        append(rows, held[-keys:])
+        refresh(rows, latest, BY_NODE)
+        assert content(latest, BY_NODE) == model(held, BY_NODE)
+    state = latest_table.look(latest)
+    assert state is not None
+    assert state.mark is not None
+    assert (state.mark.buckets, len(state.files)) == (32, 32)
+    before = {file.path for file in state.files}
+    held.append(Row(node="n1", number=9000))
+    append(rows, held[-1:])
+    refresh(rows, latest, BY_NODE)
+    state = latest_table.look(latest)
+    assert state is not None
+    assert len(before - {file.path for file in state.files}) == 1
+    again = refresh(rows, latest, BY_NODE, again=True)
+    assert again is not None
+    assert again.mark.keys == 300
+    assert content(latest, BY_NODE) == model(held, BY_NODE)
+
+
+def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log refuses the second, which looks again and finds all done; a compaction of others is no harm either."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1)])
+    refresh(rows, latest, BY_NODE)
+    append(rows, [Row(node="a", number=2), Row(node="b", number=3)])
+    real = latest_table.commit
+    others: list[Callable[[], object]] = [lambda: refresh(rows, latest, BY_NODE)]
+
+    def commit(*arguments: Any) -> None:
+        if others:
+            others.pop()()
+        real(*arguments)
+
+    monkeypatch.setattr(latest_table, "commit", commit)
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert (found.changed, found.mark.keys) == (0, 2)
+    append(rows, [Row(node="a", number=4)])
+    others.append(lambda: DeltaTable(str(latest)).optimize.z_order(["node"]))
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None
+    assert content(latest, BY_NODE)["a",][0] == Row(number=4).id
+
+
+def test_the_table_of_another_program_is_left_alone(places: tuple[Path, Path]) -> None:
+    """It only has the name."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1)])
+    write_deltalake(str(latest), pa.table({"mine": [1]}))
+    with pytest.raises(errors.Stop, match="another table, which is left alone"):
+        refresh(rows, latest, BY_NODE)
+    assert DeltaTable(str(latest)).to_pyarrow_table().to_pydict() == {"mine": [1]}
+
+
+def test_files_that_disappear_are_waited_for(places: tuple[Path, Path]) -> None:
+    """A version whose files are gone cannot be read by others either."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1)])
+    for file in rows.rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(errors.Wait, match="disappear"):
+        refresh(rows, latest, BY_NODE)
+
+
 DEFINITIONS = [
     Definition(key=("node",)),
     Definition(key=("node", "source"), delete_when={"op": ("delete",)}),
@@ -75,7 +230,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.sampled_from(DEFINITIONS), st.lists(STEP, min_size=1, max_size=10))
 def test_whatever_happens_it_equals_the_model(
     tmp_path_factory: pytest.TempPathFactory, definition: Definition, steps: list[list[Row] | str]

@@ -1,0 +1,74 @@
+"""`fairlead ingest latest`: brings latest tables up to their rows, without a job; and its line of `status`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import durations
+from fairlead_cli.progress import Progress
+
+if TYPE_CHECKING:
+    from fairlead_ingest.settings import Pipeline, Settings
+
+
+def run(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
+    """Each pipeline's that has one. Raises ``Stop``, ``Wait``."""
+    from fairlead_ingest.io.latest.refresh import refresh
+    from fairlead_ingest.io.table import tables
+    from fairlead_ingest.table import folders
+
+    kept = [(job, job.latest.definition) for job in jobs if job.latest is not None and job.latest.key]
+    if not kept:
+        raise click.UsageError('no pipeline keeps a latest table; give [latest] key = ["node"], say')
+    done: list[dict[str, Any]] = []
+    for job, definition in kept:
+        assert definition is not None
+        rows = settings.place(job.table)
+        table = tables.beside(rows, folders.LATEST)
+        with Progress(f"reading the rows of {job.name}") as bar:
+            found = refresh(rows, table, definition, again=rebuild, look_up=_Advance(bar))
+        if found is None:
+            done.append({"name": job.name, "table": str(table), "state": "no rows yet"})
+            text = "no rows yet"
+        else:
+            facts: dict[str, Any] = {
+                "keys": found.mark.keys - found.mark.deleted,
+                "deleted_keys": found.mark.deleted,
+                "rows_version": found.mark.version,
+                "rows_read": found.rows_read,
+                "changed": found.changed,
+                "built_because": found.reason,
+            }
+            done.append({"name": job.name, "table": str(table), "state": "ok", **facts})
+            built = f"; built from all rows: {found.reason}" if found.reason else ""
+            text = f"{facts['keys']} keys in {table}, {found.changed} changed by {found.rows_read} rows{built}"
+        if not as_json:
+            click.echo(f"{job.name}: {text}")
+    return {"latest": done}
+
+
+def line(facts: dict[str, Any]) -> str:
+    """Of one latest table in `fairlead ingest status`."""
+    if "keys" not in facts:
+        return f"  latest: {facts['table']} ({facts['state']})"
+    behind = facts["versions_behind"]
+    deleted = f" and {facts['deleted_keys']} deleted" if facts["deleted_keys"] else ""
+    return (
+        f"  latest: {facts['keys']} keys{deleted}, {facts['files']} files, {facts['bytes']} bytes,"
+        f" {'up to date' if not behind else f'{behind} versions behind'},"
+        f" last changed {durations.span(facts['last_refresh_seconds'])} ago"
+    )
+
+
+class _Advance:
+    """Of rows read in all, what is new."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._before = 0
+
+    def __call__(self, rows: int) -> None:
+        self._bar.add(rows - self._before)
+        self._before = rows

@@ -1,0 +1,64 @@
+"""One fold; that it gives the right table is in test_refresh.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.latest_rows import Row, append
+
+from fairlead_ingest.io.latest import bucket_files, latest_table, refresh
+from fairlead_ingest.io.latest.fold import Fold, Held, by_bucket
+from fairlead_ingest.io.latest.row_files import RowFiles
+from fairlead_ingest.latest.definition import Definition
+
+BY_NODE = Definition(key=("node",))
+
+
+def folded(rows: Path, latest: Path, held: Held | None = None) -> tuple[Fold, Held]:
+    source = refresh.open_source(rows)
+    assert source is not None
+    held = held or Held(table=latest, schema=BY_NODE.kept(source.schema))
+    return Fold(RowFiles(rows, source.files(), source.schema), held, BY_NODE), held
+
+
+def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
+    """A backfill, or a batch that was read again."""
+    rows, latest = tmp_path / "rows", tmp_path / "latest"
+    append(rows, [Row(node="a", number=2), Row(node="b", number=3)])
+    fold, held = folded(rows, latest)
+    first = fold.run()
+    assert (len(first.added), first.removed, first.keys, first.changed) == (1, [], 2, 2)
+    held = Held(table=latest, schema=held.schema, files=by_bucket(first.added), keys=2)
+    append(rows, [Row(node="a", number=1)])
+    again = folded(rows, latest, held)[0].run()
+    assert (again.added, again.removed, again.keys, again.changed) == ([], [], 0, 0)
+
+
+def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
+    """Others may have split it, or put a key there twice."""
+    rows, latest = tmp_path / "rows", tmp_path / "latest"
+    append(rows, [Row(node="a", number=2)])
+    first = folded(rows, latest)[0].run()
+    source = refresh.open_source(rows)
+    assert source is not None
+    schema = BY_NODE.kept(source.schema)
+    twice = [*first.added, bucket_files.write(latest, 0, bucket_files.read(latest, first.added, schema))]
+    held = Held(table=latest, schema=schema, files=by_bucket(twice), keys=2)
+    healed = Fold(RowFiles(rows, [], source.schema), held, BY_NODE).run()
+    assert (healed.removed, healed.keys, [each.rows for each in healed.added]) == (twice, -1, [1])
+
+
+def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path: Path) -> None:
+    """The job stops."""
+    rows, latest = tmp_path / "rows", tmp_path / "latest"
+    append(rows, [Row(node="a", number=2)])
+
+    def look_up(rows: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        refresh.refresh(rows, latest, BY_NODE, look_up=look_up)
+    state = latest_table.look(latest)
+    assert state is not None
+    assert (state.version, state.files) == (0, [])

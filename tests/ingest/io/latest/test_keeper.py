@@ -1,0 +1,168 @@
+"""The thread that keeps a latest table while rows are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.latest_rows import Row, append, content, model
+from tests.support.processes import wait_until
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.latest import keeper, latest_table
+from fairlead_ingest.io.latest import refresh as refreshing
+from fairlead_ingest.io.latest.keeper import LatestKeeper
+from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.settings import Pipeline
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return tmp_path / "rows"
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def kept(rows: Path, metrics: Metrics) -> Iterator[LatestKeeper]:
+    found = keeper.of(pipeline(rows), rows, metrics)
+    assert found is not None
+    yield found
+    found.close()
+
+
+def pipeline(rows: Path, **latest: Any) -> Pipeline:
+    values = {"key": ["node"], "seconds": 0.0, **latest}
+    job = {"name": "p", "topics": ["ns/t"], "table": str(rows), "checkpoint": str(rows.parent / "c"), "latest": values}
+    return Pipeline.model_validate(job)
+
+
+def value(metrics: Metrics, name: str) -> float | None:
+    return metrics.registry.get_sample_value(f"fairlead_ingest_{name}", {"pipeline": "p"})
+
+
+def settled(kept: LatestKeeper) -> None:
+    wait_until("the latest table is brought up", kept.is_settled, seconds=SECONDS)
+
+
+def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper, metrics: Metrics) -> None:
+    """From what was there before the start on."""
+    held = [Row(node="a", number=1)]
+    append(rows, held)
+    kept.start()
+    settled(kept)
+    for number in range(2, 5):
+        held.append(Row(node=f"n{number % 2}", number=number))
+        append(rows, held[-1:])
+        kept.note()
+        settled(kept)
+        assert content(rows.with_name("rows_latest"), kept.definition) == model(held, kept.definition)
+    assert (value(metrics, "latest_keys"), value(metrics, "latest_stopped")) == (3, 0)
+
+
+def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: Metrics) -> None:
+    """And it can be started again."""
+    found = keeper.of(pipeline(rows, seconds=86_400.0), rows, metrics)
+    assert found is not None
+    held = [Row(node="a", number=1)]
+    append(rows, held)
+    for number in (2, 3):
+        found.start()
+        settled(found)
+        held.append(Row(node="b", number=number))
+        append(rows, held[-1:])
+        found.note()
+        found.close()
+        assert content(rows.with_name("rows_latest"), found.definition) == model(held, found.definition)
+    found.close()
+
+
+def test_what_may_heal_is_tried_again(
+    rows: Path, kept: LatestKeeper, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is away, a full disk, and what no one foresaw."""
+    real = refreshing.refresh
+    trouble: list[Exception] = [
+        errors.Wait(errors.STORE_AWAY, "no answer"),
+        OSError(28, "No space left on device"),
+        ZeroDivisionError("unforeseen"),
+    ]
+
+    def refresh(*arguments: Any, **more: Any) -> Any:
+        if trouble:
+            raise trouble.pop()
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(keeper, "refresh", refresh)
+    monkeypatch.setattr(keeper, "RETRY_SECONDS", (0.01, 0.02))
+    append(rows, [Row(node="a", number=1)])
+    kept.start()
+    wait_until("it is tried again", lambda: value(metrics, "latest_keys") == 1, seconds=SECONDS)
+    assert value(metrics, "latest_failures_total") == 3
+
+
+def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: Metrics) -> None:
+    """The job that waits for it to be brought up is told why it is not."""
+    append(rows, [Row(node="a", number=1)])
+    found = keeper.of(pipeline(rows, key=["nod"]), rows, metrics)
+    assert found is not None
+    found.start()
+    with pytest.raises(errors.Stop, match="no column 'nod'"):
+        settled(found)
+    assert value(metrics, "latest_stopped") == 1
+    found.close()
+
+
+def test_a_long_build_is_given_up_when_the_job_ends(
+    rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread ends; the next start builds it."""
+    monkeypatch.setattr(keeper, "CLOSE_SECONDS", 0.01)
+    real = refreshing.refresh
+
+    def refresh(*arguments: Any, look_up: Any, **more: Any) -> Any:
+        while True:
+            look_up(1)
+
+    monkeypatch.setattr(keeper, "refresh", refresh)
+    append(rows, [Row(node="a", number=1)])
+    kept.start()
+    thread = kept.thread
+    assert thread is not None
+    kept.close()
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+    monkeypatch.setattr(keeper, "refresh", real)
+    kept.start()
+    settled(kept)
+
+
+def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the job itself."""
+    vacuumed: list[float] = []
+
+    def vacuum(table: Path, hours: float) -> int:
+        vacuumed.append(hours)
+        return 0
+
+    monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
+    monkeypatch.setattr(latest_table, "vacuum", vacuum)
+    kept.start()
+    for number in range(1, 5):
+        append(rows, [Row(node="a", number=number)])
+        kept.note()
+        settled(kept)
+    kept.close()
+    assert vacuumed == [2, 2]
+
+
+def test_without_a_key_there_is_none(rows: Path, metrics: Metrics) -> None:
+    """As before."""
+    assert keeper.of(pipeline(rows, key=[]), rows, metrics) is None

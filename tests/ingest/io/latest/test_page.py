@@ -1,0 +1,29 @@
+"""The how-to's program prints what is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.support.latest_rows import SCHEMA, Row, append
+from tests.support.pages import ROOT, blocks
+
+from fairlead_ingest.io.latest.refresh import refresh
+from fairlead_ingest.latest.definition import Definition
+
+
+def test_the_program_of_the_page_counts_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that are deleted are not."""
+    rows = [Row(node="a", number=1), Row(node="b", number=2), Row(node="c", number=3, op="d"), Row(node="a", number=4)]
+    schema = pa.schema([*SCHEMA, ("body", pa.string())])
+    append(tmp_path / "telemetry", rows, schema, body="{}")
+    definition = Definition(key=("node",), delete_when={"op": ("d",)})
+    refresh(tmp_path / "telemetry", tmp_path / "telemetry_latest", definition)
+    page = ROOT / "docs" / "howto" / "latest-per-device.md"
+    (program,) = (block for block in blocks(page, page.read_text()) if "DeltaTable" in block.text)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program.text, str(page), "exec"), {})
+    assert capsys.readouterr().out == "2 devices\n"

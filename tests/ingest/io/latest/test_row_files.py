@@ -1,0 +1,39 @@
+"""Rows out of files."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairlead_ingest.io.latest import row_files
+from fairlead_ingest.io.latest.row_files import Gone, RowFiles
+from fairlead_ingest.latest.row_changes import RowFile
+
+SCHEMA = pa.schema(
+    [("a.b", pa.string()), ("new", pa.int64()), ("_topic", pa.string()), ("_date", pa.date32()), ("n", pa.int64())]
+)
+
+
+def test_columns_come_in_the_types_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partition's from its name, later ones as null, some rows at a time."""
+    monkeypatch.setattr(row_files, "BATCH_ROWS", 2)
+    pq.write_table(pa.table({"n": pa.array([1, 2, 3], pa.int32()), "a.b": ["x", None, "z"]}), tmp_path / "f")
+    file = RowFile(path="f", partition=(("_date", "2026-11-20"), ("_topic", "ns/ä=%")))
+    found = list(RowFiles(tmp_path, [file], SCHEMA).portions(0, SCHEMA.names))
+    assert [(each.file, each.first, each.rows.num_rows) for each in found] == [(0, 0, 2), (0, 2, 1)]
+    assert all(each.rows.schema == SCHEMA for each in found)
+    assert found[1].rows.to_pylist() == [
+        {"a.b": "z", "new": None, "_topic": "ns/ä=%", "_date": datetime.date(2026, 11, 20), "n": 3}
+    ]
+    only = list(RowFiles(tmp_path, [file], SCHEMA).portions(0, ["_topic", "new"]))
+    assert sum(each.rows.num_rows for each in only) == 3
+
+
+def test_a_file_that_is_not_there_is_gone(tmp_path: Path) -> None:
+    """A vacuum was faster."""
+    with pytest.raises(Gone):
+        list(RowFiles(tmp_path, [RowFile(path="f", partition=())], SCHEMA).portions(0, ["n"]))

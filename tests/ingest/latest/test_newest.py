@@ -1,0 +1,79 @@
+"""Of rows the newest of each key: the same in any order, any portions, any number of times."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from tests.support.latest_rows import SCHEMA, Row, model
+
+from fairlead_ingest.latest import newest
+from fairlead_ingest.latest.definition import DELETED, Definition
+
+ROWS = st.lists(
+    st.builds(
+        Row,
+        node=st.sampled_from([None, "", "a", "b"]),
+        number=st.integers(0, 30),
+        enqueued=st.one_of(st.none(), st.integers(-40, 60)),
+        value=st.integers(0, 2),
+        topic=st.sampled_from(["x", "y"]),
+    ),
+    max_size=12,
+    unique_by=lambda row: (row.number, row.topic),
+)
+ORDERS: list[tuple[str, ...]] = [(), ("enqueued_at",), ("value",)]
+
+
+def found(rows: list[Row], definition: Definition) -> pa.Table:
+    table = pa.Table.from_pylist([row.plain() for row in rows], schema=SCHEMA)
+    candidates = newest.candidates(table, definition).append_column("id", table["_id"])
+    return newest.newest(candidates, len(definition.key), len(definition.order))
+
+
+def ids(rows: pa.Table) -> dict[str | None, str]:
+    return dict(zip(rows["k0"].to_pylist(), rows["id"].to_pylist(), strict=True))
+
+
+@given(ROWS, st.sampled_from(ORDERS), st.randoms(use_true_random=False), st.integers(0, 12))
+def test_it_is_the_models_in_any_order_and_in_any_portions(rows: list[Row], order, random, at: int) -> None:
+    """Idempotent, commutative, associative."""
+    definition = Definition(key=("node",), order_by=order)
+    expected = {key[0]: id for key, (id, _, _) in model(rows, definition).items()}
+    whole = found(rows, definition)
+    assert ids(whole) == expected
+    random.shuffle(rows)
+    left, right = found(rows[:at], definition), found(rows[at:], definition)
+    joined = newest.newest(pa.concat_tables([right, left, right]), 1, len(definition.order))
+    assert ids(joined) == expected
+
+
+def test_a_clock_that_is_ahead_counts_as_the_time_of_publishing() -> None:
+    """Else a device whose clock stood in 2099 for a minute would keep that row for good."""
+    definition = Definition(key=("node",), order_by=("enqueued_at",))
+    ahead, right, behind = Row(number=1, enqueued=10**8), Row(number=5, enqueued=4), Row(number=9, enqueued=-500)
+    assert ids(found([ahead, right, behind], definition)) == {"n": right.id}
+
+
+@pytest.mark.parametrize(
+    ("row", "deleted"),
+    [
+        (Row(op="d"), True),
+        (Row(op="D"), False),
+        (Row(), False),
+        (Row(properties='{"op": "delete", "x": 1}'), True),
+        (Row(properties='{"op": "del\\u0065te"}'), True),
+        (Row(properties='{"op": 3}'), True),
+        (Row(properties='{"op": "3"}'), False),
+        (Row(properties='{"op": {"op": "delete"}}'), False),
+        (Row(properties='"broken'), False),
+        (Row(properties="[]"), False),
+    ],
+)
+def test_a_row_deletes_by_a_column_or_by_a_property(row: Row, deleted: bool) -> None:
+    """A property is compared as JSON; what is no object of properties deletes nothing."""
+    definition = Definition(key=("node",), delete_when={"op": ("d",), "properties.op": ("delete",), "value": (7,)})
+    if row.properties and "3" in row.properties:
+        definition = Definition(key=("node",), delete_when={"properties.op": (3,)})
+    assert found([row], definition)[DELETED].to_pylist() == [deleted]
