@@ -155,9 +155,9 @@ bench: dev ## every benchmark beside its baseline; ONLY=room; writes bench.json
 	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) </dev/null
 
 .PHONY: e2e
-e2e: dev ## a real node with kubelet, helm install, the whole line through Pods
+e2e: dev ## a real node with kubelet, helm install, the whole line through Pods, executors; ONLY=install|executors
 	$(call needs,e2e/node/__main__.py,the real node is not part of this checkout; make demo runs the same line without a kubelet)
-	@$(PY) -m e2e.node </dev/null
+	@$(PY) -m e2e.node $(if $(ONLY),--only $(ONLY)) </dev/null
 
 .PHONY: e2e-kind
 e2e-kind: dev ## the same story on kind, where there is a container engine

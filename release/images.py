@@ -11,7 +11,7 @@ from e2e.images.layers import USER, LayerError
 
 from release.source import ReleaseError, Source
 
-ROOMS = build.ROOMS
+ROOMS = (*build.ROOMS, build.CLUSTER)
 
 
 def build_images(
@@ -27,7 +27,7 @@ def build_images(
                 layers = build.layers_of(room, folder)
                 image = Image(
                     name=f"localhost/fairlead-{room}:{source.version}",
-                    entrypoint=["/usr/local/bin/fairlead"],
+                    entrypoint=build.entrypoint_of(room),
                     environ=build.environ_of(room),
                     user=f"{USER}:{USER}",
                 )

@@ -23,7 +23,9 @@ executor)
         set -- "$@" "$option"
         number=$((number + 1))
     done
-    exec "${JAVA_HOME:+$JAVA_HOME/bin/}java" "$@" \
+    # Before it has asked its driver for its settings, an executor does not know its master, and reads the file of
+    # spark.authenticate.secret.file on Kubernetes only.
+    exec "${JAVA_HOME:+$JAVA_HOME/bin/}java" "$@" -Dspark.master=k8s:// \
         "-Xms$SPARK_EXECUTOR_MEMORY" "-Xmx$SPARK_EXECUTOR_MEMORY" \
         -cp "${SPARK_CONF_DIR:+$SPARK_CONF_DIR:}$SPARK_HOME/jars/*${SPARK_CLASSPATH:+:$SPARK_CLASSPATH}" \
         org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \

@@ -2,6 +2,7 @@
 """Build the images, once for each content, and print their archives.
 
     python -m e2e.images.build                all four, and pause
+    python -m e2e.images.build ingest-cluster ingest with Spark's Kubernetes backend, for drivers and executors
     python -m e2e.images.build hub edge       exactly these
 
 Progress goes to standard error; standard output has one line a image: name, archive, bytes.
@@ -28,6 +29,8 @@ from e2e.images.archive import Image, Layer
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROOMS = ("hub", "messaging", "edge", "ingest")
+CLUSTER = "ingest-cluster"
+"""Ingest as driver and executors on Kubernetes: one thin layer more than `ingest`."""
 TAG = "e2e"
 TRACES = "traces"
 """In every image: an extra cannot be added to one that is there. Loaded only where traces are on."""
@@ -103,6 +106,12 @@ def layer(folder: Path, name: str, key: str, fill: Callable[[Path], None]) -> La
 def layers_of(room: str, folder: Path) -> list[Layer]:
     """What a room's image is made of, what changes least first."""
     how = hash_of(HERE / "layers.py", HERE / "closure.py", HERE / "native.py", HERE / "archive.py", sys.version)
+    if room == CLUSTER:
+        spark = hash_of(how, *(f"{found.name}=={found.version}" for found in closure.closure("fairlead", "ingest")))
+        entrypoint = hash_of(spark, ROOT / layers.ENTRYPOINT)
+        backend = layer(folder, CLUSTER, entrypoint, layers.kubernetes_backend)
+        *below, code = layers_of("ingest", folder)
+        return [*below, backend, code]
     installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure("fairlead", room, TRACES)))
     ours = hash_of(*(ROOT / source for source in layers.SOURCES))
     found = [layer(folder, "python", how, layers.python)]
@@ -114,7 +123,12 @@ def layers_of(room: str, folder: Path) -> list[Layer]:
 
 def environ_of(room: str) -> dict[str, str]:
     """The variables of a container of this room."""
-    return {**ENVIRON, **({"JAVA_HOME": "/opt/java"} if room == "ingest" else {})}
+    return {**ENVIRON, **({"JAVA_HOME": "/opt/java"} if room in ("ingest", CLUSTER) else {})}
+
+
+def entrypoint_of(room: str) -> list[str]:
+    """What a container of this room runs."""
+    return ["/opt/entrypoint.sh"] if room == CLUSTER else ["/usr/local/bin/fairlead"]
 
 
 def build(room: str, folder: Path) -> Path:
@@ -122,7 +136,7 @@ def build(room: str, folder: Path) -> Path:
     found = layers_of(room, folder)
     image = Image(
         name=image_name(room),
-        entrypoint=["/usr/local/bin/fairlead"],
+        entrypoint=entrypoint_of(room),
         environ=environ_of(room),
         user=f"{layers.USER}:{layers.USER}",
     )
@@ -180,12 +194,13 @@ def provide(rooms: Sequence[str] = ROOMS, folder: Path | None = None) -> dict[st
 def main(arguments: Sequence[str]) -> int:
     """Run as a program; see the module's docstring."""
     parser = argparse.ArgumentParser(description="build the container images without a container engine")
-    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; default: all")
+    known = (*ROOMS, CLUSTER)
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(known)}; default: {', '.join(ROOMS)}")
     parser.add_argument("--compressed", action="store_true", help="also print the size a registry would store")
     options = parser.parse_args(arguments)
-    unknown = [room for room in options.rooms if room not in ROOMS]
+    unknown = [room for room in options.rooms if room not in known]
     if unknown:
-        parser.error(f"no such room: {', '.join(unknown)}; known are {', '.join(ROOMS)}")
+        parser.error(f"no such room: {', '.join(unknown)}; known are {', '.join(known)}")
     try:
         found = provide(options.rooms or ROOMS)
     except layers.LayerError as error:

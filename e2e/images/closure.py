@@ -9,6 +9,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+KUBERNETES_BACKEND = ("pyspark/jars/kubernetes-*", "pyspark/jars/spark-kubernetes*")
+"""Jars that the image for drivers and executors has beside those of `ingest`."""
 LEFT_OUT = (
     # Headers and sources for people who compile against a package.
     "*/include/*", "*.pyx", "*.pxd", "*.h", "*.hpp", "*.a", "*.c", "*.cpp",
@@ -23,7 +25,7 @@ LEFT_OUT = (
     # pyspark: examples, R, a second copy of its own Python code; jars of cluster managers, Hive, Connect, machine
     # learning and the RocksDB state store. A local[*] job that reads topics and writes Delta tables loads none of it.
     "pyspark/examples/*", "pyspark/R/*", "pyspark/data/*", "pyspark/licenses/*", "pyspark/python/lib/pyspark.zip",
-    "pyspark/jars/rocksdbjni-*", "pyspark/jars/kubernetes-*", "pyspark/jars/spark-kubernetes*",
+    "pyspark/jars/rocksdbjni-*", *KUBERNETES_BACKEND,
     "pyspark/jars/spark-connect_*", "pyspark/jars/spark-mllib_*", "pyspark/jars/breeze_*", "pyspark/jars/spire*",
     "pyspark/jars/connect-repl/*", "pyspark/jars/cats-kernel*", "pyspark/jars/algebra_*",
     "pyspark/jars/datanucleus-*", "pyspark/jars/derby-*",

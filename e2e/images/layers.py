@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -27,6 +28,8 @@ SOURCES = (
     "ingest/fairlead_ingest", "cli/fairlead_cli",
 )  # fmt: skip
 PROGRAM = "#!/usr/local/bin/python3\nimport sys\nfrom fairlead_cli.main import main\nsys.exit(main())\n"
+ENTRYPOINT = Path("charts/images/spark-entrypoint.sh")
+"""What Spark's Kubernetes backend starts a container with."""
 SHELL_TOOLS = ("bash", "dirname", "env", "chmod", "chown", "df", "du", "id", "ln", "ls", "readlink", "stat", "uname")
 """What Spark's launcher scripts and Hadoop's local filesystem call."""
 JAVA_SCREEN = ("libawt_xawt.so", "libsplashscreen.so", "libfontmanager.so", "libjawt.so")
@@ -137,6 +140,22 @@ def java(root: Path) -> None:
             raise LayerError(f"the ingest image needs {tool}, which is not on the PATH")
         shutil.copy2(Path(found).resolve(), root / "usr/bin" / tool)
     add_libraries(root)
+
+
+def kubernetes_backend(root: Path) -> None:
+    """Above the layer of `ingest`: jars by which a driver asks an API server for executors, and what starts those."""
+    spark = distribution("pyspark")
+    for file in spark.files or []:
+        if any(fnmatchcase(str(file), jars) for jars in closure.KUBERNETES_BACKEND):
+            target = root / SITE / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(Path(str(spark.locate_file(file))), target)
+    script = root / "opt/entrypoint.sh"
+    script.parent.mkdir()
+    shutil.copy2(ROOT / ENTRYPOINT, script)
+    script.chmod(0o755)
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/sh").symlink_to("bash")
 
 
 def strip(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A real node and the acceptance story on it.
 
-    python -m e2e.node                  build what is missing, node up, the story, node down; `make e2e`
+    python -m e2e.node                  build what is missing, node up, both stories, node down; `make e2e`
+    python -m e2e.node --only NAME      one story: `install` or `executors`
     python -m e2e.node up               a node that stays, with the images in it; prints how to use it
     python -m e2e.node down [NAME …]    take nodes away (all of this machine's, without names)
     python -m e2e.node status           which nodes there are
@@ -27,9 +28,15 @@ from e2e.controlplane import build as controlplane
 from e2e.images import build as images
 from e2e.images.layers import LayerError
 from e2e.node import machine, node, traces
+from e2e.story.on_executors import OnExecutors
+from e2e.story.store import Store
 from e2e.story.telling import Story
 
-PROGRAMS = (*controlplane.DEFAULT, *controlplane.NODE)
+STORE = "versitygw"
+PROGRAMS = (*controlplane.DEFAULT, *controlplane.NODE, STORE)
+INSTALL, EXECUTORS = "install", "executors"
+IMAGES = {INSTALL: images.ROOMS, EXECUTORS: ("hub", "messaging", images.CLUSTER)}
+"""Stories, and what each needs."""
 FIGURES = Path("artifacts/e2e.json")
 _began = time.monotonic()
 
@@ -51,15 +58,32 @@ def fit() -> int | None:
 
 def load(target: node.Node, archives: dict[str, Path]) -> None:
     """Import every image; pause first, since no Pod starts without it."""
-    for room in ("pause", *images.ROOMS):
+    for room in ("pause", *(each for each in archives if each != "pause")):
         target.load(archives[room])
 
 
-def story() -> int:
+def provide(stories: Sequence[str]) -> dict[str, Path]:
+    """The images that these stories need, built where the cache lacks them."""
+    return images.provide(list(dict.fromkeys(room for name in stories for room in IMAGES[name])))
+
+
+def tell(name: str, running: node.Node, folder: Path) -> dict[str, float]:
+    """One story; its figures."""
+    if name == INSTALL:
+        telling = Story(running, folder, say)
+        telling.tell()
+        return telling.figures
+    with Store(running.assets / STORE, folder / "store", running.host_address) as store:
+        executors = OnExecutors(running, store, folder / "executors", say)
+        executors.tell()
+        return executors.figures
+
+
+def story(stories: Sequence[str]) -> int:
     """Everything, once."""
     began = time.monotonic()
     assets = controlplane.provide(PROGRAMS, os.environ)
-    archives = images.provide()
+    archives = provide(stories)
     say("programs and images are there")
     before = traces.sysctls()
     built = time.monotonic()
@@ -69,8 +93,9 @@ def story() -> int:
         say(f"{plan.name} is Ready at {plan.api} ({up_seconds} s)")
         load(running, archives)
         say("images imported")
-        telling = Story(running, Path(folder), say)
-        telling.tell()
+        told: dict[str, float] = {}
+        for name in stories:
+            told |= tell(name, running, Path(folder))
     left = traces.left(plan)
     assert not left, f"left on the machine: {'; '.join(left)}"
     assert traces.sysctls() == before, f"sysctls changed: {before} became {traces.sysctls()}"
@@ -78,7 +103,7 @@ def story() -> int:
     figures = {
         "seconds": round(time.monotonic() - began, 1),
         "node_ready_seconds": up_seconds,
-        **telling.figures,
+        **told,
         **{f"{room}_image_megabytes": round(path.stat().st_size / 1e6, 1) for room, path in archives.items()},
     }
     FIGURES.parent.mkdir(exist_ok=True)
@@ -90,7 +115,7 @@ def story() -> int:
 def up() -> int:
     """A node that stays."""
     assets = controlplane.provide(PROGRAMS, os.environ)
-    archives = images.provide()
+    archives = provide(list(IMAGES))
     node.sweep(node.home())
     running = node.Node(node.claim(node.home()), assets)
     try:
@@ -146,6 +171,7 @@ def main(arguments: Sequence[str]) -> int:
         return tool(arguments[0], arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m e2e.node", description="a real node, and the story on it")
     parser.add_argument("verb", nargs="?", default="story", choices=["story", "up", "down", "status"])
+    parser.add_argument("--only", choices=list(IMAGES), help="tell this story alone")
     parser.add_argument("names", nargs="*", metavar="NAME", help="nodes to take down")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, interrupted)
@@ -159,7 +185,7 @@ def main(arguments: Sequence[str]) -> int:
                 unfit = fit()
                 if unfit is not None:
                     return unfit
-                return up() if verb == "up" else story()
+                return up() if verb == "up" else story([options.only] if options.only else list(IMAGES))
     except (controlplane.BuildError, LayerError, AssertionError, OSError) as error:
         print(f"e2e: failed: {error}", flush=True)
         return 1

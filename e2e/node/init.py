@@ -22,6 +22,8 @@ from e2e.node.link import ip
 from e2e.node.plan import Plan
 
 TMPFS = ("/run", "/var/log", "/var/lib")
+RESTARTED = ("kubelet",)
+"""What nodes start again by themselves, and the story ends on purpose."""
 WAIT_SECONDS = 240.0
 OFFLINE = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
 """Taken out of the programs' environment: everything they ask is on this machine."""
@@ -85,12 +87,16 @@ def start(plan: Plan, commands: Mapping[str, list[str]]) -> dict[str, subprocess
     return started
 
 
-def watch(running: Mapping[str, subprocess.Popen[bytes]]) -> int:
-    """Bury the dead; return 1 as soon as one of ours is among them."""
+def watch(running: Mapping[str, subprocess.Popen[bytes]], restart: Callable[[str], subprocess.Popen[bytes]]) -> int:
+    """Bury the dead; return 1 as soon as one of ours is among them that no service manager would start again."""
     names = {process.pid: name for name, process in running.items()}
     while True:
         pid, status = os.wait()
-        if pid in names:
+        if names.get(pid) in RESTARTED:
+            name = names.pop(pid)
+            print(f"{name} ended with {os.waitstatus_to_exitcode(status)}; it is started again", flush=True)
+            names[restart(name).pid] = name
+        elif pid in names:
             print(f"{names[pid]} ended with {os.waitstatus_to_exitcode(status)}; the node ends", flush=True)
             return 1
 
@@ -106,7 +112,7 @@ def main(folder: str, assets: str) -> int:
     running |= start(plan, programs.second(plan, Path(assets)))
     # A pid 1 without a handler ignores SIGTERM.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    return watch(running)
+    return watch(running, lambda name: start(plan, {name: programs.second(plan, Path(assets))[name]})[name])
 
 
 if __name__ == "__main__":

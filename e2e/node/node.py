@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from e2e.node import cgroups, janitor, link, programs
+from e2e.node import cgroups, janitor, link, processes, programs
 from e2e.node.plan import SLOTS, Plan
 from tests.support.pki import PRIVATE_MODE, Authority, service_account_keys
 from tests.support.processes import Running, start, wait_until
@@ -215,6 +215,20 @@ class Node:
                 },
             }
             self.kubectl("apply", "-f", "-", stdin=json.dumps(volume))
+
+    @property
+    def host_address(self) -> str:
+        """This machine, as Pods see it."""
+        return self.plan.host_address
+
+    def kill_containers(self, pod_uid: str) -> int:
+        """kill -9 of all processes of a Pod, but of the one that holds its namespaces; how many there were."""
+        return processes.kill_containers(pod_uid)
+
+    def kill_kubelet(self) -> None:
+        """kill -9; pid 1 starts it again."""
+        found = processes.kill_program(self.assets / "kubelet", self.plan.folder)
+        assert len(found) == 1, f"one kubelet expected, killed {found}"
 
     def run(self, *command: str, stdin: str = "", check: bool = True) -> str:
         """Run any program with this cluster's environment and return what it printed."""

@@ -98,12 +98,13 @@ class _Program:
             server.close()
 
     def _supervise(self) -> int:
-        from fairlead_ingest.io.pipeline import session
+        from fairlead_ingest.io.pipeline import former_executors, session
         from fairlead_ingest.io.pipeline.job import Job
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
 
         settings = self._settings
         log.info("starting", master=settings.spark.master, pipelines=[job.name for job in settings.jobs()])
+        former_executors.remove(settings.spark.master, settings.spark.conf)
         spark = session.start(
             master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
         )

@@ -86,9 +86,9 @@ def test_containers_may_do_nothing_they_need_not(name: str) -> None:
 
 @every_combination
 def test_only_those_who_ask_the_api_have_a_token(name: str) -> None:
-    """The hub and the uninstaller speak to the API server, messaging where it asks whose a token is; no other Pod."""
+    """Hub and uninstaller, messaging that asks whose a token is, a driver that asks for executors; no other Pod."""
     tokens = {pod for pod, spec in pods(name).items() if spec["automountServiceAccountToken"]}
-    asks = {"messaging"} if name == "everything" else set()
+    asks = {"everything": {"messaging"}, "executors": {"ingest"}}.get(name, set())
     assert {pod.rpartition("-")[2] for pod in tokens} <= {"hub", "uninstall"} | asks
 
 

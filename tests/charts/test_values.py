@@ -48,6 +48,40 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
         "needs certificates.source=cert-manager",
     ),
     "ingest without messaging": ("fairlead", {"messaging": {"enabled": False}}, "needs messaging.enabled"),
+    "executors without an object store": ("fairlead", {"ingest": {"spark": {"mode": "kubernetes"}}}, "must be s3://"),
+    "executors and a second table in a folder": (
+        "fairlead",
+        {
+            "ingest": {
+                "table": "s3://tables/rows",
+                "spark": {"mode": "kubernetes"},
+                "config": {"pipelines": [{"topics": ["a/b"], "table": "/data/x", "checkpoint": "/data/y"}]},
+            }
+        },
+        "/data/x must be s3://",
+    ),
+    "executors that would remember repeats": (
+        "fairlead",
+        {
+            "ingest": {
+                "table": "s3://tables/rows",
+                "spark": {"mode": "kubernetes"},
+                "config": {"dedupe_seconds": 60},
+            }
+        },
+        "what dedupe_seconds remembers lies in the checkpoint",
+    ),
+    "way to run Spark": ("fairlead", {"ingest": {"spark": {"mode": "standalone"}}}, "/ingest/spark/mode"),
+    "memory of executors": (
+        "fairlead",
+        {"ingest": {"spark": {"executors": {"memory": "1Gi"}}}},
+        "/ingest/spark/executors/memory",
+    ),
+    "no executors": (
+        "fairlead",
+        {"ingest": {"spark": {"executors": {"instances": 0}}}},
+        "/ingest/spark/executors/instances",
+    ),
     "unknown setting": ("fairlead", {"hub": {"config": {"lisen": "0.0.0.0:1"}}}, "lisen"),
     "unknown nested setting": ("fairlead", {"messaging": {"config": {"cache": {"bytes": 1}}}}, "bytes"),
     "setting of another type": ("fairlead", {"hub": {"config": {"link": {"nodes_max": "many"}}}}, "/link/nodes_max"),
@@ -137,7 +171,9 @@ NEW: Mapping[str, Mapping[str, Any]] = {
         "networkPolicy": {
             "enabled": True, **dict.fromkeys(("metricsFrom", "dnsTo", "apiServer", "hub", "messaging", "ingest"))
         },
-        "ingest": dict.fromkeys(("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget")),
+        "ingest": dict.fromkeys(
+            ("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "spark", "storeAuthority")
+        ),
         "messaging": dict.fromkeys(
             ("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "access", "tokenReview")
         ),

@@ -9,12 +9,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyspark
 import pytest
+import yaml
+from tests.support import spark_operators
 from tests.support.cluster import Cluster
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, start, wait_until
@@ -24,22 +27,25 @@ import fairlead_ingest.__main__ as program
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "kubernetes"
 HOME = Path(pyspark.__file__).parent
 PROGRAM = "local:///usr/local/lib/python3.11/site-packages/fairlead_ingest/__main__.py"
-CONFIG = "/data/ingest.toml"
+CONFIG = "/etc/fairlead/config/ingest.toml"
 ENTRYPOINT = EXAMPLES.parents[1] / "charts" / "images" / "spark-entrypoint.sh"
 ENVIRON = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 SECONDS = 200.0
+DRY_RUN = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
 
 
 @pytest.mark.timeout(600)
 def test_spark_submit_makes_the_drivers_pod(cluster: Cluster, namespace: str) -> None:
-    """With the image, the shared volume, the account and the program's own arguments; the API server has taken it."""
-    cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / "rbac.yaml"))
+    """With image, account, settings, certificates and the store's key, and no right that is not needed; no volume."""
+    for name in ("rbac.yaml", "settings.yaml"):
+        cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / name))
     command = [str(HOME / "bin" / "spark-submit"), "--master", f"k8s://{cluster.server}", "--deploy-mode", "cluster"]
     command += ["--properties-file", str(EXAMPLES / "native.conf"), "--conf", f"spark.kubernetes.namespace={namespace}"]
     environ = {**ENVIRON, "KUBECONFIG": str(cluster.kubeconfig)}
     done = subprocess.run(
-        [*command, PROGRAM, "--config", CONFIG], env=environ, capture_output=True, text=True, timeout=SECONDS
-    )
+        [*command, PROGRAM, "--config", CONFIG], env=environ, cwd=EXAMPLES, capture_output=True, text=True,
+        timeout=SECONDS,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     pods = json.loads(cluster.kubectl("get", "pods", "-n", namespace, "-l", "spark-role=driver", "-o", "json"))
     (pod,) = pods["items"]
@@ -47,19 +53,83 @@ def test_spark_submit_makes_the_drivers_pod(cluster: Cluster, namespace: str) ->
     assert pod["spec"]["serviceAccountName"] == "fairlead-ingest"
     assert container["image"] == "ghcr.io/example/fairlead-ingest-cluster:0.1.0"
     assert container["args"][-3:] == [PROGRAM, "--config", CONFIG]
-    (claim,) = [each["persistentVolumeClaim"] for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each]
-    assert claim["claimName"] == "fairlead-ingest"
-    assert "/data" in [mount["mountPath"] for mount in container["volumeMounts"]]
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    assert (mounts["/etc/fairlead/tls"], mounts["/etc/fairlead/config"]) == ("tls", "config")
+    assert container["envFrom"] == [{"secretRef": {"name": "fairlead-store"}}]
+    assert container["securityContext"]["readOnlyRootFilesystem"] and pod["spec"]["securityContext"]["runAsNonRoot"]
+    assert not [each for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each]
 
 
-@pytest.mark.parametrize("resource", ["pods", "services", "configmaps"])
-def test_the_driver_may_keep_executors_and_nothing_else(cluster: Cluster, namespace: str, resource: str) -> None:
-    """In its own namespace."""
+def test_the_driver_may_keep_executors_and_nothing_else(cluster: Cluster, namespace: str) -> None:
+    """Pods, in its own namespace."""
     cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / "rbac.yaml"))
     account = f"--as=system:serviceaccount:{namespace}:fairlead-ingest"
-    assert cluster.kubectl("auth", "can-i", "create", resource, "-n", namespace, account).strip() == "yes"
-    assert cluster.kubectl("auth", "can-i", "get", "secrets", "-n", namespace, account, check=False).strip() == "no"
-    assert cluster.kubectl("auth", "can-i", "create", resource, "-n", "default", account, check=False).strip() == "no"
+
+    def may(verb: str, resource: str, where: str) -> str:
+        return cluster.kubectl("auth", "can-i", verb, resource, "-n", where, account, check=False).strip()
+
+    assert may("create", "pods", namespace) == may("deletecollection", "pods", namespace) == "yes"
+    others = ("secrets", "configmaps", "services", "persistentvolumeclaims")
+    assert {may(verb, each, namespace) for verb in ("get", "create") for each in others} == {"no"}
+    assert may("create", "pods", "default") == "no"
+
+
+def dry_run(cluster: Cluster, namespace: str, name: str) -> str:
+    """What the API server says to an example; a field that the definition does not have is an error."""
+    return cluster.kubectl(*DRY_RUN, "-n", namespace, "-f", str(EXAMPLES / name))
+
+
+@pytest.mark.parametrize("name", ["rbac.yaml", "settings.yaml", "driver.yaml", "executor.yaml"])
+def test_the_api_server_takes_the_examples(cluster: Cluster, namespace: str, name: str, tmp_path: Path) -> None:
+    """Templates too: as Pods, once Spark has filled in image and name."""
+    read = list(yaml.safe_load_all((EXAMPLES / name).read_text()))
+    for each in read:
+        if each["kind"] == "Pod":
+            each["metadata"] = {"name": "filled-in"}
+            each["spec"]["containers"][0]["image"] = "filled-in"
+            # An account is looked for before anything else.
+            each["spec"].pop("serviceAccountName", None)
+    filled = tmp_path / name
+    filled.write_text(yaml.safe_dump_all(read))
+    assert dry_run(cluster, namespace, str(filled)).count("serverside-applied") == len(read)
+
+
+@pytest.fixture(scope="module")
+def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of this module's own: two thousand kilobytes of definitions are no matter of other tests."""
+    definitions = spark_operators.kubeflow()
+    if definitions is None:
+        pytest.skip(f"{spark_operators.MODULE} is not here and cannot be fetched")
+    with Cluster(tmp_path_factory.mktemp("operators")) as found:
+        # Too large for the annotation that a client-side apply writes.
+        found.kubectl("apply", "--server-side", "-f", str(definitions))
+        found.wait_established("sparkapplications.sparkoperator.k8s.io")
+        yield found
+
+
+@pytest.mark.verify
+def test_kubeflows_definition_takes_its_example(operators: Cluster) -> None:
+    """The operator's own, of the release that the README names; a misspelt field would be refused."""
+    assert "serverside-applied" in dry_run(operators, "default", "spark-operator.yaml")
+    text = (EXAMPLES / "spark-operator.yaml").read_text()
+    for right, wrong in (("memoryOverhead:", "memoryOverHead:"), ("type: Always", "type: Forever")):
+        refused = subprocess.run(
+            [str(operators.assets / "kubectl"), *DRY_RUN, "-f", "-"],
+            input=text.replace(right, wrong), env={**os.environ, "KUBECONFIG": str(operators.kubeconfig)},
+            capture_output=True, text=True, timeout=SECONDS,
+        )  # fmt: skip
+        assert refused.returncode != 0 and wrong.partition(":")[0 if "Over" in wrong else 2].strip() in refused.stderr
+
+
+@pytest.mark.verify
+def test_apaches_definition_takes_its_example(operators: Cluster) -> None:
+    """Where the file with the definition is given: no registry pins it."""
+    definition = spark_operators.apache()
+    if definition is None:
+        pytest.skip(f"name the file with the definition of Apache's operator: {spark_operators.APACHE}")
+    operators.kubectl("apply", "--server-side", "-f", str(definition))
+    operators.wait_established("sparkapplications.spark.apache.org")
+    assert "serverside-applied" in dry_run(operators, "default", "apache-spark-operator.yaml")
 
 
 def executors(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:

@@ -160,6 +160,39 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             }
         },
     ),
+    "executors": (
+        "fairlead",
+        {
+            "ingest": {
+                "table": "s3://tables/telemetry",
+                "envFrom": [{"secretRef": {"name": "object-store"}}],
+                "storeAuthority": {"secretName": "store-authority"},
+                "tolerations": [{"key": "batch", "operator": "Exists"}],
+                "nodeSelector": {"disk": "fast"},
+                "config": {"storage": {"endpoint_url": "https://store.example.com"}},
+                "spark": {
+                    "mode": "kubernetes",
+                    "executors": {
+                        "instances": 3,
+                        "cores": 2,
+                        "cpuRequest": "500m",
+                        "cpuLimit": "2",
+                        "nodeSelector": {"pool": "spark"},
+                        "topologySpreadConstraints": [
+                            {
+                                "maxSkew": 1,
+                                "topologyKey": "kubernetes.io/hostname",
+                                "whenUnsatisfiable": "DoNotSchedule",
+                            }
+                        ],
+                        "podAnnotations": {"example.com/cost": "tables"},
+                        "podTemplate": {"spec": {"runtimeClassName": "sandboxed"}},
+                    },
+                },
+            },
+            "networkPolicy": {"enabled": True},
+        },
+    ),
     "edge-secrets": (
         "fairlead-edge",
         {
@@ -252,5 +285,5 @@ def pods(name: str) -> dict[str, dict[str, Any]]:
 
 def snapshot(name: str) -> str:
     """The manifests without what every rendering makes anew: keys, certificates and their times."""
-    text = re.sub(r"^(  (?:\w+\.)?(?:crt|key)): \S+$", r"\1: (made)", rendered(name), flags=re.MULTILINE)
+    text = re.sub(r"^(  (?:(?:\w+\.)?(?:crt|key)|secret)): \S+$", r"\1: (made)", rendered(name), flags=re.MULTILINE)
     return re.sub(r"(fairlead.dev/(?:renew-after|fits)): \S+", r"\1: (made)", text)

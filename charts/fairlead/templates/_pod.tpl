@@ -42,7 +42,14 @@ readinessProbe:
 {{- define "fairlead.placement" -}}
 {{- $root := index . 0 -}}
 {{- $room := index . 1 -}}
-{{- $values := index $root.Values $room -}}
+{{- include "fairlead.placementOf" (list $root $room (index $root.Values $room)) }}
+{{- end -}}
+
+{{/* The same from values that are not the room's own. Call with (list $ "ingest-executor" values). */}}
+{{- define "fairlead.placementOf" -}}
+{{- $root := index . 0 -}}
+{{- $room := index . 1 -}}
+{{- $values := index . 2 -}}
 {{- with $values.priorityClassName | default (ternary (include "fairlead.priorityClass" $root) "" ((($root.Values.priorityClass).create) | default false)) }}
 priorityClassName: {{ . }}
 {{- end }}

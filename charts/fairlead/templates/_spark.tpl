@@ -1,0 +1,156 @@
+{{/*
+Spark of `ingest`, where `ingest.spark.mode` is kubernetes: the job's Pod is the driver, and asks the API server for Pods
+of executors. An installation of the version before has no `ingest.spark` at all.
+*/}}
+{{- define "fairlead.onExecutors" -}}
+{{- if eq ((.Values.ingest.spark).mode | default "local") "kubernetes" }}true{{ end -}}
+{{- end -}}
+
+{{/* What executors could not do, said before anything is installed. */}}
+{{- define "fairlead.checkExecutors" -}}
+{{- $config := .Values.ingest.config }}
+{{- $jobs := concat (list (dict "table" .Values.ingest.table "dedupe_seconds" $config.dedupe_seconds)) (default list $config.pipelines) }}
+{{- range $jobs }}
+{{- if and .table (not (hasPrefix "s3://" .table)) }}
+{{- fail (printf "ingest.spark.mode=kubernetes: executors write tables, and have no volume in common: %s must be s3://bucket/path" .table) }}
+{{- end }}
+{{- if gt (float64 (default 0 .dedupe_seconds)) 0.0 }}
+{{- fail "ingest.spark.mode=kubernetes: what dedupe_seconds remembers lies in the checkpoint, a folder that executors do not have; leave it out (messaging drops repeats at publish), or use ingest.spark.mode=local" }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The Secret that driver and executors know each other by. */}}
+{{- define "fairlead.sparkSecret" -}}
+{{- ((.Values.ingest.spark).secretName) | default (printf "%s-ingest-spark" (include "fairlead.fullname" .)) -}}
+{{- end -}}
+
+{{/* The driver's settings; users' own win. */}}
+{{- define "fairlead.sparkConf" -}}
+{{- $driver := printf "%s-ingest" (include "fairlead.fullname" .) }}
+{{- $executors := .Values.ingest.spark.executors }}
+master: k8s://https://kubernetes.default.svc
+conf:
+  spark.executor.instances: {{ $executors.instances | quote }}
+  spark.executor.cores: {{ $executors.cores | quote }}
+  spark.executor.memory: {{ $executors.memory | quote }}
+  spark.executor.memoryOverhead: {{ $executors.memoryOverhead | quote }}
+  {{- with $executors.cpuRequest }}
+  spark.kubernetes.executor.request.cores: {{ . | quote }}
+  {{- end }}
+  {{- with $executors.cpuLimit }}
+  spark.kubernetes.executor.limit.cores: {{ . | quote }}
+  {{- end }}
+  # A job that runs for months: what failed long ago does not count.
+  spark.executor.failuresValidityInterval: 10m
+  spark.kubernetes.namespace: {{ .Release.Namespace }}
+  spark.kubernetes.container.image: {{ include "fairlead.image" (list . "ingest-cluster") }}
+  spark.kubernetes.container.image.pullPolicy: {{ .Values.image.pullPolicy }}
+  # The owner of its executors: they go when it goes.
+  spark.kubernetes.driver.pod.name: {{ $driver }}-0
+  spark.kubernetes.executor.podTemplateFile: /etc/fairlead/executor.yaml
+  spark.kubernetes.executor.podTemplateContainerName: executor
+  # What is not made needs no right: the driver's Role is about Pods alone.
+  spark.kubernetes.executor.disableConfigMap: "true"
+  spark.kubernetes.driver.service.deleteOnTermination: "false"
+  spark.kubernetes.driver.ownPersistentVolumeClaim: "false"
+  spark.kubernetes.driver.reusePersistentVolumeClaim: "false"
+  spark.driver.host: {{ $driver }}-0.{{ $driver }}.{{ .Release.Namespace }}.svc
+  spark.driver.bindAddress: 0.0.0.0
+  spark.driver.port: "7078"
+  spark.driver.blockManager.port: "7079"
+  spark.blockManager.port: "7079"
+  # Who does not know the Secret is no executor, and what passes between them is encrypted.
+  spark.authenticate: "true"
+  spark.authenticate.secret.file: /etc/fairlead/spark/secret
+  spark.network.crypto.enabled: "true"
+{{- end -}}
+
+{{/* Variables of everything that reads topics or writes tables: the driver's container, and the executors', which get
+SPARK_LOCAL_DIRS from Spark. Call with (list $ "ingest"). */}}
+{{- define "fairlead.ingestEnv" -}}
+{{- $root := index . 0 -}}
+{{- $env := list }}
+{{- if eq (index . 1) "ingest" }}
+{{- $env = append $env (dict "name" "SPARK_LOCAL_DIRS" "value" "/tmp") }}
+{{- end }}
+{{- with (default dict $root.Values.ingest.storeAuthority) }}
+{{- if .secretName }}
+{{- $env = append $env (dict "name" "SSL_CERT_FILE" "value" (printf "/etc/fairlead/store-authority/%s" .key)) }}
+{{- end }}
+{{- end }}
+{{- with concat $env (default list $root.Values.ingest.env) -}}
+env:
+  {{- range . }}
+  {{- if eq (keys . | sortAlpha | join " ") "name value" }}
+  - {name: {{ .name }}, value: {{ .value | toJson }}}
+  {{- else }}
+  - {{ toYaml . | nindent 4 | trim }}
+  {{- end }}
+  {{- end }}
+{{- end }}
+{{- with $root.Values.ingest.envFrom }}
+envFrom: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "fairlead.ingestMounts" -}}
+- {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
+{{- if ((.Values.ingest.storeAuthority).secretName) }}
+- {name: store-authority, mountPath: /etc/fairlead/store-authority, readOnly: true}
+{{- end }}
+{{- if include "fairlead.onExecutors" . }}
+- {name: spark, mountPath: /etc/fairlead/spark, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "fairlead.ingestVolumes" -}}
+- name: tls
+  secret: {secretName: {{ include "fairlead.fullname" . }}-ingest-tls, defaultMode: 0440}
+{{- with ((.Values.ingest.storeAuthority).secretName) }}
+- name: store-authority
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- if include "fairlead.onExecutors" . }}
+- name: spark
+  secret: {secretName: {{ include "fairlead.sparkSecret" . }}, defaultMode: 0440}
+{{- end }}
+{{- end -}}
+
+{{/* What an executor's Pod is besides what Spark adds: the image, its arguments, memory and cores. */}}
+{{- define "fairlead.executorTemplate" -}}
+{{- $executors := .Values.ingest.spark.executors }}
+apiVersion: v1
+kind: Pod
+metadata:
+  labels: {{- include "fairlead.podLabels" (list . "ingest-executor") | nindent 4 }}
+  {{- with $executors.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "fairlead.fullname" . }}-ingest-executor
+  {{- include "fairlead.podSecurity" . | nindent 2 }}
+  {{- include "fairlead.pullSecrets" . | nindent 2 }}
+  {{- include "fairlead.executorPlacement" . | nindent 2 }}
+  containers:
+    - name: executor
+      {{- include "fairlead.containerSecurity" . | nindent 6 }}
+      workingDir: /tmp
+      {{- include "fairlead.ingestEnv" (list . "ingest-executor") | nindent 6 }}
+      volumeMounts:
+        {{- include "fairlead.ingestMounts" . | nindent 8 }}
+        - {name: spark-local-dir-1, mountPath: /tmp}
+  volumes:
+    {{- include "fairlead.ingestVolumes" . | nindent 4 }}
+    # By this name Spark takes it for its own files.
+    - name: spark-local-dir-1
+      emptyDir: {sizeLimit: 2Gi}
+{{- end -}}
+
+{{/* Where executors run: as the driver, where nothing else is said for them. */}}
+{{- define "fairlead.executorPlacement" -}}
+{{- $own := .Values.ingest.spark.executors }}
+{{- $driver := .Values.ingest }}
+{{- $values := dict "priorityClassName" ($own.priorityClassName | default $driver.priorityClassName) "nodeSelector" ($own.nodeSelector | default $driver.nodeSelector) "tolerations" ($own.tolerations | default $driver.tolerations) "affinity" ($own.affinity | default $driver.affinity) "topologySpreadConstraints" $own.topologySpreadConstraints }}
+{{- include "fairlead.placementOf" (list . "ingest-executor" $values) }}
+{{- end -}}

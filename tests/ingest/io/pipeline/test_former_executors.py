@@ -1,0 +1,138 @@
+"""Executors that a driver before has left: which Pods are its own, and what is asked of the API server."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from tests.support.pki import Authority
+from tests.support.processes import free_ports
+
+from fairlead_ingest.io.pipeline import former_executors
+
+CONF = {former_executors.DRIVER: "driver-0", former_executors.NAMESPACE: "plant"}
+
+
+def pod(name: str, *owners: tuple[str, str]) -> dict[str, object]:
+    references = [{"kind": kind, "name": owner} for kind, owner in owners]
+    return {"metadata": {"name": name, **({"ownerReferences": references} if references else {})}}
+
+
+PODS = {
+    "items": [
+        pod("mine", ("Pod", "driver-0")),
+        pod("gone", ("Pod", "driver-0")),
+        pod("anothers", ("Pod", "driver-1")),
+        pod("replicas", ("ReplicaSet", "driver-0")),
+        pod("free"),
+    ]
+}
+
+
+def test_only_what_the_drivers_pod_owns() -> None:
+    assert list(former_executors.owned(PODS, "driver-0")) == ["mine", "gone"]
+    assert list(former_executors.owned({}, "driver-0")) == []
+
+
+class ApiServer(http.server.BaseHTTPRequestHandler):
+    """Answers as an API server with these Pods; one of them goes before it is deleted."""
+
+    asked: ClassVar[list[tuple[str, str, str]]]
+    status = 200
+
+    def do_GET(self) -> None:
+        self._answer(self.status, PODS)
+
+    def do_DELETE(self) -> None:
+        self._answer(404 if self.path.endswith("/gone") else 200, {})
+
+    def _answer(self, status: int, body: object) -> None:
+        self.asked.append((self.command, self.path, self.headers["Authorization"]))
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path, "cluster")
+
+
+@pytest.fixture
+def account(authority: Authority, tmp_path: Path) -> Path:
+    """As a kubelet mounts it."""
+    (tmp_path / "token").write_text("who-I-am\n")
+    return tmp_path
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
+    """Its master as Spark names it, and what it was asked."""
+
+    class Handler(ApiServer):
+        asked: ClassVar[list[tuple[str, str, str]]] = []
+
+    served = authority.issue("apiserver", hosts=("127.0.0.1",))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(served.certificate, served.key)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"k8s://https://127.0.0.1:{server.server_port}", Handler
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], account: Path) -> None:
+    """By the account's token; one that went by itself meanwhile is no failure."""
+    master, handler = api
+    assert former_executors.remove(master, CONF, account) == 2
+    assert handler.asked == [
+        ("GET", "/api/v1/namespaces/plant/pods?labelSelector=spark-role%3Dexecutor", "Bearer who-I-am"),
+        ("DELETE", "/api/v1/namespaces/plant/pods/mine", "Bearer who-I-am"),
+        ("DELETE", "/api/v1/namespaces/plant/pods/gone", "Bearer who-I-am"),
+    ]
+
+
+def test_an_api_server_that_refuses_stops_nothing(
+    api: tuple[str, type[ApiServer]], account: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The Pods that stay hold nothing that the job needs; the log says so, without the token."""
+    master, handler = api
+    handler.status = 403
+    assert former_executors.remove(master, CONF, account) == 0
+    said = "".join(capfd.readouterr())
+    assert "who-I-am" not in said
+
+
+def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
+    (port,) = free_ports(1)
+    assert former_executors.remove(f"k8s://https://127.0.0.1:{port}", CONF, account) == 0
+
+
+@pytest.mark.parametrize(
+    ("master", "conf"),
+    [("local[*]", CONF), ("k8s://https://127.0.0.1:1", {}), ("spark://127.0.0.1:7077", CONF)],
+)
+def test_nothing_is_asked_elsewhere(master: str, conf: dict[str, str], account: Path) -> None:
+    """On one machine, on a standalone cluster, and where no driver's Pod is named."""
+    assert former_executors.remove(master, conf, account) == 0
+
+
+def test_nothing_is_asked_without_an_account(tmp_path: Path) -> None:
+    assert former_executors.remove("k8s://https://127.0.0.1:1", CONF, tmp_path) == 0
