@@ -140,23 +140,51 @@ def receipt(
     raise SystemExit(EXIT_FAILED)
 
 
-@click.command(short_help="An HTML page about a table: rows by node, hour and priority, delays, gaps.")
+@click.command(short_help="An HTML page with pictures about tables: rate, lag, freshness, files, gaps, dead letters.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 36_500),
+    default=7,
+    show_default=True,
+    help="Count rows published on these last days (UTC), today included; more days take longer.",
+)
+@click.option("--offline", is_flag=True, help="Do not ask the messaging service how far the tables are behind.")
 @_configured
-def report(settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path) -> dict[str, Any]:
-    """Write one HTML page about the tables: rows by node, hour and priority, delay percentiles, gaps, dead letters."""
-    from fairlead_ingest.io import table_report
+def report(
+    settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path, days: int, offline: bool
+) -> dict[str, Any]:
+    """Write one HTML page about the tables, with pictures; it needs nothing else, no network and no script.
+
+    Rate, lag and freshness over time, files by size and what small ones cost a reader, rows by node, hour and priority,
+    delays, gaps, dead letters. The job need not be running.
+
+    \b
+    fairlead ingest report --config ingest.toml --out report.html
+    fairlead ingest report --config ingest.toml --out month.html --days 31 --offline
+    """
+    from fairlead_ingest.io.pipeline.query import tls_of
+    from fairlead_ingest.io.report import table_facts
     from fairlead_ingest.io.table import tables
-    from fairlead_ingest.table import report as pages
+    from fairlead_ingest.report import page as pages
+    from fairlead_messaging.client.io.bulk_client import BulkClient
 
     if not out.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
-    found = [
-        table_report.of(job.name, tables.of(job.table_format or settings.table_format), settings.place(job.table))
-        for job in jobs
-    ]
+    now = datetime.datetime.now(datetime.UTC)
+    since = datetime.date.fromordinal(max(1, now.date().toordinal() - days + 1))
+    found = []
+    with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
+        for job in jobs:
+            table_format, table = tables.of(job.table_format or settings.table_format), settings.place(job.table)
+            lags = None if offline else table_facts.lags(table_format, table, job.topics, client, now)
+            with Progress(f"counting rows of {job.name}", tables.count(table_format, table)) as bar:
+                facts = table_facts.of(
+                    job.name, table_format, table, since=since, days=days, lags=lags, progress=bar.add
+                )
+            found.append(facts)
     try:
-        out.write_text(pages.page(found, datetime.datetime.now(datetime.UTC)))
+        out.write_text(pages.page(found, now))
     except OSError as error:
         raise click.ClickException(f"--out {out}: {error.strerror or error}; name another file") from None
     if not as_json:

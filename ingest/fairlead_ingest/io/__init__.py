@@ -6,7 +6,7 @@ sink             the Spark sinks ``fairlead_delta`` and ``fairlead_parquet``
 checkpoint       what Spark and our tasks wrote into a checkpoint
 table            table formats behind one protocol: Delta, plain Parquet
 http             health, metrics and receipts over HTTP
-status, metrics, event_publisher, table_report: how a job stands, for people and programs
+status, metrics, event_publisher, report: how a job stands, for people and programs
 
 pipeline ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table
 """

@@ -2,6 +2,7 @@
 
     write   one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
     read    a whole object
+    sizes   of all objects below a path
     probe   does the store keep its word: of two conditional puts of one key exactly one is taken
 
 Credentials come from the environment (``AWS_ACCESS_KEY_ID``, …, web identity), or from files named in the settings;
@@ -149,6 +150,19 @@ def read(path: StorePath) -> bytes:
     """The whole object.  Raises ``Wait``, ``Stop``."""
     try:
         return bytes(obstore.get(_store(path), path.key).bytes())
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def sizes(path: StorePath) -> dict[str, int]:
+    """Bytes of each object below ``path``, by its name relative to it.  Raises ``Wait``, ``Stop``."""
+    below = f"{path.key}/"
+    try:
+        return {
+            found["path"].removeprefix(below): found["size"]
+            for page in obstore.list(_store(path), below)
+            for found in page
+        }
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fairlead_ingest import errors
-from fairlead_ingest.io import table_report
+from fairlead_ingest.io.report import table_facts
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import (
@@ -22,9 +22,9 @@ from fairlead_ingest.io.table.tables import (
     beside,
     of,
 )
+from fairlead_ingest.report.facts import DeadLetters
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import SINKS
-from fairlead_ingest.table.report import DeadLetters
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 LINEAGE = [("_topic", pa.string()), ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_date", pa.date32())]
@@ -56,7 +56,7 @@ def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
         {"node": "edge-1", "priority": 0, "enqueued_at": NOON - 3 * second},
         {"node": "edge-2", "priority": None, "enqueued_at": None},
     )
-    found = table_report.of("p", delta, path)
+    found = table_facts.of("p", delta, path)
     assert (found.rows, found.by_node, found.by_hour) == (3, [("edge-1", 2), ("edge-2", 1)], [("2026-11-20 12:00", 3)])
     (delay,) = found.delays
     assert (delay.priority, delay.rows) == (0, 2)
@@ -70,9 +70,14 @@ def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
     put(beside(path, DEAD_LETTERS), DEAD_LETTERS_SCHEMA, broken, broken)
     gap = {"reason": "expired", "from_generation": 1, "from_position": "0a", "to_generation": 1, "to_position": "0f"}
     put(beside(path, GAPS), GAPS_SCHEMA, gap)
-    found = table_report.of("p", delta, path)
+    found = table_facts.of("p", delta, path)
     assert (found.rows, found.dead_letters) == (0, [DeadLetters(code="not_json", rows=2, example="not JSON")])
-    assert found.gaps == [["expired", "a/t", "1:0a", "1:0f", "unknown"]]
+    (noticed,) = found.gaps
+    assert (noticed.reason, noticed.topic, noticed.begins, noticed.ends, noticed.rows) == (
+        *("expired", "a/t", "1:0a", "1:0f"),
+        None,
+    )
+    assert noticed.seconds == NOON.timestamp()
 
 
 OLD_SCHEMA = pa.schema([field for field in DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])
@@ -88,12 +93,12 @@ def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: P
     letters = beside(path, DEAD_LETTERS)
     put(letters, OLD_SCHEMA, {"error": "Expected `int` - at `$.epoch`"}, form=form)
     old = DeadLetters(code="unknown", rows=1, example="Expected `int` - at `$.epoch`")
-    assert table_report.of("p", form, path).dead_letters == [old]
+    assert table_facts.of("p", form, path).dead_letters == [old]
     form.ensure(letters, DEAD_LETTERS_SCHEMA)
-    assert table_report.of("p", form, path).dead_letters == [old]
+    assert table_facts.of("p", form, path).dead_letters == [old]
     new = {"error": "Expected `int`", "code": "bad_field", "fields": ["epoch", "sequence"]}
     put(letters, DEAD_LETTERS_SCHEMA, new, new, form=form)
-    assert table_report.of("p", form, path).dead_letters == [
+    assert table_facts.of("p", form, path).dead_letters == [
         DeadLetters(code="bad_field", fields=("epoch", "sequence"), rows=2, example="Expected `int`"),
         old,
     ]
@@ -104,11 +109,11 @@ def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:
     schema = pa.schema(LINEAGE)
     path = tables(tmp_path / "rows", schema)
     put(path, schema, {})
-    found = table_report.of("p", delta, path)
+    found = table_facts.of("p", delta, path)
     assert (found.rows, list(found.by_node), list(found.delays)) == (1, [], [])
 
 
 def test_no_table_is_said_so(tmp_path: Path) -> None:
     """Politely."""
     with pytest.raises(errors.Stop, match="there is no table"):
-        table_report.of("p", delta, tmp_path / "none")
+        table_facts.of("p", delta, tmp_path / "none")

@@ -1,0 +1,45 @@
+"""The files of a table's newest version by size, and how long opening one takes here and now."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+from fairlead_ingest.io.table import files, object_store
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.report import layout
+from fairlead_ingest.report.layout import FileSize, Layout
+from fairlead_ingest.table.store_path import Place, StorePath
+
+OPENED_MAX = 20
+"""As many are opened to measure it: the newest, which a query asks for most."""
+_DATE_CHARS = len("2026-11-20")
+
+
+def of(table_format: TableFormat, table: Place, clock: Callable[[], float]) -> Layout:
+    """``clock`` in seconds.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    named = table_format.files(table)
+    sizes = object_store.sizes(table) if isinstance(table, StorePath) and named else {}
+    found, took = [], []
+    for path, topic in named:
+        size = sizes.get(path) if isinstance(table, StorePath) else _on_disk(table, path)
+        # A file that was vacuumed since the log was read is no part of the newest version either.
+        if size is not None:
+            found.append(FileSize(topic=topic, date=path.rpartition("/_date=")[2][:_DATE_CHARS], bytes=size))
+    for path, _ in named[-OPENED_MAX:]:
+        began = clock()
+        try:
+            files.open_parquet(table, path).metadata  # noqa: B018 - the footer is what opening costs
+        except FileNotFoundError:
+            continue
+        took.append(clock() - began)
+    return layout.of(found, open_seconds=statistics.median(took) if took else None, opened=len(took))
+
+
+def _on_disk(table: Path, path: str) -> int | None:
+    try:
+        return os.stat(table / path).st_size
+    except OSError:
+        return None

@@ -1,0 +1,120 @@
+"""Counts by time: what arrived, what was taken in, what waited meanwhile, and how long it took.
+
+    arrived, taken     messages by when they were published (``_published_at``) and read (``_ingested_at``)
+    delayed            of those published in a step: their delay from the device to the batch, counted
+
+Counting begins by the second; where that makes too many steps they are joined, so memory is bounded whatever time a
+table spans. A picture has room for ``POINTS_MAX`` points, and steps are joined for it again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fairlead_ingest.report import delays
+from fairlead_ingest.report.delays import Delays
+
+POINTS_MAX = 240
+KEPT_MAX = 20_000
+"""Steps that are counted apart."""
+STEPS = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
+"""Widths of a step in seconds, each a multiple of the one before, none of which surprises a reader."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One step of a picture, ``seconds`` since 1970 at its beginning.
+
+    Rates are messages a second; ``waiting``: published and not in the table at its end. Delays in seconds, None where
+    nothing was published.
+    """
+
+    seconds: int
+    arrived: float
+    taken: float
+    waiting: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class OverTime:
+    """Messages counted by time. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self.step = STEPS[0]
+        self._arrived: Counter[int] = Counter()
+        self._taken: Counter[int] = Counter()
+        self._delayed: dict[int, Delays] = {}
+
+    def add_arrived(self, counts: Iterable[tuple[int, int]]) -> None:
+        """(second since 1970, messages published in it)."""
+        self._add(self._arrived, counts)
+
+    def add_taken(self, counts: Iterable[tuple[int, int]]) -> None:
+        """(second since 1970, messages read in it)."""
+        self._add(self._taken, counts)
+
+    def add_delayed(self, counts: Iterable[tuple[int, int, int]]) -> None:
+        """(second since 1970 of publishing, bucket of the delay, messages)."""
+        for second, bucket, count in counts:
+            at = second // self.step * self.step
+            self._delayed.setdefault(at, Counter())[bucket] += count
+
+    def by_hour(self) -> list[tuple[int, int]]:
+        """(second at which an hour begins, messages published in it), oldest first; of years the steps are longer."""
+        return sorted(_joined(self._arrived, max(self.step, 3600)).items())
+
+    def points(self) -> list[Point]:
+        """From the first to the last step with a message, none left out between them; oldest first."""
+        known = [*self._arrived, *self._taken]
+        if not known:
+            return []
+        first, last = min(known), max(known)
+        width = next((step for step in STEPS if step >= self.step and (last - first) / step < POINTS_MAX - 1), None)
+        if width is None:
+            width = math.ceil((last - first) / (POINTS_MAX - 1) / STEPS[-1]) * STEPS[-1]
+        arrived, taken = _joined(self._arrived, width), _joined(self._taken, width)
+        delayed: dict[int, Delays] = defaultdict(Counter)
+        for at, found in self._delayed.items():
+            delayed[at // width * width].update(found)
+        made, waiting = [], 0
+        for at in range(first // width * width, last + 1, width):
+            waiting += arrived[at] - taken[at]
+            half, most, nearly_all = (delays.quantile(delayed.get(at, {}), part) for part in (0.5, 0.95, 0.99))
+            made.append(
+                Point(
+                    seconds=at,
+                    arrived=arrived[at] / width,
+                    taken=taken[at] / width,
+                    waiting=max(0, waiting),
+                    p50=half,
+                    p95=most,
+                    p99=nearly_all,
+                )
+            )
+        return made
+
+    def _add(self, kept: Counter[int], counts: Iterable[tuple[int, int]]) -> None:
+        for second, count in counts:
+            kept[second // self.step * self.step] += count
+        while len(kept) > KEPT_MAX and self.step < STEPS[-1]:
+            self.step = STEPS[STEPS.index(self.step) + 1]
+            for each in (self._arrived, self._taken):
+                joined = _joined(each, self.step)
+                each.clear()
+                each.update(joined)
+            delayed = list(self._delayed.items())
+            self._delayed.clear()
+            for at, found in delayed:
+                self._delayed.setdefault(at // self.step * self.step, Counter()).update(found)
+
+
+def _joined(counts: Mapping[int, int], width: int) -> Counter[int]:
+    joined: Counter[int] = Counter()
+    for at, count in counts.items():
+        joined[at // width * width] += count
+    return joined

@@ -1,0 +1,48 @@
+"""Files of real tables by size, and what opening one takes."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairlead_ingest.io.report import file_sizes
+from fairlead_ingest.io.table.tables import UNNUMBERED, of
+from fairlead_ingest.settings import SINKS
+
+SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
+    """Only those of the newest version; the clock is asked before and after each opening."""
+    form, table = of(sink), tmp_path / "rows"
+    form.ensure(table, SCHEMA)
+    for day in (20, 20, 21):
+        writing = form.writing(table)
+        row = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, day)}
+        writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
+        form.append(table, writing.close(), UNNUMBERED)
+    form.writing(table).add(pa.Table.from_pylist([row], schema=SCHEMA))
+    ticks = itertools.count(0.0, 0.25)
+    found = file_sizes.of(form, table, lambda: next(ticks))
+    assert (found.files, found.compacted, found.open_seconds, found.opened) == (3, 2, 0.25, 3)
+    assert list(found.by_day) == [("2026-11-20", 2), ("2026-11-21", 1)]
+    assert found.bytes == sum(path.stat().st_size for path in table.rglob("*.parquet"))
+
+
+def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
+    form, table = of("delta"), tmp_path / "rows"
+    form.ensure(table, SCHEMA)
+    assert file_sizes.of(form, table, lambda: 0.0).files == 0
+    writing = form.writing(table)
+    row = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 20)}
+    writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
+    form.append(table, writing.close(), UNNUMBERED)
+    for path in table.rglob("*.parquet"):
+        path.unlink()
+    found = file_sizes.of(form, table, lambda: 0.0)
+    assert (found.files, found.open_seconds) == (0, None)

@@ -1,0 +1,72 @@
+"""Counts by time, as points of a picture."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_ingest.report import over_time
+from fairlead_ingest.report.over_time import OverTime
+
+NOON = 1_795_262_400
+YEAR = 366 * 86_400
+
+
+def test_what_arrived_and_was_taken_in() -> None:
+    """Rates by the second; what waits is what arrived and was not taken yet."""
+    counted = OverTime()
+    counted.add_arrived([(NOON, 10), (NOON + 1, 10), (NOON + 3, 4)])
+    counted.add_taken([(NOON + 1, 8), (NOON + 3, 16)])
+    counted.add_delayed([(NOON, 0, 10), (NOON + 1, 20, 9), (NOON + 1, 60, 1)])
+    points = counted.points()
+    assert [(point.seconds - NOON, point.arrived, point.taken, point.waiting) for point in points] == [
+        (0, 10.0, 0.0, 10),
+        (1, 10.0, 8.0, 12),
+        (2, 0.0, 0.0, 12),
+        (3, 4.0, 16.0, 0),
+    ]
+    assert points[2].p50 is None and points[3].p50 is None
+    assert points[1].p50 == 10 ** (21 / 20) and points[1].p95 == 10 ** (61 / 20)
+
+
+def test_nothing_has_no_points() -> None:
+    assert OverTime().points() == [] and OverTime().by_hour() == []
+
+
+def test_hours() -> None:
+    counted = OverTime()
+    counted.add_arrived([(NOON - 1, 1), (NOON, 2), (NOON + 3599, 3)])
+    assert counted.by_hour() == [(NOON - 3600, 1), (NOON, 5)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, YEAR), st.integers(0, 86_400), st.integers(1, 9)), min_size=1, max_size=40),
+    st.sampled_from([1, 3600, YEAR]),
+)
+def test_points_are_few_and_lose_no_message(rows: list[tuple[int, int, int]], span: int) -> None:
+    """At any span; the last one has everything taken in."""
+    counted = OverTime()
+    for after, delay, count in rows:
+        at = NOON + after % span
+        counted.add_arrived([(at, count)])
+        counted.add_taken([(at + delay, count)])
+    points = counted.points()
+    assert len(points) <= over_time.POINTS_MAX + 1
+    width = points[1].seconds - points[0].seconds if len(points) > 1 else 1
+    total = sum(count for _, _, count in rows)
+    for found in (points, points):
+        assert math.isclose(sum(point.arrived for point in found) * max(width, counted.step), total)
+    assert points[-1].waiting == 0
+
+
+def test_a_long_time_is_counted_in_longer_steps() -> None:
+    """Memory is bounded: 80,000 seconds apart become hours or more, and none is lost."""
+    counted = OverTime()
+    for each in range(80_000):
+        counted.add_arrived([(NOON + each * 4000, 1)])
+        counted.add_delayed([(NOON + each * 4000, 7, 1)])
+    assert counted.step >= 6 * 3600 and len(counted._arrived) <= over_time.KEPT_MAX
+    assert len(counted._delayed) <= over_time.KEPT_MAX
+    assert sum(count for _, count in counted.by_hour()) == 80_000
