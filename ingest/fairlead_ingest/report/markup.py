@@ -17,7 +17,7 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:var(--ink);
 background:var(--paper)}
 h2{margin-top:2.5rem;border-top:1px solid var(--line);padding-top:1.5rem}h3{margin:1.8rem 0 .3rem}
-table{border-collapse:collapse;display:block;overflow-x:auto}td,th{padding:.15rem .8rem .15rem 0;text-align:left}
+.wide{overflow-x:auto}table{border-collapse:collapse}td,th{padding:.15rem .8rem .15rem 0;text-align:left}
 td.n{text-align:right;font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}th{color:var(--soft);font-weight:600}
 svg[role=img]{width:100%;height:auto;font:11px system-ui,sans-serif;fill:var(--soft)}
 svg path{fill:none;stroke-width:1.6}svg .grid,svg .tick{stroke:var(--line);stroke-width:1}
@@ -49,7 +49,7 @@ def bars(counts: Sequence[tuple[str, int]]) -> str:
         bar = f'<svg {size} aria-hidden="true"><rect class="bar" {size}/></svg>'
         lines.append(f'<tr><td>{escape(label)}</td><td class="n">{count:,}</td><td>{bar}</td></tr>')
     total = f'<tr><td>in all</td><td class="n">{sum(count for _, count in counts):,}</td><td></td></tr>'
-    return f"<table>{''.join(lines)}{total}</table>"
+    return _wide(f"<table>{''.join(lines)}{total}</table>")
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -58,4 +58,9 @@ def grid(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
         return ""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return _wide(f"<table><tr>{head}</tr>{body}</table>")
+
+
+def _wide(table: str) -> str:
+    """May be wider than a small screen; the keyboard reaches it then."""
+    return f'<div class="wide" tabindex="0" role="group" aria-label="table">{table}</div>'
