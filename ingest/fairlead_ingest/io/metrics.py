@@ -23,6 +23,7 @@ class Metrics:
         self.expired_unread = self._counter("expired_unread", "Messages that outlived their TTL before they were read")
         self.filtered = self._counter("filtered", "Messages that transforms or dedupe took no row of")
         self.expired_starts = self._counter("expired_starts", "Times reading had to go on at the oldest message left")
+        self.gaps = self._counter("gaps", "Ranges of topics that were never read, each a row of the table of gaps")
         self.bytes = self._counter("bytes", "Bytes of Parquet committed")
         self.batches = self._counter("batches", "Batches committed")
         self.failures = self._counter("failures", "Queries that ended by an error and were started again")
@@ -30,6 +31,8 @@ class Metrics:
         self.lag_rows = self._gauge("lag_rows", "Messages stable in the topic and not yet in the table", "topic")
         self.lag_seconds = self._gauge("lag_seconds", "Age of the oldest of these", "topic")
         self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
+        self.table_files = self._gauge("table_files", "Files that readers of the table open")
+        self.table_bytes = self._gauge("table_bytes", "Their bytes")
         self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")
         self.batch_rows = self._gauge("batch_rows", "Rows of the last batch")
         self.latest_keys = self._gauge("latest_keys", "Keys of the latest table that are not deleted")
@@ -49,6 +52,7 @@ class Metrics:
         """Take over one commit's own counts."""
         for name in ("rows", "dead_letters", "filtered", "expired_unread", "expired_starts", "bytes"):
             getattr(self, name).labels(pipeline).inc(getattr(counts, name))
+        self.gaps.labels(pipeline).inc(len(counts.gaps))
         self.batches.labels(pipeline).inc()
         self._ages[pipeline] = freshness.add([self._ages.get(pipeline, []), counts.ages])
 

@@ -12,8 +12,11 @@ from click.testing import CliRunner, Result
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables as companions
+from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import SINKS
 
+REPORTED = [("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP)]
+SIDES = ((companions.DEAD_LETTERS, companions.DEAD_LETTERS_SCHEMA), (companions.GAPS, companions.GAPS_SCHEMA))
 SCHEMA = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
@@ -144,3 +147,26 @@ def test_a_schema_that_cannot_be_used_is_refused_before_spark_starts(config: Pat
     config.write_text(f'schema = "{tmp_path}/schema.json"\n' + config.read_text())
     ended = run("backfill", "--config", str(config))
     assert (ended.exit_code, "schema.json: a: 'dubble' is no type" in ended.output) == (2, True)
+
+
+def test_a_report_is_written_with_and_without_the_service(config: Path, tmp_path: Path) -> None:
+    """Rows of the days that were asked for; the page says how many there are in all."""
+    form, table, today = companions.of("delta"), tmp_path / "rows", datetime.datetime.now(datetime.UTC)
+    schema = pa.schema([*REPORTED, *SCHEMA])
+    for path, columns in ((table, schema), *((companions.beside(table, each), of) for each, of in SIDES)):
+        form.ensure(path, columns)
+    for age in (0, 40):
+        then = today - datetime.timedelta(days=age)
+        row = {"_topic": "a/t", "_published_at": then, "_ingested_at": then, "_date": then.date(), "node": "edge-1"}
+        writing = form.writing(table)
+        writing.add(pa.Table.from_pylist([row], schema=schema))
+        form.append(table, writing.close(), companions.UNNUMBERED)
+    page = tmp_path / "report.html"
+    done = run("report", "--config", str(config), "--out", str(page))
+    assert done.exit_code == 0 and "2 rows in 1 tables" in done.stdout, done.output
+    shown = page.read_text()
+    assert "2 rows in" in shown and "1 rows of the last 7 days" in shown and "unreachable" in shown
+    assert run("report", "--config", str(config), "--out", str(page), "--days", "41", "--offline").exit_code == 0
+    assert "2 rows of the last 41 days" in page.read_text() and "Behind the topics now" not in page.read_text()
+    assert run("report", "--config", str(config), "--out", str(page), "--days", "36500", "--offline").exit_code == 0
+    assert run("report", "--config", str(config), "--out", str(page), "--days", "0").exit_code == 2

@@ -20,5 +20,6 @@ def test_commits_add_up() -> None:
     assert 'fairlead_ingest_dead_letters_total{pipeline="p"} 2.0' in text
     assert 'fairlead_ingest_filtered_total{pipeline="p"} 6.0' in text
     assert 'fairlead_ingest_expired_unread_total{pipeline="p"} 4.0' in text
+    assert 'fairlead_ingest_gaps_total{pipeline="p"} 0.0' in text
     assert 'fairlead_ingest_freshness_seconds_bucket{le="0.1",pipeline="p"} 6.0' in text
     assert 'fairlead_ingest_freshness_seconds_bucket{le="+Inf",pipeline="p"} 10.0' in text

@@ -26,6 +26,7 @@ from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
 from fairlead_ingest.io.pipeline.query import evolves, shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.pipeline.session import activate
+from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
 from fairlead_ingest.io.pipeline.spark_errors import coded
 from fairlead_ingest.io.sink import batch_trace, spark_sink
 from fairlead_ingest.io.table import tables
@@ -70,6 +71,7 @@ class Job:
             pipeline, self._table_format, self._table, self._checkpoint, metrics, publisher, self._connected
         )
         self._lag = LagWatcher(pipeline, metrics, self._connected)
+        self._size = SizeWatcher(pipeline.name, self._table_format, self._table, metrics)
         self._latest = keeper.of(pipeline, self._table, metrics)
         self._aside: dict[str, dict[str, str]] = {}
         self._knows_table = False
@@ -150,8 +152,9 @@ class Job:
         return self._latest is None or self._latest.is_settled()
 
     def measure_lag(self, now: datetime.datetime) -> None:
-        """Ask from time to time how far the table is behind its topics; ``now`` is aware."""
+        """Ask from time to time how far the table is behind its topics, and how large it is; ``now`` is aware."""
         self._lag.ask(self._commits.reached, now)
+        self._size.ask(now)
 
     def finish(self) -> None:
         """Let the running batch end, then stop. Waits at most ``FINISH_SECONDS_MAX``."""

@@ -101,6 +101,18 @@ def test_an_object_is_there_when_its_upload_is_finished_and_not_before(store: Ob
         object_store.read(store.place("uploads/none"))
 
 
+def test_sizes_are_those_of_the_objects_below_a_path(store: ObjectStore) -> None:
+    """However many, and not those of a neighbour whose name begins alike."""
+    table = store.place("sized/rows")
+    for name, size in {"a": 3, "_date=1/b": 5}.items():
+        upload = object_store.Upload(table / name)
+        upload.write(b"x" * size)
+        upload.finish()
+    object_store.Upload(store.place("sized/rows_gaps/c")).finish()
+    assert object_store.sizes(table) == {"a": 3, "_date=1/b": 5}
+    assert object_store.sizes(store.place("sized/none")) == {}
+
+
 def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None:
     table = store.place("files/rows")
     (file,) = written(table, "one")
