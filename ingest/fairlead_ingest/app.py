@@ -198,8 +198,7 @@ class _Program:
         receipts = None
         if settings.receipts:
             known = [
-                (job.name, tables.of(job.table_format or settings.table_format), settings.place(job.table))
-                for job in settings.jobs()
+                (job.name, tables.of_pipeline(settings, job), settings.place(job.table)) for job in settings.jobs()
             ]
             receipts = ReceiptsHttp(known)
         try:

@@ -14,10 +14,13 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
+from fairlead_ingest.catalog_settings import CatalogSettings
 from fairlead_ingest.latest import latest_settings
 from fairlead_ingest.latest.latest_settings import LatestSettings
 from fairlead_ingest.source import limits, starting_position
+from fairlead_ingest.table import catalog as catalogs
 from fairlead_ingest.table import folders, store_path
+from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Place, Storage
 from fairlead_wire import event
 from fairlead_wire.trace_model import TracesModel
@@ -28,7 +31,7 @@ from fairlead_wire.validation.model import ListenAddress, Model
 
 AVAILABLE_NOW: Final = "available-now"
 SINK_DEFAULT: Final = "delta"
-SINKS: Final = (SINK_DEFAULT, "parquet")
+SINKS: Final = (SINK_DEFAULT, "iceberg", "parquet")
 PORT_DEFAULT: Final = 11016
 _TOPIC = re.compile(r"[^/\s]+/[^/\s]+")
 _READER = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -99,7 +102,7 @@ Header = Annotated[str, AfterValidator(_header)]
 Transform = Annotated[str, AfterValidator(_transform)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
-TableFormat = Literal["delta", "parquet"]
+TableFormat = Literal["delta", "iceberg", "parquet"]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -204,7 +207,8 @@ class Settings(Model):
     format: Format = "envelope"
     """`envelope` (columns below), or `raw` (`payload` and lineage)."""
     table_format: TableFormat = "delta"
-    """What the tables are made of: `delta`, or `parquet` for folders of plain files, see below."""
+    """What the tables are made of: `delta`, `iceberg` ([how](../howto/iceberg-tables.md)), or `parquet` for folders of
+    plain files, see below."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """File with typed columns for the body, see below."""
     transforms: list[Transform] = Field(default=[])
@@ -244,6 +248,7 @@ class Settings(Model):
     spark: Spark = Spark()
     storage: StorageSettings = StorageSettings()
     latest: LatestSettings = LatestSettings()
+    catalog: CatalogSettings = CatalogSettings()
     events: Events = Events()
     traces: TracesModel = TracesModel()
 
@@ -277,6 +282,26 @@ class Settings(Model):
                 folders.check([(job.name, job.table, job.checkpoint) for job in jobs], with_latest=kept)
             except mistakes.Wrong as error:
                 yield from error.mistakes
+            yield from self._wrong_in_catalog()
+
+    def _wrong_in_catalog(self) -> Iterator[Mistake]:
+        used: dict[str, str] = {}
+        for key, job in self._named_jobs():
+            if job.table_format != "iceberg":
+                continue
+            if not self.catalog.uri:
+                yield Mistake("catalog.uri", 'required with table_format = "iceberg"')
+            name = self.place(job.table).name
+            try:
+                catalogs.check_table_name(name)
+            except ValueError as error:
+                yield Mistake(mistakes.join(key, "table"), str(error))
+            for suffix in ("", folders.DEAD_LETTERS, folders.GAPS):
+                if used.setdefault(name + suffix, job.name) != job.name:
+                    yield Mistake(
+                        mistakes.join(key, "table"),
+                        f"{used[name + suffix]} has a table {name + suffix} in the catalog too; the last parts must differ",
+                    )
 
     @property
     def trigger_seconds(self) -> float | None:
@@ -286,6 +311,10 @@ class Settings(Model):
     def place(self, table: str) -> Place:
         """Where a table lies, and how it is reached.  Raises ``ValueError``."""
         return store_path.place(table, Storage(**self.storage.model_dump()))
+
+    def catalog_of(self, table_format: str | None) -> Catalog | None:
+        """Where tables of this format (None: the job's) are known by name; None where by their place alone."""
+        return self.catalog.catalog() if (table_format or self.table_format) == "iceberg" else None
 
     def jobs(self) -> list[Pipeline]:
         """The pipelines with everything they inherit filled in."""

@@ -19,11 +19,13 @@ from tests.support.object_store import ObjectStore
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store, tables
 from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
+from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_ingest.table.store_path import Place
@@ -36,6 +38,7 @@ NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
 IN_STORE = "delta in an object store"
+ICEBERG_IN_STORE = "iceberg in an object store"
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +47,26 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         yield running
 
 
-@pytest.fixture(params=[*SINKS, pytest.param(IN_STORE, marks=pytest.mark.process)])
+@pytest.fixture(
+    params=[*SINKS, *(pytest.param(name, marks=pytest.mark.process) for name in (IN_STORE, ICEBERG_IN_STORE))]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def table_format(kind: str) -> TableFormat:
-    return tables.of("delta" if kind == IN_STORE else kind)
+def table_format(kind: str, tmp_path: Path) -> TableFormat:
+    return format_of(kind.split()[0], tmp_path)
+
+
+def format_of(name: str, folder: Path) -> TableFormat:
+    return tables.of(name, Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db") if name == "iceberg" else None)
 
 
 @pytest.fixture
 def table(kind: str, table_format: TableFormat, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
     found: Place = tmp_path / "rows"
-    if kind == IN_STORE:
+    if kind in (IN_STORE, ICEBERG_IN_STORE):
         found = request.getfixturevalue("store").place(f"{uuid.uuid4().hex}/rows")
     table_format.ensure(found, SCHEMA)
     return found
@@ -231,11 +240,12 @@ def test_columns_are_added_and_types_never_changed(table_format: TableFormat, ta
 
 
 @pytest.mark.parametrize("kind", SINKS, indirect=True)
-def test_a_table_of_another_format_is_left_alone(table_format: TableFormat, table: Place) -> None:
+def test_a_table_of_another_format_is_left_alone(kind: str, table: Place, tmp_path: Path) -> None:
     """Two logs in one folder would each tell half."""
-    (other,) = (tables.of(name) for name in SINKS if tables.of(name) is not table_format)
-    with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
-        other.ensure(table, SCHEMA)
+    for other in SINKS:
+        if other != kind:
+            with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
+                format_of(other, tmp_path).ensure(table, SCHEMA)
 
 
 def test_identities_are_taken_from_a_stretch_of_time(table_format: TableFormat, table: Place) -> None:
@@ -269,6 +279,16 @@ def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, 
     """polars and DuckDB, each in the way this format offers."""
     table_format.append(table, written(table_format, table, "01", "02"), decided(table_format, table, 0, "02"))
     written(table_format, table, "03")
+    if isinstance(table_format, IcebergFormat):
+        by_name = table_format._required(table)
+        assert by_name.scan().to_arrow()["_id"].sort().to_pylist() == ["01", "02"]
+        found = {} if isinstance(table, Path) else object_store.storage_options(table.storage)
+        options = {key: value for key, value in found.items() if key.startswith("aws_")}
+        assert pl.scan_iceberg(by_name, storage_options=options).collect()["_id"].sort().to_list() == ["01", "02"]
+        rows = table_format.dataset(table)
+        assert rows is not None
+        assert duckdb.execute("select _topic, count(*) from rows group by 1").fetchall() == [(TOPIC, 2)]
+        return
     if table_format is tables.of("delta"):
         found = {} if isinstance(table, Path) else object_store.storage_options(table.storage)
         options = {key: value for key, value in found.items() if key.startswith("aws_")}

@@ -102,7 +102,10 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
 
     now = datetime.datetime.now(datetime.UTC)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
-        found = [statuses.of(job, settings.place(job.table), client, now) for job in jobs]
+        found = [
+            statuses.of(job, settings.place(job.table), client, now, settings.catalog_of(job.table_format))
+            for job in jobs
+        ]
     if not as_json:
         for each in found:
             click.echo(_status_text(each))
@@ -126,9 +129,7 @@ def receipt(
 
     seconds = wait / len(jobs)
     for job in jobs:
-        found = Receipts(
-            tables.of(job.table_format or settings.table_format), settings.place(job.table), message_id, node
-        ).wait(seconds)
+        found = Receipts(tables.of_pipeline(settings, job), settings.place(job.table), message_id, node).wait(seconds)
         if found is not None:
             if not as_json:
                 click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
@@ -176,7 +177,7 @@ def report(
     found = []
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
         for job in jobs:
-            table_format, table = tables.of(job.table_format or settings.table_format), settings.place(job.table)
+            table_format, table = tables.of_pipeline(settings, job), settings.place(job.table)
             lags = None if offline else table_facts.lags(table_format, table, job.topics, client, now)
             with Progress(f"counting rows of {job.name}", tables.count(table_format, table)) as bar:
                 facts = table_facts.of(
@@ -204,17 +205,12 @@ def compact(
 
     done = []
     for job in jobs:
-        table = maintenance.open_table(settings.place(job.table))
-        unknown = set(z_order) - {field.name for field in table.schema().fields}
+        compaction = maintenance.compaction(settings, job)
+        unknown = set(z_order) - set(compaction.columns)
         if unknown:
             raise click.UsageError(f"{job.table} has no column {', '.join(sorted(unknown))}")
-        with Progress(f"compacting {job.name}, partitions", len(maintenance.partitions(table))) as bar:
-            facts = maintenance.compact(
-                table,
-                target_bytes=target_mib * 1024 * 1024,
-                z_order=z_order,
-                progress=bar.advance,
-            )
+        with Progress(f"compacting {job.name}, partitions", len(compaction.partitions())) as bar:
+            facts = compaction.compact(target_bytes=target_mib * 1024 * 1024, sort_by=z_order, progress=bar.advance)
         done.append({"name": job.name, "table": job.table, **facts})
         if not as_json:
             click.echo(f"{job.name}: {facts['files_removed']} files became {facts['files_added']}")
@@ -234,7 +230,7 @@ def vacuum(
 
     done = []
     for job in jobs:
-        table_format, main = tables.of(job.table_format or settings.table_format), settings.place(job.table)
+        table_format, main = tables.of_pipeline(settings, job), settings.place(job.table)
         suffixes = [tables.DEAD_LETTERS, tables.GAPS, *([folders.LATEST] if job.latest and job.latest.key else [])]
         for path in (main, *(tables.beside(main, suffix) for suffix in suffixes)):
             if path != main and table_format.size(path) is None:
@@ -333,13 +329,11 @@ def latest(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: 
 
 def _into(settings: Settings, table: str, sink: str) -> Place:
     """Where a backfill writes; refused before Spark is started."""
-    from fairlead_ingest.settings import SINK_DEFAULT
-
     try:
         place = settings.place(table)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--into") from None
-    if not isinstance(place, Path) and sink != SINK_DEFAULT:
+    if not isinstance(place, Path) and sink == "parquet":
         raise click.BadParameter(f"a table of {sink} files lies in a folder, not in a store", param_hint="--into")
     return place
 

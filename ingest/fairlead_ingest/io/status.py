@@ -14,6 +14,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import freshness
+from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit_info import Committed
 from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
@@ -24,9 +25,15 @@ from fairlead_wire.errors import FairleadError, Temporary
 RECENT_COMMITS = 50
 
 
-def of(pipeline: Pipeline, table: Place, client: BulkClient | None, now: datetime.datetime) -> dict[str, Any]:
+def of(
+    pipeline: Pipeline,
+    table: Place,
+    client: BulkClient | None,
+    now: datetime.datetime,
+    catalog: Catalog | None = None,
+) -> dict[str, Any]:
     """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
-    table_format = tables.of(pipeline.table_format or SINK_DEFAULT)
+    table_format = tables.of(pipeline.table_format or SINK_DEFAULT, catalog)
     found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
     topics = [of_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]

@@ -120,7 +120,8 @@ def run(
     """
     options = source_options(session, settings, pipeline)
     name = pipeline.table_format or settings.table_format
-    table_format = tables.of(name)
+    table_format = tables.of_pipeline(settings, pipeline)
+    place = spark_sink.place_options(into, settings.catalog_of(name))
     rows = shaped(session.read.format(spark_source.FORMAT).options(**options).load(), settings, pipeline)
     table_format.ensure(into, table_schema(rows.schema))
     table_format.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
@@ -137,7 +138,7 @@ def run(
         held = _held(session, table_format, into, span.from_ms, span.until_ms)
         missing = rows.join(held, ["_topic", "_id"], "left_anti").select(*map(quoted, rows.columns))
         activate(session)
-        missing.write.format(spark_sink.format_of(name)).options(**spark_sink.place_options(into)).mode("append").save()
+        missing.write.format(spark_sink.format_of(name)).options(**place).mode("append").save()
         progress(span.rows)
     return {"rows_before": before, "rows_added": tables.count(table_format, into) - before}
 

@@ -61,7 +61,7 @@ class Job:
         self._pipeline = pipeline
         self.metrics = metrics
         self._format = pipeline.table_format or settings.table_format
-        self._table_format = tables.of(self._format)
+        self._table_format = tables.of_pipeline(settings, pipeline)
         self._table = settings.place(pipeline.table)
         self._checkpoint = Path(pipeline.checkpoint).absolute()
         self._query: StreamingQuery | None = None
@@ -197,7 +197,7 @@ class Job:
             rows.writeStream.format(spark_sink.format_of(self._format))
             .queryName(self.name)
             .outputMode("append")
-            .options(**spark_sink.place_options(self._table))
+            .options(**spark_sink.place_options(self._table, self._settings.catalog_of(self._format)))
             .option("checkpoint", str(self._checkpoint))
             .option("checkpointLocation", str(self._checkpoint))
             .option("onExpired", self._settings.on_expired)

@@ -10,7 +10,7 @@ from pathlib import Path
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.pipeline.query import contract_of
-from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table import object_store, tables
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_wire.io import logs
@@ -41,3 +41,13 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
                 # It may come; the job waits for it as for any other outage. One look takes ten seconds.
                 away.add(table.bucket)
                 log.warning("store_away", pipeline=job.name, reason=str(error))
+        if job.table_format == tables.ICEBERG:
+            _probe_catalog(settings, job)
+
+
+def _probe_catalog(settings: Settings, job: Pipeline) -> None:
+    table_format = tables.of_pipeline(settings, job)
+    try:
+        table_format.version(settings.place(job.table))
+    except errors.Wait as error:
+        log.warning("catalog_away", pipeline=job.name, reason=str(error))

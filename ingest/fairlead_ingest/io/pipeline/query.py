@@ -68,7 +68,7 @@ def evolves(pipeline: Pipeline) -> bool:
 def contract_now(settings: Settings, pipeline: Pipeline) -> schema.Contract:
     """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
     contract = contract_of(Path(str(pipeline.schema_file)))
-    table_format, table = tables.of(str(pipeline.table_format)), settings.place(pipeline.table)
+    table_format, table = tables.of_pipeline(settings, pipeline), settings.place(pipeline.table)
     held = table_format.dataset(table) if contract.mode == schema.EVOLVE else None
     return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))
 

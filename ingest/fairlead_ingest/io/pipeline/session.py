@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from fairlead_ingest.io.sink.spark_sink import DeltaSink, ParquetSink
+from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink, ParquetSink
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_wire.errors import LocalError
 
@@ -69,6 +69,7 @@ def register(session: SparkSession) -> None:
     """Make ``fairlead``, ``fairlead_delta`` and ``fairlead_parquet`` known to a session."""
     session.dataSource.register(FairleadDataSource)
     session.dataSource.register(DeltaSink)
+    session.dataSource.register(IcebergSink)
     session.dataSource.register(ParquetSink)
 
 

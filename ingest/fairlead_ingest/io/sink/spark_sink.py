@@ -1,4 +1,4 @@
-"""The Spark sinks ``fairlead_delta`` and ``fairlead_parquet``: tasks write files, the driver commits them, once.
+"""The Spark sinks ``fairlead_delta``, ``fairlead_iceberg`` and ``fairlead_parquet``: tasks write files, the driver commits them, once.
 
     write (each task)   rows → files of good rows, files of dead letters, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
@@ -34,16 +34,20 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import evolution
 from fairlead_ingest.source import data_loss_policy, gaps
 from fairlead_ingest.table import store_path
+from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Place, Storage, StorePath
 
 BATCH_PROPERTY = "streaming.sql.batchId"
 
 
-def place_options(table: Place) -> dict[str, str]:
+def place_options(table: Place, catalog: Catalog | None = None) -> dict[str, str]:
     """How a query's options name the table; no secret is among them."""
+    options = {"table": str(table)}
     if isinstance(table, StorePath):
-        return {"table": str(table), "storage": msgspec.json.encode(table.storage).decode()}
-    return {"table": str(table)}
+        options["storage"] = msgspec.json.encode(table.storage).decode()
+    if catalog is not None:
+        options["catalog"] = msgspec.json.encode(catalog).decode()
+    return options
 
 
 def _storage(text: str) -> Storage:
@@ -51,6 +55,13 @@ def _storage(text: str) -> Storage:
         return msgspec.json.decode(text, type=Storage) if text else Storage()
     except msgspec.DecodeError as error:
         raise errors.Stop(errors.BAD_OPTION, f"storage: {error}") from None
+
+
+def _catalog(text: str) -> Catalog | None:
+    try:
+        return msgspec.json.decode(text, type=Catalog) if text else None
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_OPTION, f"catalog: {error}") from None
 
 
 class DeltaSink(DataSource):
@@ -68,6 +79,7 @@ class DeltaSink(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(
             table_format=self.table_format,
+            catalog=_catalog(self.options.get("catalog", "")),
             table=self._table(),
             checkpoint_path=Path(self._required("checkpoint")),
             on_expired=self.options.get("onExpired", data_loss_policy.ON_EXPIRED[0]),
@@ -81,6 +93,7 @@ class DeltaSink(DataSource):
             raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a table of rows is never overwritten')
         return BatchWriter(
             table_format=self.table_format,
+            catalog=_catalog(self.options.get("catalog", "")),
             table=self._table(),
             evolves=self.options.get("evolve") == "true",
             is_trial=self.options.get("trial") == "true",
@@ -99,6 +112,12 @@ class DeltaSink(DataSource):
         return value
 
 
+class IcebergSink(DeltaSink):
+    """The same into Iceberg tables; ``catalog``: where they are known by name, a JSON object."""
+
+    table_format = "iceberg"
+
+
 class ParquetSink(DeltaSink):
     """The same into folders of plain Parquet files."""
 
@@ -114,12 +133,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
         table_format: str,
         table: Place,
         checkpoint_path: Path,
+        catalog: Catalog | None = None,
         on_expired: str,
         evolves: bool = False,
         selects: bool = False,
         traces: str = "",
     ) -> None:
         self._table_format = table_format
+        self._catalog = catalog
         self._table = table
         self._checkpoint = checkpoint_path
         self._on_expired = on_expired
@@ -132,7 +153,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch = (context.getLocalProperty(BATCH_PROPERTY) if context else None) or NO_BATCH
         return task_writer.write(
             iterator,
-            tables.of(self._table_format),
+            tables.of(self._table_format, self._catalog),
             self._table,
             int(batch),
             evolves=self._evolves,
@@ -148,7 +169,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
             end = end.since(before)
         application = spark_checkpoint.application(self._checkpoint)
         batch = BatchCommit(
-            table_format=tables.of(self._table_format), application=application, number=batchId, end=end, before=before
+            table_format=tables.of(self._table_format, self._catalog),
+            application=application,
+            number=batchId,
+            end=end,
+            before=before,
         )
         if batch.is_in(self._table):
             return
@@ -181,20 +206,31 @@ class BatchWriter(DataSourceArrowWriter):
     ``is_trial``: whether it can be written is all that is asked; nothing is committed.
     """
 
-    def __init__(self, *, table_format: str, table: Place, evolves: bool = False, is_trial: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        table_format: str,
+        table: Place,
+        catalog: Catalog | None = None,
+        evolves: bool = False,
+        is_trial: bool = False,
+    ) -> None:
         self._table_format = table_format
+        self._catalog = catalog
         self._table = table
         self._evolves = evolves
         self._is_trial = is_trial
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return task_writer.write(iterator, tables.of(self._table_format), self._table, NO_BATCH, evolves=self._evolves)
+        return task_writer.write(
+            iterator, tables.of(self._table_format, self._catalog), self._table, NO_BATCH, evolves=self._evolves
+        )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._is_trial:
             return
         written = [message for message in messages if isinstance(message, Written)]
-        table_format = tables.of(self._table_format)
+        table_format = tables.of(self._table_format, self._catalog)
         dead = [file for message in written for file in message.dead]
         if dead:
             batch_commit.append_with_retry(table_format, tables.beside(self._table, tables.DEAD_LETTERS), dead)

@@ -84,17 +84,23 @@ def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[st
 
 
 class PartitionedFiles:
-    """One file for each (topic, date) that comes by; ``pending``: kept apart from what readers see (folders only)."""
+    """One file for each (topic, date) that comes by.
 
-    def __init__(self, table: Place, *, pending: bool = False) -> None:
+    ``pending``: kept apart from what readers see (folders only). ``is_whole``: the partition columns are in the files
+    too, which some formats' readers want.
+    """
+
+    def __init__(self, table: Place, *, pending: bool = False, is_whole: bool = False) -> None:
         self._table = table
         self._pending = pending
+        self._left_out = [] if is_whole else list(PARTITION_COLUMNS)
         self._open: dict[tuple[str, str], _File] = {}
 
     def add(self, rows: pa.Table) -> None:
         """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does, ``Wait``, ``Stop`` when
         a store does."""
         for key, part in _split(rows):
+            part = part.drop_columns(self._left_out)
             if key not in self._open:
                 self._open[key] = _File(self._table, *key, pending=self._pending)
             self._open[key].add(part)
@@ -225,7 +231,7 @@ def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
         part = rows
         if keys.num_rows > 1:
             part = rows.filter(pc.and_(pc.equal(rows["_topic"], topic), pc.equal(rows["_date"], date)))
-        found.append(((topic, date.isoformat()), part.drop_columns(list(PARTITION_COLUMNS))))
+        found.append(((topic, date.isoformat()), part))
     return found
 
 

@@ -2,6 +2,7 @@
 
 Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
 longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
+Iceberg tables are compacted by a module of their own (``iceberg.compaction``), for the library has no way yet.
 Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
 so a program that reads the folder meanwhile would meet rows twice or not at all.
 """
@@ -11,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta
+from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.table.table_format import COMMITS, TableFormat
+from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.table.store_path import Place
 
 TARGET_BYTES = 128 * 1024 * 1024
@@ -35,6 +37,51 @@ class Partition:
     date: str
     files: int
     size: int
+
+
+class Compaction(Protocol):
+    """Of one table, whatever its format."""
+
+    columns: list[str]
+
+    def partitions(self) -> Sequence[object]:
+        """What ``progress`` is called with, one after the other."""
+
+    def compact(
+        self, *, target_bytes: int, sort_by: Sequence[str] = (), progress: Callable[[object], None] = lambda _: None
+    ) -> dict[str, Any]:
+        """Join small files, or with ``sort_by`` sort each partition by these columns; what was done, in files."""
+
+
+def compaction(settings: Settings, pipeline: Pipeline) -> Compaction:
+    """Of a pipeline's table. Raises ``Stop`` where there is none, or its format has no such thing."""
+    place = settings.place(pipeline.table)
+    if (pipeline.table_format or settings.table_format) == tables.ICEBERG:
+        return _of_iceberg(settings, pipeline, place)
+    return _DeltaCompaction(open_table(place))
+
+
+def _of_iceberg(settings: Settings, pipeline: Pipeline, place: Place) -> Compaction:
+    table_format = tables.of_pipeline(settings, pipeline)  # says what is missing where it is not installed
+    from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+    from fairlead_ingest.io.table.iceberg.format import IcebergFormat
+
+    assert isinstance(table_format, IcebergFormat)
+    return IcebergCompaction(table_format, place)
+
+
+class _DeltaCompaction:
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+        self.columns = [field.name for field in table.schema().fields]
+
+    def partitions(self) -> Sequence[object]:
+        return partitions(self._table)
+
+    def compact(
+        self, *, target_bytes: int, sort_by: Sequence[str] = (), progress: Callable[[object], None] = lambda _: None
+    ) -> dict[str, Any]:
+        return compact(self._table, target_bytes=target_bytes, z_order=sort_by, progress=progress)
 
 
 def open_table(path: Place) -> DeltaTable:

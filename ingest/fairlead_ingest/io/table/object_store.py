@@ -1,7 +1,7 @@
 """Objects in a store, through obstore: the library below delta-rs, with the same options and the same credentials.
 
     write   one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
-    read    a whole object
+    read    a whole object; ``write`` and ``delete`` one; ``below``: what there is
     sizes   of all objects below a path
     probe   does the store keep its word: of two conditional puts of one key exactly one is taken
 
@@ -17,6 +17,7 @@ import html
 import os
 import re
 import uuid
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -163,6 +164,34 @@ def sizes(path: StorePath) -> dict[str, int]:
             for page in obstore.list(_store(path), below)
             for found in page
         }
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def write(path: StorePath, content: bytes) -> None:
+    """The whole object, there when this returns.  Raises ``Wait``, ``Stop``."""
+    try:
+        obstore.put(_store(path), path.key, content)
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def delete(path: StorePath) -> None:
+    """Also where it is gone already.  Raises ``Wait``, ``Stop``."""
+    try:
+        obstore.delete(_store(path), path.key)
+    except FileNotFoundError:
+        return
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def below(path: StorePath) -> Iterator[tuple[str, float]]:
+    """(path relative to this one, seconds since 1970) of every object under it.  Raises ``Wait``, ``Stop``."""
+    try:
+        for page in obstore.list(_store(path), prefix=f"{path.key}/"):
+            for each in page:
+                yield each["path"].removeprefix(f"{path.key}/"), each["last_modified"].timestamp()
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
 

@@ -87,8 +87,7 @@ def ensure(table: Place, schema: pa.Schema) -> None:
     wanted = Schema.from_arrow(schema)
     newest = _newest(table)
     if newest is None:
-        if (table / "_delta_log").is_dir():
-            raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a Delta table; the job wants "parquet"')
+        table_format.refuse_other(table, "parquet")
         if table.is_dir() and any(entry.name not in (COMMITS, PENDING) for entry in table.iterdir()):
             raise errors.Stop(errors.TABLE_UNFIT, f"{table}: the folder holds files that are no table of this job")
         (table / COMMITS).mkdir(parents=True, exist_ok=True)

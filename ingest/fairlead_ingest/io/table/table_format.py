@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -30,6 +31,10 @@ class Size:
     files: int
     rows: int
     bytes: int
+
+
+MARKS = {"delta": "_delta_log", "parquet": COMMITS, "iceberg": "metadata"}
+"""By format, a folder that its tables have and no others."""
 
 
 class TableFormat(Protocol):
@@ -73,6 +78,13 @@ class TableFormat(Protocol):
 
     def vacuum(self, table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
         """Delete older files that no version needs; their paths."""
+
+
+def refuse_other(table: Path, own: str) -> None:
+    """Raises ``Stop`` where the folder holds a table of another format: two logs in one place would each tell half."""
+    for name, mark in MARKS.items():
+        if name != own and (table / mark).is_dir():
+            raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a table of format "{name}"; the job wants "{own}"')
 
 
 def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Offsets:

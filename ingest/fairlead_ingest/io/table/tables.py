@@ -1,9 +1,10 @@
 """The tables of a job: ``of`` gives the module of one table format, the rest serves every format.
 
     delta     a Delta table through delta-rs: any number of files in or out in one commit, for readers that know Delta
+    iceberg   an Iceberg table through pyiceberg: the same, for readers that ask a catalog for it by name
     parquet   a folder of Parquet files with a commit log of our own: for readers that know nothing but files
 
-Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. Both
+Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. All
 formats obey one conformance suite.
 """
 
@@ -21,7 +22,9 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, parquet
 from fairlead_ingest.io.table.table_format import TableFormat, reached_by_rows
 from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
 from fairlead_ingest.table.folders import GAPS as GAPS
@@ -29,6 +32,7 @@ from fairlead_ingest.table.store_path import Place, StorePath
 
 P = TypeVar("P", bound=Path | StorePath)
 
+ICEBERG = "iceberg"
 # A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
 UNNUMBERED = Append()
 DEAD_LETTERS_SCHEMA = pa.schema(
@@ -62,9 +66,28 @@ GAPS_SCHEMA = pa.schema(
 )
 
 
-def of(name: str) -> TableFormat:
-    """The table format that the setting ``table_format`` names."""
+def of(name: str, catalog: Catalog | None = None) -> TableFormat:
+    """The table format that the setting ``table_format`` names; ``catalog``: where its tables are known by name, for
+    formats that have one. Raises ``Stop`` where what it needs is not installed."""
+    if name == ICEBERG:
+        return _iceberg(catalog)
     return {"delta": delta, "parquet": parquet}[name]
+
+
+def of_pipeline(settings: Settings, pipeline: Pipeline) -> TableFormat:
+    """The table format of one pipeline of a job. Raises ``Stop`` as ``of``."""
+    return of(pipeline.table_format or settings.table_format, settings.catalog_of(pipeline.table_format))
+
+
+def _iceberg(catalog: Catalog | None) -> TableFormat:
+    """Imported where it is wanted: it takes half a second, and is no part of what every job needs."""
+    try:
+        from fairlead_ingest.io.table.iceberg import format as iceberg
+    except ImportError as error:
+        raise errors.Stop(
+            errors.BAD_OPTION, f"table_format = \"iceberg\": {error}; pip install 'fairlead[iceberg]'"
+        ) from None
+    return iceberg.of(catalog)
 
 
 def beside(table: P, suffix: str) -> P:

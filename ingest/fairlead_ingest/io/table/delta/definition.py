@@ -31,8 +31,7 @@ def ensure(table: Place, schema: pa.Schema) -> None:
     existing = opened.open_table(table)
     if existing is None:
         if isinstance(table, Path):
-            if (table / table_format.COMMITS).is_dir():
-                raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a table of plain Parquet files; the job wants "delta"')
+            table_format.refuse_other(table, "delta")
             table.parent.mkdir(parents=True, exist_ok=True)
         with opened.explained(table):
             DeltaTable.create(

@@ -1,0 +1,103 @@
+"""What no version of a table needs: versions that have expired, their manifests, files of killed tasks.
+
+Commits forget versions (``versions``) and delete nothing; what they leave is taken here, when it is old enough for no
+reader to be at it.  ``vacuum`` looks at everything; a running job itself deletes only metadata, every now and then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertTableUUID
+
+from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table.iceberg import file_io, versions
+from fairlead_ingest.table.store_path import Place
+
+METADATA: Final = "metadata"
+TIDY_EVERY: Final = 500
+"""Commits of a running job."""
+METADATA_SECONDS: Final = 3600
+"""A reader has planned its query within this time."""
+
+
+def vacuum(table: Table, place: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
+    """Paths below ``place`` of what is older than the retention and needed by no version that is kept."""
+    before = time.time() - retention_hours * 3600
+    old = versions.expired(table, 1, older_than_ms=int(before * 1000))
+    if old and not dry_run:
+        table._do_commit(
+            updates=(versions.forget(old),),
+            requirements=(AssertTableUUID(uuid=table.metadata.table_uuid),),
+        )
+        old = []
+    needed = _needed(table, frozenset(old), with_files=True)
+    found = sorted(path for path, moment in _below(place) if moment < before and _location(table, path) not in needed)
+    return _delete(table, found) if not dry_run else found
+
+
+def tidy_metadata(table: Table, place: Place) -> list[str]:
+    """The same for metadata alone, which grows with every commit."""
+    before = time.time() - METADATA_SECONDS
+    needed = _needed(table, frozenset(), with_files=False)
+    under = f"{METADATA}/"
+    return _delete(
+        table,
+        [
+            f"{under}{path}"
+            for path, moment in _below(place / METADATA)
+            if moment < before and _location(table, f"{under}{path}") not in needed
+        ],
+    )
+
+
+def _needed(table: Table, without: frozenset[int], *, with_files: bool) -> set[str]:
+    """Locations that some version needs."""
+    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    found |= {each.statistics_path for each in table.metadata.statistics}
+    seen: set[str] = set()
+    for snapshot in table.metadata.snapshots:
+        if snapshot.snapshot_id in without:
+            continue
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            if manifest.manifest_path in seen:
+                continue
+            seen.add(manifest.manifest_path)
+            if with_files:
+                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+                found |= {entry.data_file.file_path for entry in entries}
+    return {plain(each) for each in found | seen}
+
+
+def _below(place: Place) -> Iterator[tuple[str, float]]:
+    if isinstance(place, Path):
+        for path in place.rglob("*"):
+            if path.is_file():
+                yield str(path.relative_to(place)), file_io.age(path)
+        return
+    for name, moment in object_store.below(place):
+        if not name.endswith("/"):
+            yield name, moment
+
+
+def _location(table: Table, path: str) -> str:
+    return f"{plain(table.metadata.location)}/{path}"
+
+
+def plain(location: str) -> str:
+    """Engines write one folder as `/x`, `file:/x` and `file:///x`, one bucket as `s3://` and `s3a://`."""
+    if location.startswith("file:"):
+        return "/" + location.removeprefix("file:").lstrip("/")
+    return location.replace("s3a://", "s3://", 1).replace("s3n://", "s3://", 1).rstrip("/")
+
+
+def _delete(table: Table, paths: Iterable[str]) -> list[str]:
+    gone = list(paths)
+    for path in gone:
+        table.io.delete(f"{table.metadata.location.rstrip('/')}/{path}")
+    return gone
