@@ -22,8 +22,8 @@ class CatalogSettings(Model):
     """`sql`: a database (SQLite on one machine, PostgreSQL for several), `rest`: a service with Iceberg's REST API
     (Polaris, Lakekeeper, Nessie, Gravitino, Unity, …)."""
     uri: str = ""
-    """Its address: `sqlite:////var/lib/fairlead/catalog.db`, `postgresql+psycopg://user@host/database`, or `https://` of
-    the service (`http://` on loopback only). Required with `table_format = "iceberg"`."""
+    """Its address: `sqlite:////var/lib/fairlead/catalog.db`, `postgresql+psycopg://user@host/database`, or
+    `https://` of the service (`http://` on loopback only). Required with `table_format = "iceberg"`."""
     name: str = NAME_DEFAULT
     """Of a `sql` catalog: the name its rows carry; readers give the same one."""
     namespace: str = NAME_DEFAULT

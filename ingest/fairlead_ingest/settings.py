@@ -300,7 +300,7 @@ class Settings(Model):
                 if used.setdefault(name + suffix, job.name) != job.name:
                     yield Mistake(
                         mistakes.join(key, "table"),
-                        f"{used[name + suffix]} has a table {name + suffix} in the catalog too; the last parts must differ",
+                        f"{used[name + suffix]} too has a table {name + suffix} in the catalog; last parts must differ",
                     )
 
     @property

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from tests.support.object_store import ObjectStore
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store, tables
@@ -22,10 +23,8 @@ from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows.envelope import TIMESTAMP
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
-from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_ingest.table.store_path import Place
@@ -48,7 +47,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(
-    params=[*SINKS, *(pytest.param(name, marks=pytest.mark.process) for name in (IN_STORE, ICEBERG_IN_STORE))]
+    params=[*FORMATS, *(pytest.param(name, marks=pytest.mark.process) for name in (IN_STORE, ICEBERG_IN_STORE))]
 )
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -57,10 +56,6 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def table_format(kind: str, tmp_path: Path) -> TableFormat:
     return format_of(kind.split()[0], tmp_path)
-
-
-def format_of(name: str, folder: Path) -> TableFormat:
-    return tables.of(name, Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db") if name == "iceberg" else None)
 
 
 @pytest.fixture
@@ -239,10 +234,10 @@ def test_columns_are_added_and_types_never_changed(table_format: TableFormat, ta
         table_format.ensure(table, pa.schema([*SCHEMA, ("warm", pa.string())]))
 
 
-@pytest.mark.parametrize("kind", SINKS, indirect=True)
+@pytest.mark.parametrize("kind", FORMATS, indirect=True)
 def test_a_table_of_another_format_is_left_alone(kind: str, table: Place, tmp_path: Path) -> None:
     """Two logs in one folder would each tell half."""
-    for other in SINKS:
+    for other in FORMATS:
         if other != kind:
             with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
                 format_of(other, tmp_path).ensure(table, SCHEMA)

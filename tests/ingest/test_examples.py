@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import upstream_message
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import envelope
-from fairlead_ingest.settings import SINKS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "read"
 EXPECTED = [("edge-1", 3, 0.2), ("edge-2", 1, 0.4)]
@@ -28,7 +28,7 @@ def example(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture(params=SINKS)
+@pytest.fixture(params=IN_FOLDERS)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     table_format = tables.of(request.param)
     now = datetime.datetime.now(datetime.UTC)

@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql import types
 from tests.support import hostile_messages as hostile
 from tests.support.messaging_service import MessagingService
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.job import Job
@@ -28,7 +29,6 @@ from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import ddl, envelope
 from fairlead_ingest.rows.schema import Contract
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_wire.errors import Permanent
 
@@ -63,7 +63,7 @@ def ids_in(table_format: str, folder: Path) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", IN_FOLDERS)
 @pytest.mark.parametrize(
     ("seed", "levels"),
     [
@@ -118,7 +118,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
     assert len(rows.to_pylist()) == rows.num_rows, "whoever reads it with Python can"
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", IN_FOLDERS)
 @pytest.mark.parametrize(
     "mode", ["none", *(pytest.param(each, marks=pytest.mark.verify) for each in ("rescue", "freeze", "evolve"))]
 )

@@ -22,7 +22,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql.streaming.datasource import ReadMaxRows
+from tests.support.table_formats import catalog_of, format_of
 
 from fairlead_ingest.io.sink.spark_sink import StreamWriter
 from fairlead_ingest.io.table import tables
@@ -45,6 +47,7 @@ _STEPS: list[tuple[Any, str]] = [
     *((Path, name) for name in ("write_bytes", "write_text", "mkdir", "unlink")),
     *((pq.ParquetWriter, name) for name in ("__init__", "write_table", "close")),
     *((DeltaTable, name) for name in ("create_write_transaction", "create")),
+    *((SqlCatalog, name) for name in ("create_namespace", "create_table", "commit_table", "load_table")),
     # Each request to the service.
     (spark_source, "ask"),
     (range_reader, "ask"),
@@ -90,7 +93,7 @@ def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> Non
         "url": url, "topics": topic, "format": "envelope", "startingOffsets": start, "onRecreated": "restart",
         "checkpoint": str(checkpoint), "waitMs": "0", "splits": "2", "splitBytes": "1", "pageRows": "4",
     }  # fmt: skip
-    table_format, table = tables.of(sink), folder / "rows"
+    table_format, table = format_of(sink, folder), folder / "rows"
     table_format.ensure(table, ROWS_SCHEMA)
     table_format.ensure(tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
     table_format.ensure(tables.beside(table, tables.GAPS), tables.GAPS_SCHEMA)
@@ -104,7 +107,13 @@ def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> Non
             if end == begin:
                 return
             _whole(checkpoint / "offsets" / str(batch), f"v1\n{{}}\n{json.dumps(end)}")
-        writer = StreamWriter(table_format=sink, table=table, checkpoint_path=checkpoint, on_expired="gap")
+        writer = StreamWriter(
+            table_format=sink,
+            catalog=catalog_of(sink, folder),
+            table=table,
+            checkpoint_path=checkpoint,
+            on_expired="gap",
+        )
         written = [
             writer.write(map(_with_lineage, reader.read(each)))
             for each in reader.partitions(begin, _logged(checkpoint, batch))
@@ -115,12 +124,12 @@ def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> Non
 
 def found(sink: str, folder: Path) -> dict[str, Any]:
     """What readers find: numbers of rows, payloads of dead letters, reasons of gaps, each as often as it is there."""
-    table_format, table = tables.of(sink), folder / "rows"
+    table_format, table = format_of(sink, folder), folder / "rows"
     rows, dead, gaps = (
         tables.existing(table_format, path).to_table().to_pylist()
         for path in (table, tables.beside(table, tables.DEAD_LETTERS), tables.beside(table, tables.GAPS))
     )
-    by_name = [] if sink == "delta" else sorted(str(path) for path in (table / "_pending").glob("*.parquet"))
+    by_name = [] if sink != "parquet" else sorted(str(path) for path in (table / "_pending").glob("*.parquet"))
     return {
         "rows": sorted(row["sequence"] for row in rows),
         "dead": sorted(row["payload"].decode() for row in dead),

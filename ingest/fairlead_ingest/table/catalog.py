@@ -1,6 +1,6 @@
 """Which catalog a job's Iceberg tables are in, and what they are called there.
 
-    s3://bucket/plant/telemetry   ─ in namespace "plant" ─▶   plant.telemetry, plant.telemetry_dead_letters, plant.telemetry_gaps
+    s3://bucket/a/telemetry ─ namespace "plant" ─▶ plant.telemetry, plant.telemetry_dead_letters, plant.telemetry_gaps
 
 A catalog knows by name which metadata of a table is the newest, and changes that in one step: that is what makes a
 commit.  ``Catalog`` holds no secret, for it travels in the options of a query, which Spark shows to those who look.

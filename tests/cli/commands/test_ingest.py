@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables as companions
 from fairlead_ingest.rows.envelope import TIMESTAMP
-from fairlead_ingest.settings import SINKS
 
 REPORTED = [("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP)]
 SIDES = ((companions.DEAD_LETTERS, companions.DEAD_LETTERS_SCHEMA), (companions.GAPS, companions.GAPS_SCHEMA))
@@ -32,7 +32,7 @@ def config(tmp_path: Path) -> Path:
 
 def make_tables(tmp_path: Path, sink: str = "delta") -> Path:
     for suffix in ("", companions.DEAD_LETTERS, companions.GAPS):
-        companions.of(sink).ensure(tmp_path / f"rows{suffix}", SCHEMA)
+        format_of(sink, tmp_path).ensure(tmp_path / f"rows{suffix}", SCHEMA)
     return tmp_path / "rows"
 
 
@@ -113,7 +113,7 @@ def test_bad_settings_are_reported_with_file_and_key(config: Path) -> None:
     assert f"fairlead ingest: {config}: " in refused.stderr
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", FORMATS)
 @pytest.mark.parametrize(
     ("words", "said"), [(["status"], "0 rows"), (["vacuum"], "0 files deleted"), (["receipt", "m1"], "m1: not in")]
 )
@@ -122,7 +122,8 @@ def test_tables_of_either_kind_are_answered_for(
 ) -> None:
     """The kind is the settings'."""
     make_tables(tmp_path, sink)
-    config.write_text(f'table_format = "{sink}"\n' + config.read_text())
+    more = f'[catalog]\nuri = "sqlite:///{tmp_path}/catalog.db"\n' if sink == "iceberg" else ""
+    config.write_text(f'table_format = "{sink}"\n' + config.read_text() + more)
     assert said in run(*words, "--config", str(config)).stdout
 
 

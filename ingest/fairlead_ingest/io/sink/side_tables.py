@@ -81,6 +81,8 @@ def _known(table_format: TableFormat, table: Place, end: Offsets, columns: list[
 def _content(table: Place, file: WrittenFile) -> pa.Table:
     """The rows of a file that is not committed yet, with the columns that its place stands for."""
     rows = parquet_files.open_parquet(table, file.path).read()
-    day = pc.strptime(file.date, format="%Y-%m-%d", unit="s").cast(pa.date32())
-    rows = rows.append_column("_topic", pa.repeat(pa.scalar(file.topic, pa.string()), rows.num_rows))
-    return rows.append_column("_date", pa.repeat(day, rows.num_rows)).select(tables.DEAD_LETTERS_SCHEMA.names)
+    if "_topic" not in rows.column_names:
+        day = pc.strptime(file.date, format="%Y-%m-%d", unit="s").cast(pa.date32())
+        rows = rows.append_column("_topic", pa.repeat(pa.scalar(file.topic, pa.string()), rows.num_rows))
+        rows = rows.append_column("_date", pa.repeat(day, rows.num_rows))
+    return rows.select(tables.DEAD_LETTERS_SCHEMA.names)

@@ -9,14 +9,14 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from tests.support.messaging_service import MessagingService
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline.commit_watcher import PUBLISHED_AGAIN_MAX, CommitWatcher
-from fairlead_ingest.io.table import tables
 from fairlead_ingest.pipeline.events import Numbered
-from fairlead_ingest.settings import SINKS, Pipeline
+from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
@@ -41,7 +41,7 @@ class Lab:
     """A table, a checkpoint with an identity, and a service."""
 
     def __init__(self, sink: str, folder: Path, service: MessagingService, topic: str) -> None:
-        self.table_format, self.folder, self.topic, self.service = tables.of(sink), folder, topic, service
+        self.table_format, self.folder, self.topic, self.service = format_of(sink, folder), folder, topic, service
         self.table_format.ensure(folder / "rows", SCHEMA)
         self.metrics, self.published = Metrics(), Published()
         (folder / "checkpoint" / "offsets").mkdir(parents=True)
@@ -76,7 +76,7 @@ class Lab:
         return self.metrics.registry.get_sample_value("fairlead_ingest_rows_total", {"pipeline": "p"})
 
 
-@pytest.fixture(params=SINKS)
+@pytest.fixture(params=FORMATS)
 def lab(request: pytest.FixtureRequest, messaging: MessagingService, topic: str, tmp_path: Path) -> Lab:
     return Lab(request.param, tmp_path, messaging, topic)
 

@@ -12,11 +12,11 @@ import pytest
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.pki import Authority
 from tests.support.processes import wait_until
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import SINKS
 from fairlead_wire.errors import Permanent
 
 CONTRACT_COLUMNS = [
@@ -183,7 +183,7 @@ def test_a_schema_that_grows_evolves_the_table(
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", IN_FOLDERS)
 def test_an_evolving_table_grows_by_what_bodies_bring(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path, sink: str
 ) -> None:

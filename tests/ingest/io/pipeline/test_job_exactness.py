@@ -13,13 +13,14 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import wait_until
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import SINKS, Settings
+from fairlead_ingest.settings import Settings
 from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.sync_client import Client
@@ -207,7 +208,7 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", IN_FOLDERS)
 def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
     run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
 ) -> None:
@@ -227,7 +228,7 @@ def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", IN_FOLDERS)
 def test_a_backfill_before_the_first_start_is_gone_on_from(
     run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
 ) -> None:

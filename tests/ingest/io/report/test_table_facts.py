@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.report import table_facts
@@ -20,11 +21,9 @@ from fairlead_ingest.io.table.tables import (
     GAPS_SCHEMA,
     UNNUMBERED,
     beside,
-    of,
 )
 from fairlead_ingest.report.facts import DeadLetters
 from fairlead_ingest.rows.envelope import TIMESTAMP
-from fairlead_ingest.settings import SINKS
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 LINEAGE = [("_topic", pa.string()), ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_date", pa.date32())]
@@ -83,10 +82,10 @@ def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
 OLD_SCHEMA = pa.schema([field for field in DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", FORMATS)
 def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: Path, sink: str) -> None:
     """Before a job of this version opened their table, after it did, and beside rows it wrote since."""
-    form = of(sink)
+    form = format_of(sink, tmp_path)
     path = tmp_path / "rows"
     for table, schema in ((path, SCHEMA), (beside(path, GAPS), GAPS_SCHEMA), (beside(path, DEAD_LETTERS), OLD_SCHEMA)):
         form.ensure(table, schema)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
@@ -15,7 +16,6 @@ from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
@@ -23,9 +23,9 @@ from fairlead_ingest.table.commit_info import BatchCounts
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
-@pytest.fixture(params=SINKS)
-def table_format(request: pytest.FixtureRequest) -> TableFormat:
-    return tables.of(request.param)
+@pytest.fixture(params=FORMATS)
+def table_format(request: pytest.FixtureRequest, tmp_path: Path) -> TableFormat:
+    return format_of(request.param, tmp_path)
 
 
 def file(rows: int, topic: str = "a/t") -> WrittenFile:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.support import kill_steps
 from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.table_formats import FORMATS
 
-from fairlead_ingest.settings import SINKS
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 # Fewer would mean that the steps are no longer seen.
@@ -49,7 +49,7 @@ def check(found: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", FORMATS)
 def test_a_kill_at_any_step_costs_no_row_and_makes_none_twice(
     messaging: MessagingService, topic: str, sink: str, tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_kill_at_any_step_costs_no_row_and_makes_none_twice(
 @pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", FORMATS)
 def test_a_kill_at_each_single_step_costs_no_row_and_makes_none_twice(
     messaging: MessagingService, topic: str, sink: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.messaging_service import upstream_message
+from tests.support.table_formats import FORMATS, IN_FOLDERS, catalog_of, format_of
 
 from fairlead_ingest.io.sink.spark_sink import BatchWriter, StreamWriter
 from fairlead_ingest.io.table import tables
@@ -19,7 +20,6 @@ from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
 
@@ -38,13 +38,17 @@ class Stream:
     """A writer with a checkpoint it may lose; a message's id is its number, twenty times as a byte."""
 
     def __init__(self, sink: str, folder: Path) -> None:
-        self.table_format: TableFormat = tables.of(sink)
+        self.table_format: TableFormat = format_of(sink, folder)
         self._folder = folder
         self._checkpoints = 0
         for suffix, schema in (("", ROWS_SCHEMA), (DEAD_LETTERS, DEAD_LETTERS_SCHEMA), (GAPS, GAPS_SCHEMA)):
             self.table_format.ensure(folder / f"rows{suffix}", schema)
         self._writer = StreamWriter(
-            table_format=sink, table=folder / "rows", checkpoint_path=folder / "checkpoint", on_expired="gap"
+            table_format=sink,
+            catalog=catalog_of(sink, folder),
+            table=folder / "rows",
+            checkpoint_path=folder / "checkpoint",
+            on_expired="gap",
         )
         self.lose_checkpoint()
 
@@ -82,7 +86,7 @@ class Stream:
         return sorted((row["from_position"], row["to_position"], row["rows"]) for row in rows)
 
 
-@pytest.fixture(params=SINKS)
+@pytest.fixture(params=FORMATS)
 def stream(request: pytest.FixtureRequest, tmp_path: Path) -> Stream:
     return Stream(request.param, tmp_path)
 
@@ -140,7 +144,7 @@ def restorable(sink: str, table: Path) -> Callable[[], object]:
     return copy_back
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", IN_FOLDERS)
 def test_dead_letters_that_a_backfill_brought_after_a_restore_are_not_written_again(tmp_path: Path, sink: str) -> None:
     """The dead letters alone were restored and filled again, later the rows alone: the log of the first says less than
     its rows do."""

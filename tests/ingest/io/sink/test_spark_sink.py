@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.support.messaging_service import upstream_message
+from tests.support.table_formats import FORMATS, catalog_of, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
@@ -21,7 +22,6 @@ from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
@@ -36,20 +36,26 @@ ROWS_SCHEMA = pa.schema(
 )
 
 
-@pytest.fixture(params=SINKS)
-def table_format(request: pytest.FixtureRequest) -> TableFormat:
-    return tables.of(request.param)
+@pytest.fixture(params=FORMATS)
+def sink(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def writer(table_format: TableFormat, tmp_path: Path) -> StreamWriter:
+def table_format(sink: str, tmp_path: Path) -> TableFormat:
+    return format_of(sink, tmp_path)
+
+
+@pytest.fixture
+def writer(sink: str, table_format: TableFormat, tmp_path: Path) -> StreamWriter:
     table_format.ensure(tmp_path / "rows", ROWS_SCHEMA)
     table_format.ensure(tmp_path / f"rows{DEAD_LETTERS}", DEAD_LETTERS_SCHEMA)
     table_format.ensure(tmp_path / f"rows{GAPS}", GAPS_SCHEMA)
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "q"}')
     return StreamWriter(
-        table_format=next(name for name in SINKS if tables.of(name) is table_format),
+        table_format=sink,
+        catalog=catalog_of(sink, tmp_path),
         table=tmp_path / "rows",
         checkpoint_path=tmp_path / "checkpoint",
         on_expired="gap",
@@ -137,10 +143,13 @@ def test_what_was_promised_and_not_found_had_expired(
     assert sum(counts.ages) == 1
 
 
-def test_what_a_query_filtered_had_not_expired(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
+def test_what_a_query_filtered_had_not_expired(
+    sink: str, table_format: TableFormat, writer: StreamWriter, tmp_path: Path
+) -> None:
     """A transform that selects rows, or dedupe: counted, under its own name."""
     selecting = StreamWriter(
-        table_format=next(name for name in SINKS if tables.of(name) is table_format),
+        table_format=sink,
+        catalog=catalog_of(sink, tmp_path),
         table=tmp_path / "rows",
         checkpoint_path=tmp_path / "checkpoint",
         on_expired="count",

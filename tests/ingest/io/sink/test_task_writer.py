@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.support.messaging_service import upstream_message
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import task_writer
@@ -17,7 +18,6 @@ from fairlead_ingest.io.sink.task_writer import NO_BATCH
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import PartitionedFiles
 from fairlead_ingest.rows import envelope
-from fairlead_ingest.settings import SINKS
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -30,16 +30,16 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
     yield from page.append_column("_date", pa.array([NOW.date()] * len(payloads), pa.date32())).to_batches()
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", FORMATS)
 def test_valid_rows_and_dead_letters_lie_in_files_of_their_own(sink: str, tmp_path: Path) -> None:
     """With the ages of the rows, counted; what a page without an error holds is in the first alone."""
     found = task_writer.write(
-        batches(upstream_message(1), b"broken", upstream_message(2)), tables.of(sink), tmp_path / "rows", 3
+        batches(upstream_message(1), b"broken", upstream_message(2)), format_of(sink, tmp_path), tmp_path / "rows", 3
     )
     assert [file.rows for file in found.rows] == [2]
     assert [file.rows for file in found.dead] == [1]
     assert (sum(found.ages), found.fields) == (2, {})
-    clean = task_writer.write(batches(upstream_message(1)), tables.of(sink), tmp_path / "rows", NO_BATCH)
+    clean = task_writer.write(batches(upstream_message(1)), format_of(sink, tmp_path), tmp_path / "rows", NO_BATCH)
     assert ([file.rows for file in clean.rows], clean.dead) == ([1], [])
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.table_formats import IN_FOLDERS
+
 from fairlead_ingest.io.table import delta, parquet, tables
-from fairlead_ingest.settings import SINKS
 
 
 def test_every_sink_one_can_set_is_there() -> None:
     """And is the module of its name."""
-    assert [tables.of(name) for name in SINKS] == [delta, parquet]
+    assert [tables.of(name) for name in IN_FOLDERS] == [delta, parquet]
 
 
 def test_a_companion_lies_beside_its_table() -> None:

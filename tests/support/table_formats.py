@@ -1,0 +1,33 @@
+"""Table formats by their names, each with what it needs beside a folder: for Iceberg a catalog, here in SQLite.
+
+A test that asks every format what all of them promise takes ``FORMATS``; one that takes long and asks about folders
+takes ``IN_FOLDERS``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.settings import SINKS
+from fairlead_ingest.table.catalog import Catalog
+
+FORMATS: Final = SINKS
+IN_FOLDERS: Final = ("delta", "parquet")
+
+
+def catalog_of(name: str, folder: Path) -> Catalog | None:
+    """The catalog in ``folder`` where the format has one."""
+    return Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db") if name == "iceberg" else None
+
+
+def format_of(name: str, folder: Path) -> TableFormat:
+    return tables.of(name, catalog_of(name, folder))
+
+
+def settings_of(name: str, folder: Path) -> dict[str, Any]:
+    """The same for the settings of a job."""
+    found = catalog_of(name, folder)
+    return {"table_format": name, **({} if found is None else {"catalog": {"uri": found.uri}})}
