@@ -1,4 +1,4 @@
-"""The Spark sinks ``fairlead_delta``, ``fairlead_iceberg``, ``fairlead_parquet``: tasks write files, the driver commits.
+"""The Spark sinks ``fairlead_delta``, ``fairlead_iceberg``, ``fairlead_parquet``: tasks write, the driver commits.
 
     write (each task)   rows → files of good rows, files of dead letters, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,

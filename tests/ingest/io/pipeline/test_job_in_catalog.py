@@ -1,0 +1,74 @@
+"""A job whose tables are Iceberg's, in a catalog and a real object store: every message once, from any machine."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.object_store import ObjectStore
+
+from fairlead_ingest.io import status
+from fairlead_ingest.io.pipeline import backfill
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.table import maintenance, tables
+from fairlead_ingest.io.table.receipt import Receipts
+from fairlead_ingest.settings import Settings
+
+Run = Callable[..., Job]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+def messages(*numbers: int) -> list[bytes]:
+    return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
+
+
+def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
+    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore
+) -> None:
+    """The position lies in the table; status, receipts, backfill and compaction find it by the same settings."""
+    table = store.place(f"{topic}/rows")
+    given = {
+        "table": str(table),
+        "table_format": "iceberg",
+        "catalog": {"uri": f"sqlite:///{tmp_path}/catalog.db", "namespace": "plant.north"},
+        "storage": store.settings,
+    }
+    settings = Settings.model_validate(
+        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
+         "checkpoint": str(tmp_path / "checkpoint")}
+    )  # fmt: skip
+    (job,) = settings.jobs()
+    table_format = tables.of_pipeline(settings, job)
+
+    def everything() -> Counter[int]:
+        rows = tables.existing(table_format, table).to_table().to_pylist()
+        letters = tables.existing(table_format, tables.beside(table, tables.DEAD_LETTERS)).to_table().to_pylist()
+        return Counter([row["sequence"] for row in rows] + [int(row["payload"].split()[1]) for row in letters])
+
+    messaging.publish(topic, messages(*range(6)))
+    run(**given)
+    messaging.publish(topic, messages(*range(6, 12)))
+    run(**given, checkpoint=str(tmp_path / "on-another-machine"))
+    assert everything() == Counter(range(12))
+
+    now = datetime.datetime.now(datetime.UTC)
+    facts = status.of(job, settings.place(job.table), None, now, settings.catalog_of(job.table_format))
+    assert (facts["rows"], facts["dead_letters_rows"], facts["totals"]["rows"]) == (10, 2, 10)
+    first = tables.existing(table_format, table).to_table().sort_by("sequence")["id"][0].as_py()
+    receipt = Receipts(table_format, table, first).find()
+    assert receipt is not None and receipt["_topic"] == topic
+    done = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=store.place(f"{topic}/again"))
+    assert done["rows_added"] == 10
+    compacted = maintenance.compaction(settings, job).compact(target_bytes=1024 * 1024)
+    assert compacted["files_removed"] >= 2
+    assert everything() == Counter(range(12))

@@ -1,0 +1,98 @@
+"""Catalogs opened as the settings say; what goes wrong is a sentence with its remedy, and holds no secret."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table.iceberg import catalogs
+from fairlead_ingest.table.catalog import Catalog
+from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
+
+Serve = Callable[[int, bytes], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """A service that answers everything alike, on a thread of this process."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(status: int, body: bytes) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_POST = do_GET
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
+    with pytest.raises((errors.Stop, errors.Wait)) as error:
+        catalogs.connect(catalog, FROM_ENVIRONMENT)
+    return error.value
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        (401, b'{"error": {"message": "no", "type": "NotAuthorized", "code": 401}}', errors.CATALOG_DENIED),
+        (403, b'{"error": {"message": "no", "type": "Forbidden", "code": 403}}', errors.CATALOG_DENIED),
+        (404, b'{"error": {"message": "no warehouse", "type": "NotFound", "code": 404}}', errors.CATALOG_UNFIT),
+        (200, b"<html>a page</html>", errors.CATALOG_UNFIT),
+        (500, b"oops", errors.CATALOG_AWAY),
+        (503, b"", errors.CATALOG_AWAY),
+    ],
+)
+def test_what_a_service_answers_is_waited_for_or_corrected(serve: Serve, status: int, body: bytes, code: str) -> None:
+    """With its address, so that one knows which setting to look at."""
+    uri = serve(status, body)
+    error = refused(Catalog(type="rest", uri=uri, warehouse="plant"))
+    assert str(error).startswith(f"{code}: [catalog] {uri} (plant): ")
+
+
+def test_a_service_that_is_not_there_is_waited_for() -> None:
+    error = refused(Catalog(type="rest", uri="http://127.0.0.1:9"))
+    assert isinstance(error, errors.Wait) and error.code == errors.CATALOG_AWAY
+
+
+def test_a_token_comes_from_its_file_and_is_in_no_sentence(serve: Serve, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("hush-hush\n")
+    error = refused(Catalog(type="rest", uri=serve(403, b"{}"), token_file=str(secret)))
+    assert "hush" not in str(error)
+    secret.write_text("two\nlines")
+    assert "one line" in str(refused(Catalog(type="rest", uri="http://127.0.0.1:9", token_file=str(secret))))
+    missing = refused(Catalog(type="rest", uri="http://127.0.0.1:9", token_file=str(tmp_path / "none")))
+    assert "token_file" in str(missing) and isinstance(missing, errors.Stop)
+
+
+def test_a_database_without_its_driver_names_what_to_install() -> None:
+    """Only SQLite's comes with Python."""
+    error = refused(Catalog(type="sql", uri="mysql+nodriver://host/db"))
+    assert str(error).startswith(errors.BAD_OPTION) and "install the driver" in str(error)
+
+
+def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_bytes(b"not a database at all" * 100)
+    error = refused(Catalog(type="sql", uri=f"sqlite:///{tmp_path}/catalog.db"))
+    assert str(error).startswith(errors.CATALOG_UNFIT), error

@@ -1,0 +1,74 @@
+"""What no version needs goes when it is old enough; what any needs stays."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.iceberg_table import IcebergTable
+
+from fairlead_ingest.io.table.iceberg import tidying, versions
+from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IcebergTable:
+    monkeypatch.setattr(versions, "TRIM_EVERY", 1)
+    made = IcebergTable(tmp_path)
+    with made.opened().transaction() as properties:
+        properties.set_properties({"history.expire.min-snapshots-to-keep": "2"})
+    for batch in range(8):
+        made.commit(batch, batch)
+    return made
+
+
+def age(table: IcebergTable, hours: int) -> None:
+    moment = time.time() - hours * 3600
+    for path in table.place.rglob("*"):
+        if path.is_file():
+            os.utime(path, (moment, moment))
+
+
+def test_metadata_of_forgotten_versions_goes_and_the_rest_is_read(table: IcebergTable) -> None:
+    """Young metadata stays: a reader may be planning with it."""
+    assert tidying.tidy_metadata(table.opened(), table.place) == []
+    age(table, 2)
+    gone = tidying.tidy_metadata(table.opened(), table.place)
+    assert gone and all(path.startswith("metadata/") for path in gone)
+    assert table.opened().scan().to_arrow().num_rows == 8
+    assert tidying.tidy_metadata(table.opened(), table.place) == []
+    assert table.commit(8, 8) is True
+    assert table.numbers() == list(range(9))
+
+
+def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every so many commits."""
+    monkeypatch.setattr(tidying, "TIDY_EVERY", 3)
+    age(table, 2)
+    before = len(list((table.place / "metadata").iterdir()))
+    table.commit(8, 8)
+    assert len(list((table.place / "metadata").iterdir())) < before
+
+
+def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: IcebergTable) -> None:
+    """And the job forgets those versions by committing."""
+    IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+    age(table, 3)
+    kept = table.format.vacuum(table.place, retention_hours=2, dry_run=True)
+    assert not any(path.endswith(".parquet") for path in kept), "a version that is still there names them"
+    for batch in range(8, 12):
+        table.commit(batch, batch)
+    age(table, 3)
+    listed = table.format.vacuum(table.place, retention_hours=2, dry_run=True)
+    assert sum(path.endswith(".parquet") for path in listed) == 8
+    assert table.format.vacuum(table.place, retention_hours=2, dry_run=False) == listed
+    assert table.numbers() == list(range(12))
+    assert table.opened().scan().to_arrow().num_rows == 12
+
+
+def test_places_that_engines_write_differently_are_one() -> None:
+    """A file would be taken for an orphan otherwise."""
+    assert tidying.plain("file:/a/b") == tidying.plain("file:///a/b") == tidying.plain("/a/b")
+    assert tidying.plain("s3a://b/k") == tidying.plain("s3://b/k/") == "s3://b/k"

@@ -1,0 +1,79 @@
+"""An Iceberg table in a folder, with a catalog in SQLite, and commits as the sink makes them."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
+
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.iceberg.format import IcebergFormat
+from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.catalog import Catalog
+from fairlead_ingest.table.commit import AlreadyIn
+from fairlead_ingest.table.commit_info import BatchCounts
+
+SCHEMA = pa.schema(
+    [("_id", pa.string()), ("node", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()),
+     ("_date", pa.date32())]
+)  # fmt: skip
+NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+TOPIC = "a/t"
+
+
+class IcebergTable:
+    """``number`` of a row is its id and the position after it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.catalog = Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db")
+        self.format = IcebergFormat(self.catalog)
+        self.place = folder / "rows"
+        self.format.ensure(self.place, SCHEMA)
+
+    def opened(self) -> Table:
+        """As others open it: by its name, with nothing of ours."""
+        return SqlCatalog("fairlead", uri=self.catalog.uri).load_table(("fairlead", "rows"))
+
+    def written(self, *numbers: int, topic: str = TOPIC) -> list[WrittenFile]:
+        writing = self.format.writing(self.place)
+        rows = [
+            {
+                "_id": f"{number:04}",
+                "node": f"n{number % 3}",
+                "_published_at": NOW,
+                "_topic": topic,
+                "_date": NOW.date(),
+            }
+            for number in numbers
+        ]
+        writing.add(pa.Table.from_pylist(rows, schema=SCHEMA))
+        return writing.close()
+
+    def commit(self, batch: int, *numbers: int, application: str = "app") -> bool:
+        """False where the table says that it holds the batch."""
+        decided = self.decided(batch, max(numbers), application)
+        if isinstance(decided, AlreadyIn):
+            return False
+        self.format.append(self.place, self.written(*numbers), decided)
+        return True
+
+    def decided(self, batch: int, upto: int, application: str = "app") -> commit.Append | AlreadyIn:
+        state = self.format.state(self.place, application)
+        held = state.reached.topics.get(TOPIC, TopicOffset.at(1, ""))
+        place = TopicOffset(
+            generation=1, position=f"{upto:04}", start_generation=1, start_position=held.position, rows=1
+        )
+        end = Offsets(service="s", topics={TOPIC: place})
+        return commit.decide(state, application=application, batch=batch, end=end, counts=BatchCounts(rows=1))
+
+    def numbers(self) -> list[int]:
+        """Of its rows."""
+        found = tables.existing(self.format, self.place).to_table(columns=["_id"])["_id"].to_pylist()
+        return sorted(int(each) for each in found)
