@@ -32,6 +32,7 @@ def messages(*numbers: int) -> list[bytes]:
     return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
 
 
+@pytest.mark.verify
 def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
     run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore
 ) -> None:
