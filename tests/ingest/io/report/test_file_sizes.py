@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest.io.report import file_sizes
 from fairlead_ingest.io.table.tables import UNNUMBERED, of
-from fairlead_ingest.settings import SINKS
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", FORMATS)
 def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
     """Only those of the newest version; the clock is asked before and after each opening."""
-    form, table = of(sink), tmp_path / "rows"
+    form, table = format_of(sink, tmp_path), tmp_path / "rows"
     form.ensure(table, SCHEMA)
     for day in (20, 20, 21):
         writing = form.writing(table)
