@@ -16,7 +16,7 @@ from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.commit import AlreadyIn
+from fairlead_ingest.table.commit import AlreadyIn, Append
 from fairlead_ingest.table.commit_info import BatchCounts
 
 SCHEMA = pa.schema(
@@ -64,7 +64,7 @@ class IcebergTable:
         self.format.append(self.place, self.written(*numbers), decided)
         return True
 
-    def decided(self, batch: int, upto: int, application: str = "app") -> commit.Append | AlreadyIn:
+    def decided(self, batch: int, upto: int, application: str = "app") -> Append | AlreadyIn:
         state = self.format.state(self.place, application)
         held = state.reached.topics.get(TOPIC, TopicOffset.at(1, ""))
         place = TopicOffset(

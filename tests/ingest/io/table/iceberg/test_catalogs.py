@@ -49,6 +49,7 @@ def serve() -> Iterator[Serve]:
 def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
     with pytest.raises((errors.Stop, errors.Wait)) as error:
         catalogs.connect(catalog, FROM_ENVIRONMENT)
+    assert isinstance(error.value, errors.Stop | errors.Wait)
     return error.value
 
 

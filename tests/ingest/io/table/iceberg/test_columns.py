@@ -65,4 +65,5 @@ def test_bounds_come_from_the_task() -> None:
     assert (found.file_path, found.record_count) == ("file:///t/_topic=a/_date=2026-11-20/part-1.parquet", 2)
     ids, moments = schema.find_field("_id").field_id, schema.find_field("_published_at").field_id
     assert from_bytes(StringType(), found.upper_bounds[ids]) == "02"
-    assert from_bytes(TimestamptzType(), found.lower_bounds[moments]) == 1_763_640_000_001_000 + 31_536_000_000_000
+    moment: object = from_bytes(TimestamptzType(), found.lower_bounds[moments])
+    assert moment == 1_763_640_000_001_000 + 31_536_000_000_000
