@@ -132,7 +132,7 @@ class _Program:
         finally:
             try:
                 for supervisor in supervisors:
-                    supervisor.job.finish()
+                    supervisor.job.close()
             finally:
                 if publisher is not None:
                     publisher.close()

@@ -44,12 +44,6 @@ def _topic(name: str) -> str:
     return name
 
 
-def _folder(path: str) -> str:
-    if store_path.is_url(path):
-        raise ValueError("must be a folder that every task can reach, not a URL")
-    return path
-
-
 def _table(path: str) -> str:
     if store_path.is_url(path):
         store_path.parse(path)
@@ -95,7 +89,6 @@ def _trigger(trigger: str | int | float) -> str | int | float:
 
 
 Topic = Annotated[str, AfterValidator(_topic)]
-Folder = Annotated[FilePath, AfterValidator(_folder)]
 Table = Annotated[FilePath, AfterValidator(_table)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Header = Annotated[str, AfterValidator(_header)]
@@ -113,8 +106,8 @@ class Pipeline(Model):
     """Topics it reads, `namespace/name`."""
     table: Table
     """Folder of its table, or `s3://bucket/path`."""
-    checkpoint: Folder
-    """Folder of its checkpoint."""
+    checkpoint: Table
+    """Folder of its checkpoint, or `s3://bucket/path`."""
     name: str = ""
     """What it is called in logs and metrics; absent: `pipeline-1` and so on."""
     format: Format | None = None
@@ -196,8 +189,9 @@ class Settings(Model):
     table: Table = ""
     """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)); beside it
     lie `<table>_dead_letters` and `<table>_gaps`."""
-    checkpoint: Folder = ""
-    """A folder as well. No two of a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
+    checkpoint: Table = ""
+    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)). No two of
+    a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
     trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1
     """`"available-now"`: take in all that was stable at the start, then exit 0; or seconds between batches, 0: back to
     back."""

@@ -6,6 +6,7 @@ disk full under table, checkpoint and Spark · two jobs on one table · two jobs
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import subprocess
@@ -13,12 +14,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.faults.collect import Count
 from tests.faults.ingest_lab import PATIENCE_SECONDS, TOPIC, IngestLab, Publisher
 from tests.support.kill_after import kill_after, killed
 from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.object_store import ObjectStore
 from tests.support.processes import Running, wait_until
 
 from fairlead_ingest.io.table import tables
@@ -179,6 +182,54 @@ def two_jobs_on_one_checkpoint(lab: IngestLab) -> Count:
     return lab.verdict(1, acknowledged)
 
 
+def machines_lost(lab: IngestLab) -> Count:
+    """The checkpoint lies in the store; each start has an empty folder, as on another machine: killed when the state is
+    up, when the page is, when the table has the batch and Spark does not know it."""
+    publisher = Publisher(lab.service)
+    publisher.start()
+    steps = [
+        ("fairlead_ingest.io.checkpoint.checkpoint_mirror", "_upload", "True"),
+        ("fairlead_ingest.io.checkpoint.checkpoint_mirror", "save", "True"),
+        ("fairlead_ingest.io.table.delta", "append", "args[0].name == 'rows' and args[1]"),
+    ]
+    for number, (module, function, condition) in enumerate(steps):
+        folder = lab.folder / f"step-{number}"
+        folder.mkdir()
+        job = lab.start(dedupe_seconds=3600, environ=kill_after(folder, [module], function, condition))
+        wait_until("the JVM was killed", partial(killed, folder), seconds=PATIENCE_SECONDS, describe=job.tail)
+        job.process.wait(PATIENCE_SECONDS)
+        job.kill()
+    job = lab.start(dedupe_seconds=3600)
+    lab.grown(job)
+    acknowledged = publisher.finish()
+    lab.filled(job, acknowledged)
+    job.stop()
+    assert "checkpoint_restored" in job.log.read_text(), job.tail()
+    return lab.verdict(len(steps), acknowledged)
+
+
+def two_machines_at_once(lab: IngestLab) -> Count:
+    """Each with a copy of the same checkpoint: the table refuses one of them."""
+    publisher = Publisher(lab.service)
+    publisher.start()
+    first = lab.start("first")
+    lab.grown(first)
+    second = lab.start("second")
+    wait_until(
+        "one has stopped", lambda: not (first.alive and second.alive), seconds=PATIENCE_SECONDS, describe=first.tail
+    )
+    stopped, left = (first, second) if not first.alive else (second, first)
+    _stops(stopped, "FAIRLEAD_TABLE_TAKEN")
+    lab.grown(left)
+    left.kill()
+    job = lab.start()
+    lab.grown(job)
+    acknowledged = publisher.finish()
+    lab.filled(job, acknowledged)
+    job.stop()
+    return lab.verdict(1, acknowledged)
+
+
 MISHAPS: tuple[Callable[[IngestLab], Count], ...] = (
     killed_between_commits,
     checkpoint_lost,
@@ -190,7 +241,12 @@ MISHAPS: tuple[Callable[[IngestLab], Count], ...] = (
     two_jobs_on_one_checkpoint,
 )
 SINKS = ("delta", "parquet")
-STORIES = [(mishap, sink) for mishap in MISHAPS for sink in SINKS]
+IN_STORE = "delta in a store"
+STORIES = [
+    *((mishap, sink) for mishap in MISHAPS for sink in SINKS),
+    (machines_lost, IN_STORE),
+    (two_machines_at_once, IN_STORE),
+]
 KILLS = len(STORIES)
 
 
@@ -211,11 +267,12 @@ def tell(mishap: Callable[[IngestLab], Count], sink: str) -> Count:
         folder = Path(name)
         with MessagingService(folder / "messaging") as service:
             service.create(TOPIC)
-            lab = IngestLab(folder, service, sink=sink)
-            try:
-                return mishap(lab)
-            finally:
-                lab.close()
+            with ObjectStore(folder / "store") if sink == IN_STORE else contextlib.nullcontext() as store:
+                lab = IngestLab(folder, service, sink=sink.partition(" ")[0], store=store)
+                try:
+                    return mishap(lab)
+                finally:
+                    lab.close()
 
 
 def _publish(lab: IngestLab, first: int) -> None:

@@ -74,7 +74,7 @@ class IngestLab:
         master: str = "local[2]",
         store: ObjectStore | None = None,
     ) -> None:
-        """`store`: where the table lies then; else in a folder."""
+        """`store`: where table and checkpoint lie then; else in folders."""
         self.folder = folder
         self.disk = folder
         self.service = service
@@ -100,7 +100,7 @@ class IngestLab:
             "trigger": 0.2,
             "table": str(self.table),
             "storage": {} if self._store is None else self._store.settings,
-            "checkpoint": str(self.checkpoint),
+            "checkpoint": str(self.checkpoint if self._store is None else self._store.place("checkpoint")),
             "table_format": self.sink,
             "request_seconds": 5.0,
             "spark": {

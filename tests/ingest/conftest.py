@@ -88,7 +88,7 @@ def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: 
                     break
         finally:
             # A query that is left running would let every test after this one fail by its name.
-            job.finish()
+            job.close()
         if failure is not None:
             raise Permanent(failure[1], code=failure[0] or "none")
         return job

@@ -20,6 +20,11 @@ import msgspec
 from fairlead_wire.validation import listen_address, mistakes
 
 SCHEME: Final = "s3://"
+UNTRIED: Final = {
+    **dict.fromkeys(("az", "azure", "abfs", "abfss", "adl", "wasb", "wasbs"), "Azure"),
+    **dict.fromkeys(("gs", "gcs"), "Google Cloud Storage"),
+}
+"""Stores that people name, by the schemes they write."""
 KEY_CHARS_MAX: Final = 700
 """A store takes 1,024 bytes; names of partitions and files come behind it."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -97,6 +102,16 @@ def is_url(text: str) -> bool:
 
 def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:
     """Raises ``ValueError``, which says what is wrong with it."""
+    scheme = text.partition(":")[0].lower()
+    if scheme in UNTRIED:
+        raise ValueError(
+            f"only {SCHEME}bucket/path is supported, not {UNTRIED[scheme]}: no emulator of it runs with delta-rs, and"
+            f" only what was run is promised; use a store that speaks S3, or a folder; is {text[:80]!r}"
+        )
+    if scheme in ("s3a", "s3n"):
+        raise ValueError(
+            f"only {SCHEME}bucket/path is supported: write {SCHEME}, none of Hadoop's jars are needed; is {text[:80]!r}"
+        )
     if not text.startswith(SCHEME):
         raise ValueError(f"only {SCHEME}bucket/path is supported, is {text[:80]!r}")
     bucket, _, key = text[len(SCHEME) :].partition("/")

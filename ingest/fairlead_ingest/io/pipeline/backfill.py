@@ -8,13 +8,14 @@ Rows are compared by (topic, message id), which are unique in a table.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fairlead_ingest.io.checkpoint import spark_checkpoint
+from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.pipeline.query import shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.pipeline.session import activate
 from fairlead_ingest.io.sink import spark_sink
@@ -23,6 +24,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.rows.transforms import quoted
 from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.store_path import Place, place
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -40,7 +42,9 @@ class TimeRange:
     rows: int
 
 
-def reserved(client: BulkClient, table_format: TableFormat, into: Place, pipeline: Pipeline) -> dict[str, str]:
+def reserved(
+    client: BulkClient, table_format: TableFormat, into: Place, pipeline: Pipeline, checkpoint: Place
+) -> dict[str, str]:
     """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
@@ -52,7 +56,7 @@ def reserved(client: BulkClient, table_format: TableFormat, into: Place, pipelin
         if offset.generation or not offset.position
     }
     if str(into) == str(place(pipeline.table)):
-        held = {**spark_checkpoint.begun(Path(pipeline.checkpoint).absolute()).topics, **held}
+        held = {**_begun(checkpoint).topics, **held}
     bounds = {}
     for topic in pipeline.topics:
         offset = held.get(topic)
@@ -65,6 +69,18 @@ def reserved(client: BulkClient, table_format: TableFormat, into: Place, pipelin
         # A topic that was made again is all unread, and the job's.
         bounds[topic] = offset.position if offset.generation in (0, generation) else ""
     return bounds
+
+
+def _begun(checkpoint: Place) -> Offsets:
+    """Where the oldest batch begins that the checkpoint knows."""
+    if isinstance(checkpoint, Path):
+        return spark_checkpoint.begun(checkpoint)
+    page = checkpoint_mirror.page_of(checkpoint)
+    if page is None:
+        return Offsets()
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint_mirror.write_texts(page, Path(folder))
+        return spark_checkpoint.begun(Path(folder))
 
 
 def time_ranges(
@@ -127,7 +143,7 @@ def run(
     table_format.ensure(tables.beside(into, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
     before = tables.count(table_format, into)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=settings.request_seconds) as client:
-        bounds = reserved(client, table_format, into, pipeline)
+        bounds = reserved(client, table_format, into, pipeline, settings.place(pipeline.checkpoint))
         spans = time_ranges(client, pipeline, from_ms, until_ms, settings.limits.batch_rows, bounds)
     options["upTo"] = json.dumps(bounds)
     total(sum(span.rows for span in spans))

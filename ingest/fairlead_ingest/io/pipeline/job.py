@@ -21,6 +21,7 @@ from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.latest import keeper
 from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.pipeline.checkpoint_folder import CheckpointFolder
 from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
@@ -63,7 +64,8 @@ class Job:
         self._format = pipeline.table_format or settings.table_format
         self._table_format = tables.of_pipeline(settings, pipeline)
         self._table = settings.place(pipeline.table)
-        self._checkpoint = Path(pipeline.checkpoint).absolute()
+        self._kept = CheckpointFolder(settings.place(pipeline.checkpoint), pipeline.name)
+        self._checkpoint = self._kept.path
         self._query: StreamingQuery | None = None
         self._trigger_seen: str | None = None
         self._client: BulkClient | None = None
@@ -173,15 +175,32 @@ class Job:
                 self.observe()
             except (errors.Stop, errors.Wait) as error:
                 log.warning("last_look_failed", pipeline=self.name, reason=str(error))
+            self._keep()
         if self._latest is not None:
             self._latest.close()
         if self._client is not None:
             self._client.close()
             self._client = None
 
+    def close(self) -> None:
+        """Finished for good."""
+        self.finish()
+        self._kept.close()
+
     # --- inside
 
+    def _keep(self) -> None:
+        if self._query is None or self._query.exception() is not None:
+            return
+        try:
+            with coded():
+                self._kept.keep(self._table_format, self._table)
+        except (errors.Stop, errors.Wait, errors.Fault) as error:
+            log.warning("checkpoint_not_copied", pipeline=self.name, reason=str(error))
+
     def _start(self) -> None:
+        self._check_state_is_reachable()
+        self._kept.fill(self._table_format, self._table)
         self._check_goes_on()
         rows = self._rows()
         held = table_schema(rows.schema)
@@ -198,6 +217,7 @@ class Job:
             .queryName(self.name)
             .outputMode("append")
             .options(**spark_sink.place_options(self._table, self._settings.catalog_of(self._format)))
+            .options(**spark_sink.mirror_options(self._kept.place))
             .option("checkpoint", str(self._checkpoint))
             .option("checkpointLocation", str(self._checkpoint))
             .option("onExpired", self._settings.on_expired)
@@ -217,6 +237,16 @@ class Job:
             self._latest.start()
         activate(self._session)
         self._query = writer.start()
+
+    def _check_state_is_reachable(self) -> None:
+        """Raises ``Stop`` where executors on other machines would keep what only this one copies to the store."""
+        master = str(self._session.sparkContext.master)
+        if self._kept.place is not None and self._pipeline.dedupe_seconds and not master.startswith("local"):
+            raise errors.Stop(
+                errors.BAD_OPTION,
+                f"checkpoint: {self._kept.place} with dedupe_seconds needs a local master, is {master}: executors keep"
+                " what is remembered on their own disks. Use a folder that all machines share, or no dedupe_seconds",
+            )
 
     def _check_goes_on(self) -> None:
         """Before a table is made where one should be. Raises ``Stop`` where the table ends before the checkpoint."""

@@ -33,14 +33,14 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
             contract_of(Path(job.schema_file))
         for name in job.transforms or ():
             plugins.load(name)
-        table = settings.place(job.table)
-        if isinstance(table, StorePath) and table.bucket not in away:
-            try:
-                object_store.probe(table)
-            except errors.Wait as error:
-                # It may come; the job waits for it as for any other outage. One look takes ten seconds.
-                away.add(table.bucket)
-                log.warning("store_away", pipeline=job.name, reason=str(error))
+        for place in (settings.place(job.table), settings.place(job.checkpoint)):
+            if isinstance(place, StorePath) and place.bucket not in away:
+                try:
+                    object_store.probe(place)
+                except errors.Wait as error:
+                    # It may come; the job waits for it as for any other outage. One look takes ten seconds.
+                    away.add(place.bucket)
+                    log.warning("store_away", pipeline=job.name, reason=str(error))
         if job.table_format == tables.ICEBERG:
             _probe_catalog(settings, job)
 

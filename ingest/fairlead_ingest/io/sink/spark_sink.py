@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.checkpoint import spark_checkpoint, unread_notes
+from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint, unread_notes
 from fairlead_ingest.io.sink import batch_commit, batch_trace, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
@@ -50,6 +50,13 @@ def place_options(table: Place, catalog: Catalog | None = None) -> dict[str, str
     return options
 
 
+def mirror_options(place: StorePath | None) -> dict[str, str]:
+    """How a query's options name the store its checkpoint is copied to; nothing for none."""
+    if place is None:
+        return {}
+    return {"mirror": str(place), "mirrorStorage": msgspec.json.encode(place.storage).decode()}
+
+
 def _storage(text: str) -> Storage:
     try:
         return msgspec.json.decode(text, type=Storage) if text else Storage()
@@ -68,6 +75,7 @@ class DeltaSink(DataSource):
     """Options: ``table`` (a folder, or ``s3://bucket/path`` reached as ``storage`` says, a JSON object) and, for a
     stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
     ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out;
+    ``mirror``: ``s3://bucket/path`` where the checkpoint is copied before each commit, reached as ``mirrorStorage``;
     ``trial``: ``true`` for a batch that is written and thrown away; ``traces``: the table ``[traces]`` as JSON."""
 
     table_format = "delta"
@@ -82,6 +90,7 @@ class DeltaSink(DataSource):
             catalog=_catalog(self.options.get("catalog", "")),
             table=self._table(),
             checkpoint_path=Path(self._required("checkpoint")),
+            mirror=self._mirror(),
             on_expired=self.options.get("onExpired", data_loss_policy.ON_EXPIRED[0]),
             evolves=self.options.get("evolve") == "true",
             selects=self.options.get("selects") == "true",
@@ -104,6 +113,13 @@ class DeltaSink(DataSource):
             return store_path.place(self._required("table"), _storage(self.options.get("storage", "")))
         except ValueError as error:
             raise errors.Stop(errors.BAD_OPTION, f"table: {error}") from None
+
+    def _mirror(self) -> StorePath | None:
+        text = self.options.get("mirror")
+        try:
+            return store_path.parse(text, _storage(self.options.get("mirrorStorage", ""))) if text else None
+        except ValueError as error:
+            raise errors.Stop(errors.BAD_OPTION, f"mirror: {error}") from None
 
     def _required(self, name: str) -> str:
         value = self.options.get(name)
@@ -138,6 +154,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         evolves: bool = False,
         selects: bool = False,
         traces: str = "",
+        mirror: StorePath | None = None,
     ) -> None:
         self._table_format = table_format
         self._catalog = catalog
@@ -147,6 +164,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._evolves = evolves
         self._selects = selects
         self._traces = traces
+        self._mirror = mirror
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
@@ -177,6 +195,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         )
         if batch.is_in(self._table):
             return
+        if self._mirror is not None:
+            # Before anything is committed: a table is never ahead of the batch that the copy has planned.
+            checkpoint_mirror.save(self._checkpoint, self._mirror, batchId)
         batch_commit.add_columns(
             batch.table_format, self._table, evolution.merged(message.fields for message in written)
         )

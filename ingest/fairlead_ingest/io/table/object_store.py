@@ -1,8 +1,8 @@
 """Objects in a store, through obstore: the library below delta-rs, with the same options and the same credentials.
 
-    write   one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
-    read    a whole object; ``write`` and ``delete`` one; ``below``: what there is
-    sizes   of all objects below a path
+    Upload  one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
+    read    a whole object; ``found`` one that may not be there
+    write   one; ``below``: what there is, ``sizes`` of all; ``delete`` one, ``delete_below`` several
     probe   does the store keep its word: of two conditional puts of one key exactly one is taken
 
 Credentials come from the environment (``AWS_ACCESS_KEY_ID``, …, web identity), or from files named in the settings;
@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import html
 import os
-import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -27,6 +25,8 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.table.store_errors import TOGETHER, sentence
+from fairlead_ingest.io.table.store_errors import explain as explain
 from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Storage, StorePath
 
@@ -38,49 +38,10 @@ RETRY_SECONDS: Final = 6
 BUFFER_BYTES: Final = 5 * 1024 * 1024
 """Larger objects go up in parts of this size."""
 PROBE: Final = "_fairlead_probe"
-SENTENCE_CHARS_MAX: Final = 400
 _ONE_LINE: Final = "must be one line of printable characters (a line break at its end?)"
-_COLOUR = re.compile("\x1b\\[[0-9;]*m")
-_SPACE = re.compile(r"\s+")
-_CODE, _MESSAGE = re.compile(r"<Code>(\w{1,64})</Code>"), re.compile(r"<Message>([^<]*)</Message>")
-_DENIED = frozenset(
-    {
-        "AccessDenied",
-        "InvalidAccessKeyId",
-        "SignatureDoesNotMatch",
-        "ExpiredToken",
-        "InvalidToken",
-        "XAdminUserNotFound",
-    }
-)
-_MISFITS = frozenset(
-    {
-        "AuthorizationHeaderMalformed",
-        "IllegalLocationConstraintException",
-        "InvalidBucketName",
-        "MethodNotAllowed",
-        "NotImplemented",
-        "PermanentRedirect",
-    }
-)
-"""What a store of another region answers, or one that lacks what we need: no waiting heals it."""
-_DENIED_WORDS = (
-    "lacked the necessary privileges",
-    "403 Forbidden",
-    "401 Unauthorized",
-    "missing or invalid credentials",
-)
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _IN_HEADERS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
 _SECRET: Final = "AWS_SECRET_ACCESS_KEY"
-_FULL = re.compile(r"Quota|StorageFull")
-_REDIRECT: Final = "redirect without LOCATION"
-"""What the libraries say of a bucket in another region."""
-_PUTTING: Final = "Error performing PUT"
-"""Not found there, it is no object: something else than the store answers, a gateway that has lost it, say."""
-_MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
-_ASKING: Final = ("Generic S3 error", "Error performing")
-_TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
 SECRET_CHARS_MAX: Final = 16 * 1024
 
 
@@ -155,15 +116,40 @@ def read(path: StorePath) -> bytes:
         raise explain(path, error) from error
 
 
+def found(path: StorePath) -> bytes | None:
+    """The whole object, None where there is none.  Raises ``Wait``, ``Stop``."""
+    try:
+        return bytes(obstore.get(_store(path), path.key).bytes())
+    except FileNotFoundError as error:
+        explained = explain(path, error)
+        if isinstance(explained, errors.Stop) and explained.code == errors.TABLE_UNFIT:
+            return None
+        raise explained from error
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
 def sizes(path: StorePath) -> dict[str, int]:
     """Bytes of each object below ``path``, by its name relative to it.  Raises ``Wait``, ``Stop``."""
-    below = f"{path.key}/"
+    prefix = f"{path.key}/"
     try:
         return {
-            found["path"].removeprefix(below): found["size"]
-            for page in obstore.list(_store(path), below)
-            for found in page
+            each["path"].removeprefix(prefix): each["size"]
+            for page in obstore.list(_store(path), prefix)
+            for each in page
         }
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def delete_below(path: StorePath, names: Collection[str]) -> None:
+    """Objects below ``path``; one that is not there is well.  Raises ``Wait``, ``Stop``."""
+    if not names:
+        return
+    try:
+        obstore.delete(_store(path), [f"{path.key}/{name}" for name in names])
+    except FileNotFoundError:
+        pass
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
 
@@ -216,55 +202,6 @@ def probe(path: StorePath) -> None:
         f"{path}: this store takes a conditional put of an object that is there, so two jobs could commit the same"
         " version of a table; use one that knows If-None-Match (AWS, MinIO, versitygw 1.8 and newer, Ceph)",
     )
-
-
-def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
-    """Which of the few things it can be, in a sentence that names the remedy.
-
-    The libraries tell wrong keys, missing buckets and stores that are away apart by their texts alone.
-    """
-    if isinstance(error, errors.Stop | errors.Wait):
-        return error
-    text = _plain(error)
-    code, message = _answer(text)
-    said = f"{code}: {message}" if code else _sentence(error)
-    where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
-    if code == "NoSuchBucket":
-        return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; make it, or correct table")
-    if code == "RequestTimeTooSkewed":
-        here = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return errors.Wait(errors.STORE_AWAY, f"{where}: {said}; it is {here} here: set the clock")
-    if _FULL.search(code):
-        return errors.Wait(errors.DISK_FULL, f"{where}: {said}")
-    if code in _MISFITS or _REDIRECT in text:
-        return errors.Stop(errors.STORE_UNFIT, f"{where}: {said}; check the endpoint, the region and the bucket")
-    if code in _DENIED or any(words in text for words in _DENIED_WORDS):
-        return errors.Stop(
-            errors.STORE_DENIED,
-            f"{where}: {said}; check the access key and its secret, and that they may get, put, list and delete here",
-        )
-    if not code and any(words in text for words in _MISTAKES):
-        return errors.Stop(errors.BAD_OPTION, f"{path}: {said}; {_TOGETHER}")
-    if "Json error" in text and not any(words in text for words in _ASKING):
-        return errors.Stop(errors.TABLE_UNFIT, f"{where}: an entry of its log cannot be read: {said}")
-    if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError) and _PUTTING not in text):
-        return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object that should be there is not: {said}")
-    return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
-
-
-def _plain(error: BaseException) -> str:
-    return _SPACE.sub(" ", _COLOUR.sub("", str(error))).strip()
-
-
-def _sentence(error: BaseException) -> str:
-    return _plain(error).partition(" Debug source")[0][:SENTENCE_CHARS_MAX]
-
-
-def _answer(text: str) -> tuple[str, str]:
-    """What an S3 server says in its XML, "" where it says nothing: its word for programs, its sentence for people."""
-    code, message = _CODE.search(text), _MESSAGE.search(text)
-    said = html.unescape(message[1])[:SENTENCE_CHARS_MAX] if message else "no reason given"
-    return (code[1] if code else ""), said
 
 
 def _options(storage: Storage) -> dict[str, str]:
@@ -338,4 +275,4 @@ def _store(path: StorePath) -> S3Store:
     try:
         return _kept(path.bucket, tuple(sorted(options.items())), _is_plain(path.storage))
     except (BaseError, OSError, ValueError) as error:
-        raise errors.Stop(errors.BAD_OPTION, f"{path}: {_sentence(error)}; {_TOGETHER}") from None
+        raise errors.Stop(errors.BAD_OPTION, f"{path}: {sentence(error)}; {TOGETHER}") from None

@@ -15,7 +15,7 @@ from tests.support.object_store import ObjectStore
 from fairlead_ingest.io import status
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table import delta, maintenance, object_store, tables
 from fairlead_ingest.io.table.receipt import Receipts
 from fairlead_ingest.settings import Settings
 from fairlead_ingest.table.store_path import StorePath
@@ -69,6 +69,45 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
     opened = delta.open_table(table)
     assert opened is not None and maintenance.compact(opened)["files_removed"] >= 2
     assert everything(table) == Counter(range(12))
+
+
+@pytest.mark.verify
+def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(
+    run: Run, messaging: MessagingService, topic: str, store: ObjectStore
+) -> None:
+    """Each run has a folder of its own, as on another machine; what a producer sent twice is known to the next."""
+    table, checkpoint = store.place(f"{topic}/rows"), store.place(f"{topic}/checkpoint")
+    given = {
+        "table": str(table), "checkpoint": str(checkpoint), "storage": store.settings, "dedupe_seconds": 3600,
+        "on_expired": "gap",
+    }  # fmt: skip
+    applications = set()
+    for first in (0, 3):
+        messaging.publish(topic, [upstream_message(number) for number in range(first, first + 6)])
+        run(**given)
+        (entry,) = DELTA.last_entries(table, 1)
+        assert entry.info is not None
+        applications.add(entry.info.application)
+        rows = tables.existing(DELTA, table).to_table()["sequence"].to_pylist()
+        assert sorted(rows) == list(range(first + 6))
+    assert len(applications) == 1, "a copy that fits is gone on with"
+    # The copy is older than the table: another machine's, which the table would refuse. The table knows how far it is.
+    page = store.content / checkpoint.key / "checkpoint.json"
+    older = page.read_bytes()
+    archives = {path: path.read_bytes() for path in (page.parent / "state").iterdir()}
+    messaging.publish(topic, [upstream_message(number) for number in range(9, 12)])
+    run(**given)
+    messaging.publish(topic, [upstream_message(number) for number in range(12, 15)])
+    run(**given)
+    page.unlink()
+    for path, content in {page: older, **archives}.items():
+        object_store.write(store.place(str(path.relative_to(store.content))), content)
+    messaging.publish(topic, [upstream_message(number) for number in range(15, 18)])
+    run(**given)
+    rows = tables.existing(DELTA, table).to_table()["sequence"].to_pylist()
+    assert sorted(rows) == list(range(18))
+    (entry,) = DELTA.last_entries(table, 1)
+    assert entry.info is not None and entry.info.application not in applications
 
 
 def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:

@@ -1,0 +1,144 @@
+"""The folder of this machine in which a query has its checkpoint.
+
+A checkpoint that the settings name as a folder is that folder. One in an object store is a folder made anew in each
+process, filled from the copy in the store (``checkpoint_mirror``), if that goes on where the table is:
+
+    the table holds the copy's batch, or goes on with it       filled: the same application, nothing is forgotten
+    the table is ahead, by commits of the copy's own job       empty: a new application goes on from the table
+    anything else                                              filled: the start refuses it and says what is wrong
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.store_path import Place, StorePath
+from fairlead_wire.io import logs
+
+log = logs.get("ingest.checkpoint")
+LOCK: Final = "fairlead-lock"
+_ENTRIES: Final = 8
+
+
+class CheckpointFolder:
+    """Of one pipeline. ``path`` is the folder; ``place`` where it is copied to, None for a folder of the settings."""
+
+    def __init__(self, where: Place, pipeline: str) -> None:
+        self.place = where if isinstance(where, StorePath) else None
+        self._pipeline = pipeline
+        self._lock: int | None = None
+        self._is_filled = not isinstance(where, StorePath)
+        self.path = self._new(where) if isinstance(where, StorePath) else where
+
+    def fill(self, table_format: TableFormat, table: Place) -> None:
+        """Before the first start. Raises ``Wait``, ``Stop``."""
+        if self._is_filled or self.place is None:
+            return
+        page = checkpoint_mirror.page_of(self.place)
+        checkpoint_mirror.tidy(page, self.place, datetime.datetime.now(datetime.UTC))
+        if page is not None:
+            said = {"pipeline": self._pipeline, "checkpoint": str(self.place), "batch": page.batch}
+            try:
+                checkpoint_mirror.write_texts(page, self.path)
+                is_behind = _is_behind(self.path, page.batch, table_format, table)
+                if is_behind or not checkpoint_mirror.restore(page, self.path, self.place):
+                    self._empty()
+                    log.warning(
+                        "checkpoint_begun_anew",
+                        **said,
+                        reason=_REASON if is_behind else "a part of it is missing or damaged",
+                    )
+                else:
+                    log.info("checkpoint_restored", **said)
+            except BaseException:
+                self._empty()
+                raise
+        self._is_filled = True
+
+    def keep(self, table_format: TableFormat, table: Place) -> None:
+        """After the last batch: what Spark noted since its commit, so that a start does not do it again."""
+        if self.place is None or not self._is_filled:
+            return
+        last = spark_checkpoint.last_committed(self.path)
+        if last is None or last != spark_checkpoint.last_planned(self.path):
+            return
+        # A job whose table others went on with keeps its copy to itself.
+        if table_format.state(table, spark_checkpoint.application(self.path)).batch == last:
+            checkpoint_mirror.save(self.path, self.place, last)
+
+    def close(self) -> None:
+        """The folder goes where it is a copy."""
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def _empty(self) -> None:
+        for each in self.path.iterdir():
+            if each.name == LOCK:
+                continue
+            if each.is_dir():
+                shutil.rmtree(each)
+            else:
+                each.unlink()
+
+    def _new(self, where: StorePath) -> Path:
+        prefix = f"fairlead-checkpoint-{hashlib.sha256(str(where).encode()).hexdigest()[:16]}-"
+        for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+            _remove_left(left)
+        path = Path(tempfile.mkdtemp(prefix=prefix))
+        self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return path
+
+
+_REASON: Final = (
+    "the table has gone on since this copy was made; a new checkpoint goes on from the table, and what dedupe_seconds"
+    " remembers begins anew"
+)
+
+
+def _remove_left(path: Path) -> None:
+    """Of a process that was killed: its lock is free."""
+    try:
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    except OSError:
+        pass
+    finally:
+        os.close(lock)
+
+
+def _is_behind(checkpoint: Path, batch: int, table_format: TableFormat, table: Place) -> bool:
+    """The table is ahead of the checkpoint's ``batch``, by commits of the checkpoint's own job."""
+    application = spark_checkpoint.application(checkpoint)
+    end, before = spark_checkpoint.end_of(checkpoint, batch), None
+    if batch > 0 and spark_checkpoint.has(checkpoint, batch - 1):
+        before = spark_checkpoint.end_of(checkpoint, batch - 1)
+        end = end.since(before)
+    state = table_format.state(table, application)
+    entries = [entry.info for entry in table_format.last_entries(table, _ENTRIES) if entry.info is not None]
+    if not any(info.application == application for info in entries):
+        return False
+    if state.batch > batch:
+        return state.holds(end)
+    try:
+        commit.decide(state, application=application, batch=batch, end=end, before=before)
+    except errors.Stop as error:
+        return error.code == errors.TABLE_TAKEN
+    return False

@@ -1,0 +1,88 @@
+"""Which files of a checkpoint have to outlive its machine, and the page that names them in an object store.
+
+    small files (Spark's log of batches, who the query is)    their text stands in the page itself
+    state (what ``dedupe_seconds`` remembers)                 in archives, each of what was new at its batch
+
+Spark keeps more than a start needs: the newest few batches are enough, and of state the last whole one before the batch
+and what changed since.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from fairlead_ingest import errors
+
+PAGE: Final = "checkpoint.json"
+STATE: Final = "state"
+FORMAT: Final = 1
+BATCHES_KEPT: Final = 3
+_STATE_FILE = re.compile(r"(\d+)\.(delta|snapshot)")
+_OURS: Final = "fairlead-"
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """One copy: ``texts`` by path, ``archives`` with the paths that are taken from each."""
+
+    format: int = FORMAT
+    batch: int
+    texts: dict[str, str]
+    archives: dict[str, list[str]] = {}
+
+
+def encode(page: Page) -> bytes:
+    return msgspec.json.encode(page)
+
+
+def decode(content: bytes, where: object) -> Page:
+    """Raises ``Stop`` for what is no page, or one of a newer version."""
+    try:
+        page = msgspec.json.decode(content, type=Page)
+        paths = [*page.texts, *(path for some in page.archives.values() for path in some), *page.archives]
+    except msgspec.DecodeError as error:
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: no copy of a checkpoint: {error}") from None
+    if page.format != FORMAT:
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: of another version (format {page.format})")
+    if bad := next((path for path in paths if path.startswith("/") or ".." in path.split("/")), None):
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: no copy of a checkpoint: the path {bad!r}")
+    return page
+
+
+def needed(paths: Iterable[str], batch: int) -> tuple[list[str], list[str]]:
+    """(texts, state) that a start at ``batch`` takes, of the paths in a checkpoint's folder."""
+    texts: dict[str, list[str]] = {}
+    state: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        folder, _, name = path.rpartition("/")
+        if name.startswith(".") or path.startswith(_OURS):
+            continue
+        (state if path.startswith(f"{STATE}/") else texts).setdefault(folder, []).append(name)
+    return (
+        [f"{folder}/{name}".lstrip("/") for folder, names in texts.items() for name in _newest(folder, names)],
+        [f"{folder}/{name}" for folder, names in state.items() for name in _from_last_whole(names, batch)],
+    )
+
+
+def _newest(folder: str, names: list[str]) -> list[str]:
+    if folder not in ("offsets", "commits"):
+        return names
+    return sorted((name for name in names if name.isdigit()), key=int)[-BATCHES_KEPT:]
+
+
+def _from_last_whole(names: list[str], batch: int) -> list[str]:
+    """``batch`` reads the state of that number; what is no file of a known kind is taken along."""
+    numbers = {name: int(found[1]) for name in names if (found := _STATE_FILE.fullmatch(name))}
+    whole = [number for name, number in numbers.items() if name.endswith(".snapshot") and number <= batch]
+    return [name for name in names if numbers.get(name, batch) >= max(whole, default=0)]
+
+
+def grouped(archive_of: Mapping[str, str], paths: Collection[str]) -> dict[str, list[str]]:
+    """By archive, which of ``paths`` are taken from it."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        found.setdefault(archive_of[path], []).append(path)
+    return found
