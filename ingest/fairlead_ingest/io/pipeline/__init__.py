@@ -2,6 +2,7 @@
 
 supervisor        keeps one pipeline going: starts, starts again, searches, stops
 job               the query: prepared, started, observed, stopped after its batch
+checkpoint_folder where a query has its checkpoint on this machine, filled from a copy in a store
 query             what the query is made of: options, columns, the user's transforms
 commit_watcher    reports what was committed: metrics, log, events, positions
 lag_watcher       how far the table is behind its topics

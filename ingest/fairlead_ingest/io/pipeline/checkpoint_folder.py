@@ -57,7 +57,7 @@ class CheckpointFolder:
                     log.warning(
                         "checkpoint_begun_anew",
                         **said,
-                        reason=_REASON if is_behind else "a part of it is missing or damaged",
+                        reason=_AHEAD if is_behind else _DAMAGED,
                     )
                 else:
                     log.info("checkpoint_restored", **said)
@@ -103,7 +103,8 @@ class CheckpointFolder:
         return path
 
 
-_REASON: Final = (
+_DAMAGED: Final = "a part of it is missing or damaged"
+_AHEAD: Final = (
     "the table has gone on since this copy was made; a new checkpoint goes on from the table, and what dedupe_seconds"
     " remembers begins anew"
 )

@@ -5,6 +5,8 @@ delta         Delta tables through delta-rs, a room of its own
 parquet       folders of plain Parquet files with a commit log of our own
 files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas
+object_store  objects by obstore: upload, read, write, probe
+store_errors  what a store answers, in a sentence with a code
 maintenance   compaction, z-order, vacuum
 receipt       is message X in the table
 

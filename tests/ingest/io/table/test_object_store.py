@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -111,6 +110,20 @@ def test_sizes_are_those_of_the_objects_below_a_path(store: ObjectStore) -> None
     object_store.Upload(store.place("sized/rows_gaps/c")).finish()
     assert object_store.sizes(table) == {"a": 3, "_date=1/b": 5}
     assert object_store.sizes(store.place("sized/none")) == {}
+
+
+def test_objects_below_a_path_are_listed_and_deleted(store: ObjectStore) -> None:
+    """One that is not there is none, and is deleted without a word."""
+    path = store.place("listed/here")
+    for name in ("a", "b/c"):
+        object_store.write(path / name, b"x")
+    assert sorted(each.name for each in object_store.listed(path) if not each.name.endswith("/")) == ["a", "b/c"]
+    assert object_store.found(path / "a") == b"x" and object_store.found(path / "none") is None
+    object_store.delete(path, ["a", "none"])
+    object_store.delete(path, [])
+    assert object_store.found(path / "a") is None
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_STORE_UNFIT: .*no bucket"):
+        object_store.found(parse("s3://no-such-bucket/x", store.storage))
 
 
 def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None:
@@ -233,26 +246,6 @@ def test_a_new_secret_in_the_file_is_used_at_once(tmp_path: Path) -> None:
         store.start()
         commit(table, 1)
         assert rows_of(table) == ["000", "001"]
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "sentence"),
-    [
-        (OSError("403 Forbidden: <Code>QuotaExceeded</Code>"), errors.Wait, "FAIRLEAD_DISK_FULL"),
-        (OSError("<Code>XMinioStorageFull</Code>"), errors.Wait, "FAIRLEAD_DISK_FULL"),
-        (OSError("Generic S3 error: Received redirect without LOCATION"), errors.Stop, "UNFIT: .*region"),
-        (OSError("403 Forbidden: <Code>AllAccessDisabled</Code>"), errors.Stop, "FAIRLEAD_STORE_DENIED"),
-        (FileNotFoundError("not found: Error performing PUT http://s/x: 404: <html>"), errors.Wait, "STORE_AWAY"),
-        (FileNotFoundError("not found: Error performing GET http://s/x: 404: <html>"), errors.Stop, "TABLE_UNFIT"),
-        (OSError("<Code>SlowDown</Code><Message>a &lt; b</Message>"), errors.Wait, "STORE_AWAY: .*SlowDown: a < b"),
-    ],
-)
-def test_what_a_store_answers_is_waited_for_where_waiting_helps(
-    error: Exception, kind: type[Exception], sentence: str
-) -> None:
-    explained = object_store.explain(parse("s3://tables/x"), error)
-    assert isinstance(explained, kind)
-    assert re.search(sentence, str(explained))
 
 
 def test_a_probe_leaves_nothing_behind(store: ObjectStore) -> None:

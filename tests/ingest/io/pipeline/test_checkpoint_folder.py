@@ -1,0 +1,160 @@
+"""The folder of a query's checkpoint, filled from its copy where that fits the table."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.delta_rows import SCHEMA, TOPIC, written
+from tests.support.object_store import ObjectStore
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
+from fairlead_ingest.io.pipeline.checkpoint_folder import LOCK, CheckpointFolder
+from fairlead_ingest.io.sink.batch_commit import BatchCommit
+from fairlead_ingest.io.table import delta, tables
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table.commit_info import BatchCounts
+from fairlead_ingest.table.store_path import StorePath
+
+pytestmark = pytest.mark.process
+DELTA = tables.of("delta")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    delta.ensure(tmp_path / "rows", SCHEMA)
+    return tmp_path / "rows"
+
+
+def end(batch: int) -> Offsets:
+    start = f"{batch:02}" if batch else ""
+    offset = TopicOffset(generation=1, position=f"{batch + 1:02}", start_generation=1, start_position=start, rows=1)
+    return Offsets(service="s", topics={TOPIC: offset})
+
+
+def plan(folder: Path, batch: int, query: str = "q") -> None:
+    """As Spark leaves a folder before it commits `batch`."""
+    for path, text in {
+        "metadata": json.dumps({"id": query}),
+        f"offsets/{batch}": f"v1\n{{}}\n{json.dumps(end(batch).to_dict())}",
+        **({f"commits/{batch - 1}": "v1\n{}"} if batch else {}),
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def commit(table: Path, folder: Path, batch: int) -> None:
+    BatchCommit(
+        table_format=DELTA,
+        application=spark_checkpoint.application(folder),
+        number=batch,
+        end=end(batch),
+        before=end(batch - 1) if batch else None,
+    ).append(table, written(table, f"{batch + 1:02}"), BatchCounts(rows=1))
+
+
+def restored(place: StorePath, table: Path) -> int | None:
+    """The batch another machine goes on with, None where it begins anew."""
+    other = CheckpointFolder(place, "p")
+    try:
+        other.fill(DELTA, table)
+        if spark_checkpoint.is_fresh(other.path):
+            assert [each.name for each in other.path.iterdir()] == [LOCK]
+            return None
+        return spark_checkpoint.last_planned(other.path)
+    finally:
+        other.close()
+        assert not other.path.exists()
+
+
+def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it_is_older(
+    store: ObjectStore, table: Path
+) -> None:
+    place = store.place("fits/checkpoint")
+    here = CheckpointFolder(place, "p")
+    here.fill(DELTA, table)
+    assert restored(place, table) is None, "there is no copy yet"
+    for batch in range(3):
+        plan(here.path, batch)
+        checkpoint_mirror.save(here.path, place, batch)
+        assert restored(place, table) == batch, "the table does not have the batch"
+        commit(table, here.path, batch)
+        assert restored(place, table) == batch, "the table has the batch"
+    for batch in (3, 4):
+        plan(here.path, batch)
+        commit(table, here.path, batch)
+    assert restored(place, table) is None, "the table is ahead: a new application goes on from it"
+    here.close()
+
+
+def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuses_it(
+    store: ObjectStore, table: Path, tmp_path: Path
+) -> None:
+    """Two jobs with checkpoints of their own would else take turns."""
+    place = store.place("other/checkpoint")
+    plan(tmp_path / "mine", 0)
+    checkpoint_mirror.save(tmp_path / "mine", place, 0)
+    plan(tmp_path / "other", 0, "another")
+    commit(table, tmp_path / "other", 0)
+    assert restored(place, table) == 0
+    with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_TAKEN"):
+        commit(table, tmp_path / "mine", 0)
+
+
+def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_without_it(
+    store: ObjectStore, table: Path
+) -> None:
+    place = store.place("kept/checkpoint")
+    here = CheckpointFolder(place, "p")
+    here.keep(DELTA, table)
+    here.fill(DELTA, table)
+    here.keep(DELTA, table)
+    assert checkpoint_mirror.page_of(place) is None
+    plan(here.path, 0)
+    commit(table, here.path, 0)
+    here.keep(DELTA, table)
+    assert checkpoint_mirror.page_of(place) is None, "Spark does not know the batch"
+    plan(here.path, 1)
+    (here.path / "offsets/1").unlink()
+    here.keep(DELTA, table)
+    page = checkpoint_mirror.page_of(place)
+    assert page is not None and "commits/0" in page.texts
+    commit(table, here.path, 1)
+    plan(here.path, 2)
+    (here.path / "offsets/2").unlink()
+    (here.path / "commits/1").unlink()
+    here.keep(DELTA, table)
+    again = checkpoint_mirror.page_of(place)
+    assert again == page, "another machine has committed since"
+    here.close()
+
+
+def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(store: ObjectStore, table: Path) -> None:
+    place = store.place("left/checkpoint")
+    used = CheckpointFolder(place, "p")
+    left = CheckpointFolder(place, "p")
+    assert left._lock is not None
+    os.close(left._lock)  # as a kill does
+    other = CheckpointFolder(place, "p")
+    assert used.path.exists() and not left.path.exists()
+    used.close()
+    other.close()
+
+
+def test_a_folder_of_the_settings_is_that_folder(tmp_path: Path, table: Path) -> None:
+    plan(tmp_path / "own", 0)
+    own = CheckpointFolder(tmp_path / "own", "p")
+    own.fill(DELTA, table)
+    own.keep(DELTA, table)
+    own.close()
+    assert own.path == tmp_path / "own" and spark_checkpoint.last_planned(own.path) == 0
