@@ -103,7 +103,7 @@ def test_killed_at_each_step_of_a_copy_the_older_or_the_newer_one_is_whole(
 
         monkeypatch.setattr(of, name, dying)
 
-    for of, name in ((object_store.Upload, "finish"), (object_store, "write"), (object_store, "delete")):
+    for of, name in ((object_store.Upload, "finish"), (object_store, "write"), (object_store, "delete_below")):
         may_die(of, name)
     with pytest.raises(Killed):
         checkpoint_mirror.save(planned(folder, 5), place, 5)

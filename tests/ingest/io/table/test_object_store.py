@@ -117,10 +117,10 @@ def test_objects_below_a_path_are_listed_and_deleted(store: ObjectStore) -> None
     path = store.place("listed/here")
     for name in ("a", "b/c"):
         object_store.write(path / name, b"x")
-    assert sorted(each.name for each in object_store.listed(path) if not each.name.endswith("/")) == ["a", "b/c"]
+    assert sorted(name for name, _ in object_store.below(path) if not name.endswith("/")) == ["a", "b/c"]
     assert object_store.found(path / "a") == b"x" and object_store.found(path / "none") is None
-    object_store.delete(path, ["a", "none"])
-    object_store.delete(path, [])
+    object_store.delete_below(path, ["a", "none"])
+    object_store.delete_below(path, [])
     assert object_store.found(path / "a") is None
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_STORE_UNFIT: .*no bucket"):
         object_store.found(parse("s3://no-such-bucket/x", store.storage))
