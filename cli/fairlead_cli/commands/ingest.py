@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import durations
+from fairlead_cli import durations, ingest_job
 from fairlead_cli.commands import ingest_latest
 from fairlead_cli.commands.ingest_jobs import jobs as ingest_jobs
 from fairlead_cli.progress import Progress
@@ -53,29 +53,9 @@ def _configured(command: F) -> F:
 
     @wraps(command)
     def checked(config: Path | None, pipeline: str | None, output: str, **rest: Any) -> None:
-        from fairlead_ingest.errors import explain
-        from fairlead_ingest.settings import Settings
-        from fairlead_wire.errors import FairleadError
-        from fairlead_wire.io import settings as settings_file
-
-        try:
-            settings = settings_file.load("ingest", Settings, config, os.environ)
-        except settings_file.SettingsError as error:
-            raise SystemExit(settings_file.complain("ingest", error)) from None
-        jobs = [job for job in settings.jobs() if pipeline in (None, job.name)]
-        if not jobs:
-            names = ", ".join(job.name for job in settings.jobs())
-            raise click.UsageError(f"no pipeline {pipeline!r}; there is {names}")
-        from deltalake.exceptions import DeltaError
-
-        try:
+        settings, jobs = ingest_job.load(config, pipeline)
+        with ingest_job.explained():
             answer = command(settings, jobs, as_json=output == "json", **rest)
-        except FairleadError as error:
-            click.echo(f"fairlead ingest: {error}", err=True)
-            raise SystemExit(EXIT_FAILED) from None
-        except (OSError, DeltaError) as error:
-            click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
-            raise SystemExit(EXIT_FAILED) from None
         if output == "json":
             click.echo(json.dumps(answer, indent=1))
 

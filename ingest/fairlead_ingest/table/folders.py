@@ -1,7 +1,8 @@
 """Which folders a job's pipelines use, and that none lies in the way of another.
 
-A pipeline has four: rows, dead letters, gaps and the checkpoint; five where it keeps a latest table. One in another
-would be read as part of a table, or taken away with it by a vacuum; the same twice would be two tables in one place.
+A pipeline has five: rows, dead letters, gaps, repairs and the checkpoint; six where it keeps a latest table. One in
+another would be read as part of a table, or taken away with it by a vacuum; the same twice would be two tables in one
+place.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fairlead_wire.validation.mistakes import wrong
 DEAD_LETTERS = "_dead_letters"
 GAPS = "_gaps"
 LATEST = "_latest"
+REPAIRS = "_repairs"
 
 
 def check(pipelines: Iterable[tuple[str, str, str]], with_latest: Collection[str] = ()) -> None:
@@ -21,7 +23,7 @@ def check(pipelines: Iterable[tuple[str, str, str]], with_latest: Collection[str
     those that keep a latest table."""
     used: list[tuple[tuple[str, ...], str, str]] = []
     for name, table, checkpoint in pipelines:
-        for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps")):
+        for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps"), (REPAIRS, "repairs")):
             used.append((_parts(table.rstrip("/") + suffix), "table", f"the {what} of {name}"))
         if name in with_latest:
             used.append((_parts(table.rstrip("/") + LATEST), "table", f"the latest table of {name}"))

@@ -21,17 +21,17 @@ Transform = Callable[[DataFrame], DataFrame]
 KEPT = ("_topic", "_id", "_published_at")
 
 
-def load(name: str) -> Transform:
-    """The function called ``name``. Raises ``Stop`` saying what could not be found."""
+def load(name: str, *, option: str = "transforms") -> Transform:
+    """The function called ``name``, as ``option`` says. Raises ``Stop`` saying what could not be found."""
     place, _, function = name.rpartition(":")
     try:
         module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
         found = getattr(module, function)
     except Exception as error:
         said = str(error) if isinstance(error, (ImportError, AttributeError, OSError, SyntaxError)) else repr(error)
-        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name}: {said}") from error
+        raise errors.Stop(errors.BAD_OPTION, f"{option}: {name}: {said}") from error
     if not callable(found):
-        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name} is no function")
+        raise errors.Stop(errors.BAD_OPTION, f"{option}: {name} is no function")
     return cast(Transform, found)
 
 

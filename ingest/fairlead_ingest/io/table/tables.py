@@ -4,8 +4,8 @@
     iceberg   an Iceberg table through pyiceberg: the same, for readers that ask a catalog for it by name
     parquet   a folder of Parquet files with a commit log of our own: for readers that know nothing but files
 
-Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. All
-formats obey one conformance suite.
+Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``; a fourth,
+``<table>_repairs``, is made by the first repair. All formats obey one conformance suite.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
 from fairlead_ingest.table.folders import GAPS as GAPS
+from fairlead_ingest.table.folders import REPAIRS as REPAIRS
 from fairlead_ingest.table.store_path import Place, StorePath
 
 P = TypeVar("P", bound=Path | StorePath)
@@ -61,6 +62,18 @@ GAPS_SCHEMA = pa.schema(
         ("_topic", pa.string()),
         ("_ingested_at", TIMESTAMP),
         ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
+REPAIRS_SCHEMA = pa.schema(
+    [
+        # What the letter said, and how it was repaired.
+        ("code", pa.string()),
+        ("method", pa.string()),
+        ("_topic", pa.string()),
+        ("_id", pa.string()),
+        ("_published_at", TIMESTAMP),
+        ("_repaired_at", TIMESTAMP),
         ("_date", pa.date32()),
     ]
 )

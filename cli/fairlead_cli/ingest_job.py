@@ -1,0 +1,50 @@
+"""The job that `fairlead ingest` commands are about: its settings by `--config`, its pipelines by `--pipeline`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fairlead_ingest.settings import Pipeline, Settings
+
+EXIT_FAILED = 1
+
+
+def load(config: Path | None, pipeline: str | None) -> tuple[Settings, list[Pipeline]]:
+    """The settings and the pipelines that are meant; what is wrong with them ends the program with 2."""
+    from fairlead_ingest.settings import Settings
+    from fairlead_wire.io import settings as settings_file
+
+    try:
+        settings = settings_file.load("ingest", Settings, config, os.environ)
+    except settings_file.SettingsError as error:
+        raise SystemExit(settings_file.complain("ingest", error)) from None
+    jobs = [job for job in settings.jobs() if pipeline in (None, job.name)]
+    if not jobs:
+        names = ", ".join(job.name for job in settings.jobs())
+        raise click.UsageError(f"no pipeline {pipeline!r}; there is {names}")
+    return settings, jobs
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What tables, stores and the service refuse is a sentence, and ends the program with 1."""
+    from deltalake.exceptions import DeltaError
+
+    from fairlead_ingest.errors import explain
+    from fairlead_wire.errors import FairleadError
+
+    try:
+        yield
+    except FairleadError as error:
+        click.echo(f"fairlead ingest: {error}", err=True)
+        raise SystemExit(EXIT_FAILED) from None
+    except (OSError, DeltaError) as error:
+        click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
+        raise SystemExit(EXIT_FAILED) from None

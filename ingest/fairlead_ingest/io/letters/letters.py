@@ -1,0 +1,147 @@
+"""The dead letters of a table: which there are, which of them are open, and their payloads in chunks.
+
+What is held of all letters is their identity, some 150 bytes each; payloads are read in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.table.store_path import Place
+
+CHUNK_ROWS = 10_000
+CHUNK_BYTES = 32 * 1024 * 1024
+# Of a file's rows, decoded at a time.
+_BATCH_ROWS = 500
+IDENTITY = ["_topic", "_id"]
+_INDEX = ["_topic", "_id", "_published_at", "_batch", "_date"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """Identities of letters (``_topic``, ``_id``, ``_published_at``, ``_batch``, ``_date``, ``code``), none twice."""
+
+    letters: pa.Table
+    """Those of the selection that are open, or all of it."""
+    repaired: int
+    """How many of the selection are marked as repaired."""
+
+
+def index(table_format: TableFormat, table: Place, selection: Selection, *, with_repaired: bool = False) -> Index:
+    """Of the letters beside ``table``; empty where there are none. Raises ``Stop``, ``Wait``."""
+    letters = _read(table_format, tables.beside(table, tables.DEAD_LETTERS), selection)
+    marks = marked(table_format, table)
+    if not letters.num_rows or not marks.num_rows:
+        return Index(letters=letters, repaired=0)
+    is_open = letters.join(marks, IDENTITY, join_type="left anti", use_threads=False)
+    is_open = is_open.select(letters.column_names).combine_chunks()
+    return Index(
+        letters=letters if with_repaired else _ordered(is_open), repaired=letters.num_rows - is_open.num_rows
+    )
+
+
+def marked(table_format: TableFormat, table: Place) -> pa.Table:
+    """Identities of the letters that are marked as repaired."""
+    found = table_format.dataset(tables.beside(table, tables.REPAIRS))
+    if found is None:
+        return tables.REPAIRS_SCHEMA.empty_table().select(IDENTITY)
+    return found.to_table(columns=IDENTITY)
+
+
+def chunks(
+    table_format: TableFormat,
+    table: Place,
+    wanted: pa.Table,
+    *,
+    rows: int = CHUNK_ROWS,
+    size: int = CHUNK_BYTES,
+) -> Iterator[pa.Table]:
+    """The letters ``wanted`` (an index), whole, topic by topic; at most so many, or so large, at a time."""
+    letters = tables.existing(table_format, tables.beside(table, tables.DEAD_LETTERS))
+    columns = [name for name in tables.DEAD_LETTERS_SCHEMA.names if name in letters.schema.names]
+    waiting: list[pa.Table] = []
+    held = count = 0
+    for topic in sorted(pc.unique(wanted["_topic"]).to_pylist()):
+        ids = wanted.filter(pc.equal(wanted["_topic"], topic))["_id"].combine_chunks()
+        left = _Once(ids)
+        for batch in _scan(letters, columns, topic, ids):
+            part = left.take(batch)
+            if not part.num_rows:
+                continue
+            waiting.append(part)
+            count, held = count + part.num_rows, held + part.nbytes
+            if count >= rows or held >= size:
+                yield _whole(waiting)
+                waiting, held, count = [], 0, 0
+    if waiting:
+        yield _whole(waiting)
+
+
+# --- inside
+
+
+class _Once:
+    """A letter that two backfills brought is there twice; it is taken once."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+        self._taken = [False] * len(ids)
+
+    def take(self, batch: pa.RecordBatch) -> pa.Table:
+        keep = []
+        for place in pc.index_in(batch["_id"], value_set=self._ids).to_pylist():
+            keep.append(place is not None and not self._taken[place])
+            if place is not None:
+                self._taken[place] = True
+        return pa.Table.from_batches([batch]).filter(pa.array(keep, pa.bool_()))
+
+
+def _scan(letters: ds.Dataset, columns: list[str], topic: str, ids: pa.Array) -> Iterator[pa.RecordBatch]:
+    bounds = pc.min_max(ids).as_py()
+    condition = (
+        (pc.field("_topic") == topic)
+        & (pc.field("_id") >= bounds["min"])
+        & (pc.field("_id") <= bounds["max"])
+        & pc.field("_id").isin(ids)
+    )
+    # Payloads are large: no more than one file ahead.
+    scanner = letters.scanner(
+        columns=columns, filter=condition, batch_size=_BATCH_ROWS, batch_readahead=1, fragment_readahead=1
+    )
+    yield from scanner.to_batches()
+
+
+def _whole(parts: list[pa.Table]) -> pa.Table:
+    """With all columns of today, also of a table that no job of today has opened."""
+    rows = pa.concat_tables(parts)
+    for field in tables.DEAD_LETTERS_SCHEMA:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows.select(tables.DEAD_LETTERS_SCHEMA.names).cast(tables.DEAD_LETTERS_SCHEMA)
+
+
+def _read(table_format: TableFormat, place: Place, selection: Selection) -> pa.Table:
+    found = table_format.dataset(place)
+    empty = tables.DEAD_LETTERS_SCHEMA.empty_table().select([*_INDEX, "code"])
+    if found is None or not set(_INDEX) <= set(found.schema.names):
+        return empty
+    held = found.schema.names
+    rows = found.to_table(columns=[*_INDEX, *(["code"] if "code" in held else [])], filter=selection.condition(held))
+    if "code" not in rows.column_names:
+        rows = rows.append_column("code", pa.nulls(rows.num_rows, pa.string()))
+    others = [name for name in rows.column_names if name not in IDENTITY]
+    once = rows.group_by(IDENTITY, use_threads=False).aggregate([(name, "first") for name in others])
+    once = once.rename_columns([name.removesuffix("_first") for name in once.column_names])
+    return _ordered(once.select(empty.column_names).cast(empty.schema))
+
+
+def _ordered(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([("_topic", "ascending"), ("_id", "ascending")]).combine_chunks()

@@ -1,0 +1,231 @@
+"""Dead letters into rows, each at most once, and none lost.
+
+    open letters ─▶ correction ─▶ judge ─▶ rows that fit ─▶ the table, those it lacks ─▶ marks in ``<table>_repairs``
+
+A letter stays in its table whatever becomes of it: a mark says that its row is in. The row is committed before the
+mark, by identity (``unique_append``), so that a kill in between costs the mark alone, which the next repair adds.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.letters import letters as found_letters
+from fairlead_ingest.io.letters.correction import Correction, Unrepaired
+from fairlead_ingest.io.letters.letters import Index
+from fairlead_ingest.io.letters.plain_judge import Judge
+from fairlead_ingest.io.sink import batch_commit, task_writer
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.io.table.unique_append import UniqueAppend
+from fairlead_ingest.letters import settled
+from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.tally import FAILED, NOT_LET_THROUGH, Still, Tally
+from fairlead_ingest.rows import evolution
+from fairlead_ingest.table.commit import TableState
+from fairlead_ingest.table.store_path import Place
+
+APPLICATION = "fairlead:repair"
+FOUND = "found in the table"
+"""The method of a mark whose row was there before this repair."""
+# A table grows by new fields of bodies, and the letters are judged again; twice, where two jobs do.
+GROWN_MAX = 3
+# Letters that make a transform fail, each found by some fourteen tries; more of them, and it is the transform's fault.
+FAILING_MAX = 20
+
+
+class Repair:
+    """Of one table. ``evolves``: it may grow by what bodies bring; ``rechecks``: marked letters are looked at too."""
+
+    def __init__(
+        self,
+        table_format: TableFormat,
+        table: Place,
+        selection: Selection,
+        correction: Correction,
+        *,
+        evolves: bool = False,
+        rechecks: bool = False,
+    ) -> None:
+        self._table_format = table_format
+        self._table = table
+        self._correction = correction
+        self._evolves = evolves
+        self.tally = Tally()
+        self._columns: set[str] = set()
+        tables.existing(table_format, table)
+        state = table_format.state(table, APPLICATION)
+        whole = found_letters.index(table_format, table, selection, with_repaired=True)
+        wanted = whole if rechecks else found_letters.index(table_format, table, selection)
+        self.letters = self._selected(whole, wanted, state)
+
+    def run(
+        self, judge: Callable[[], Judge], *, dry_run: bool = False, progress: Callable[[int], None] = lambda _: None
+    ) -> Tally:
+        """Repair what is selected; ``judge`` is made when there is something to judge. Raises ``Stop``, ``Wait``."""
+        if not self.letters.num_rows:
+            return self.tally
+        marks = tables.beside(self._table, tables.REPAIRS)
+        rows = UniqueAppend(self._table_format, self._table, APPLICATION, self.letters)
+        marking: UniqueAppend | None = None
+        if not dry_run:
+            self._table_format.ensure(marks, tables.REPAIRS_SCHEMA)
+            marking = UniqueAppend(self._table_format, marks, APPLICATION, self.letters)
+        rules: Judge | None = None
+        for chunk in found_letters.chunks(self._table_format, self._table, self.letters):
+            is_there = rows.holds(chunk)
+            there, chunk_open = chunk.filter(is_there), chunk.filter(pc.invert(is_there))
+            self.tally.there += there.num_rows
+            corrected = self._corrected(chunk_open)
+            if corrected.num_rows and rules is None:
+                rules = judge()
+            kept = self._judged(corrected, rules, dry_run) if rules is not None and corrected.num_rows else None
+            if kept is not None and kept.num_rows:
+                added = kept if dry_run else self._append(rows, kept, corrected)
+                self._count(kept, added)
+            if marking is not None:
+                self._mark(marking, rows, chunk, there)
+            progress(chunk.num_rows)
+        return self.tally
+
+    # --- inside
+
+    def _selected(self, whole: Index, wanted: Index, state: TableState) -> pa.Table:
+        letters = wanted.letters
+        names = self._correction.names
+        if names is not None:
+            letters = letters.filter(_among(letters, names))
+            known = _among(whole.letters, names)
+            self.tally.unknown = len(names) - (pc.sum(known).as_py() or 0)
+        self.tally.letters = letters.num_rows
+        may = settled.mask(letters, state.reached)
+        self.tally.unsettled = letters.num_rows - (pc.sum(may).as_py() or 0)
+        return letters.filter(may)
+
+    def _corrected(self, chunk: pa.Table) -> pa.Table:
+        """With the payloads to judge, without those that stay as they are."""
+        payloads: list[bytes | None] = []
+        for letter in chunk.to_pylist():
+            payload = None
+            try:
+                payload = self._correction.payload(letter)
+                self.tally.kept += payload is None
+            except Unrepaired as error:
+                self._stays(letter, FAILED, str(error))
+            payloads.append(payload)
+        place = chunk.column_names.index("payload")
+        corrected = chunk.set_column(place, "payload", pa.array(payloads, pa.binary()))
+        return corrected.filter(pc.is_valid(corrected["payload"]))
+
+    def _judged(self, letters: pa.Table, judge: Judge, dry_run: bool) -> pa.Table:
+        """The rows that fit now; the others are counted."""
+        for _ in range(GROWN_MAX):
+            failures: dict[tuple[str, str], str] = {}
+            good, bad = [], []
+            for part in _parts(letters, judge, failures):
+                fitting, rejected = task_writer.split_valid(part)
+                good.append(fitting)
+                if rejected.num_rows:
+                    bad += rejected.select(["_topic", "_id", "code", "fields", "error"]).to_pylist()
+            kept = pa.concat_tables(good) if good else letters.slice(0, 0)
+            if not self._grew(kept, dry_run):
+                break
+        if kept.num_rows:
+            kept = kept.filter(_among(kept, _names(letters)))
+        for letter in bad:
+            self._stays(letter, letter["code"], letter["error"], letter["fields"])
+        came = {*_names(kept), *((each["_topic"], each["_id"]) for each in bad)}
+        for letter in letters.select(["_topic", "_id"]).to_pylist():
+            name = letter["_topic"], letter["_id"]
+            if name in failures:
+                self._stays(letter, FAILED, failures[name])
+            elif name not in came:
+                self._stays(letter, NOT_LET_THROUGH, "a transform of the job makes no row of it")
+        return kept
+
+    def _grew(self, kept: pa.Table, dry_run: bool) -> bool:
+        """The table has columns now for what these bodies bring, and they must be judged again."""
+        if not self._evolves or dry_run or "body" not in kept.column_names:
+            return False
+        fields = evolution.unknown(kept["body"].to_pylist(), kept.column_names)
+        try:
+            batch_commit.add_columns(self._table_format, self._table, fields)
+        except errors.Wait as error:
+            if error.code != errors.SCHEMA_GREW:
+                raise
+            return True
+        return False
+
+    def _append(self, rows: UniqueAppend, kept: pa.Table, letters: pa.Table) -> pa.Table:
+        if not set(kept.schema.names) <= self._columns:
+            self._table_format.ensure(self._table, kept.schema)
+            self._columns = set(kept.schema.names)
+
+        def may_still(state: TableState, _: pa.Table) -> None:
+            if not pc.all(settled.mask(letters, state.reached)).as_py():
+                raise errors.Stop(
+                    errors.TABLE_BEHIND,
+                    f"{self._table}: it was restored while letters were repaired, and its job will read some of them"
+                    " again; run the repair again when it has",
+                )
+
+        return rows.append(kept, may_still=may_still)
+
+    def _count(self, kept: pa.Table, added: pa.Table) -> None:
+        names = _names(kept)
+        self.tally.repaired += len(_names(added))
+        self.tally.there += len(names) - len(_names(added))
+
+    def _mark(self, marking: UniqueAppend, rows: UniqueAppend, chunk: pa.Table, there: pa.Table) -> None:
+        """Every letter of the chunk whose row is in."""
+        is_in = rows.holds(chunk)
+        done = chunk.filter(is_in)
+        if not done.num_rows:
+            return
+        before = _names(there)
+        methods = [
+            FOUND if name in before else self._correction.method
+            for name in zip(done["_topic"].to_pylist(), done["_id"].to_pylist(), strict=True)
+        ]
+        now = pa.scalar(datetime.datetime.now(datetime.UTC), tables.REPAIRS_SCHEMA.field("_repaired_at").type)
+        columns: dict[str, Any] = {name: done[name] for name in ("code", "_topic", "_id", "_published_at", "_date")}
+        columns |= {"method": pa.array(methods, pa.string()), "_repaired_at": pa.repeat(now, done.num_rows)}
+        marking.append(pa.table({name: columns[name] for name in tables.REPAIRS_SCHEMA.names}))
+
+    def _stays(self, letter: dict[str, Any], code: str, error: str, fields: Any = ()) -> None:
+        self.tally.stays(
+            Still(topic=letter["_topic"], id=letter["_id"], code=code, fields=tuple(fields or ()), error=error)
+        )
+
+
+def _parts(letters: pa.Table, judge: Judge, failures: dict[tuple[str, str], str]) -> Iterator[pa.Table]:
+    """What the judge makes of them, in parts; where it fails it is halved until what makes it fail stands alone."""
+    try:
+        yield judge(letters)
+        return
+    except errors.Fault as error:
+        if letters.num_rows == 1:
+            failures |= dict.fromkeys(_names(letters), str(error))
+            if len(failures) > FAILING_MAX:
+                raise errors.Stop(
+                    errors.QUERY_FAILED, f"the transforms fail for more than {FAILING_MAX} letters: {error}"
+                ) from error
+            return
+    middle = letters.num_rows // 2
+    yield from _parts(letters.slice(0, middle), judge, failures)
+    yield from _parts(letters.slice(middle), judge, failures)
+
+
+def _names(rows: pa.Table) -> dict[tuple[str, str], int]:
+    return dict.fromkeys(zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True), 0)
+
+
+def _among(rows: pa.Table, names: Any) -> pa.Array:
+    pairs = zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True)
+    return pa.array([pair in names for pair in pairs], pa.bool_())

@@ -1,0 +1,136 @@
+"""Rows that a table takes in once by their identity, beside every other writer of it.
+
+    look       which identities the table holds
+    append     state ─▶ files that came since ─▶ commit that takes the table's commit sequence
+                  ▲                                │ collided, or no answer
+                  └────────────────────────────────┘
+
+A commit that another writer made first collides, and what it brought is looked at before the next try. So it does not
+matter who else puts the same rows in, nor whether an earlier try of our own stands although its answer was lost.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import files as parquet_files
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import Append, Collided, TableState
+from fairlead_ingest.table.commit_info import CommitInfo
+from fairlead_ingest.table.store_path import Place
+
+# A job that commits back to back is met often; each try costs milliseconds, in a store some requests.
+COLLISIONS_MAX = 100
+PAUSE_SECONDS_MAX = 0.1
+
+
+class UniqueAppend:
+    """Of ``identities`` (``_topic``, ``_id``, ``_date``; none twice) into one table.
+
+    ``application`` names the writer in the table's log.
+    """
+
+    def __init__(self, table_format: TableFormat, table: Place, application: str, identities: pa.Table) -> None:
+        self._table_format = table_format
+        self._table = table
+        self._application = application
+        self._wanted = {
+            str(topic): identities.filter(pc.equal(identities["_topic"], topic))["_id"].combine_chunks()
+            for topic in pc.unique(identities["_topic"]).to_pylist()
+        }
+        # First the state: where a commit was cut short, it brings its files to where they are listed.
+        self.state = table_format.state(table, application)
+        self._seen = {path for path, _ in table_format.files(table)}
+        self._held = self._look(identities)
+
+    def holds(self, rows: pa.Table) -> pa.Array:
+        """For each of ``rows`` whether the table had it when it was last looked at."""
+        pairs = zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True)
+        return pa.array([pair in self._held for pair in pairs], pa.bool_())
+
+    def append(
+        self, rows: pa.Table, *, may_still: Callable[[TableState, pa.Table], None] = lambda state, rows: None
+    ) -> pa.Table:
+        """Those of ``rows`` that were not there, which now are.
+
+        ``may_still`` raises where, by the table's state just before the commit, they must not go in. Raises ``Stop``,
+        ``Wait``.
+        """
+        away: errors.Wait | None = None
+        files: list[WrittenFile] | None = None
+        for number in range(COLLISIONS_MAX):
+            self.state = self._table_format.state(self._table, self._application)
+            self._look_again()
+            new = rows.filter(pc.invert(self.holds(rows)))
+            if new.num_rows < rows.num_rows:
+                rows, files = new, None
+            if not rows.num_rows:
+                return rows
+            may_still(self.state, rows)
+            if files is None:
+                writing = self._table_format.writing(self._table)
+                writing.add(rows)
+                files = writing.close()
+            try:
+                self._table_format.append(self._table, files, self._next())
+            except Collided as error:
+                away = error.unanswered or away
+                time.sleep(random.uniform(0, min(PAUSE_SECONDS_MAX, 0.005 * number)))
+                continue
+            self._seen |= {file.path for file in files}
+            self._held |= set(zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True))
+            return rows
+        raise away or errors.Stop(errors.TABLE_TAKEN, f"{self._table}: other jobs commit to it all the time")
+
+    # --- inside
+
+    def _look(self, identities: pa.Table) -> set[tuple[str, str]]:
+        """Read once for each topic and day."""
+        found: set[tuple[str, str]] = set()
+        rows = tables.existing(self._table_format, self._table)
+        days = identities.group_by(["_topic", "_date"], use_threads=False).aggregate([("_id", "min"), ("_id", "max")])
+        for day in days.to_pylist():
+            is_day = pc.and_(pc.equal(identities["_topic"], day["_topic"]), pc.equal(identities["_date"], day["_date"]))
+            # The bounds let statistics of files say no before anything of them is read.
+            condition = (
+                (pc.field("_topic") == day["_topic"])
+                & (pc.field("_date") == pa.scalar(day["_date"], pa.date32()))
+                & (pc.field("_id") >= day["_id_min"])
+                & (pc.field("_id") <= day["_id_max"])
+                & pc.field("_id").isin(identities.filter(is_day)["_id"].combine_chunks())
+            )
+            ids = rows.to_table(columns=["_id"], filter=condition)["_id"]
+            found |= {(day["_topic"], each) for each in ids.to_pylist()}
+        return found
+
+    def _look_again(self) -> None:
+        """At files that were committed since the last look."""
+        for path, topic in self._table_format.files(self._table):
+            if path in self._seen:
+                continue
+            wanted = self._wanted.get(topic)
+            if wanted is not None:
+                bounds = pc.min_max(wanted).as_py()
+                near = [("_id", ">=", bounds["min"]), ("_id", "<=", bounds["max"])]
+                ids = pc.unique(parquet_files.filtered(self._table, path, ["_id"], near)["_id"])
+                self._held |= {(topic, each) for each in ids.filter(pc.is_in(ids, value_set=wanted)).to_pylist()}
+            self._seen.add(path)
+
+    def _next(self) -> Append:
+        """The table's next commit. Its positions stay where they are, and are said again where its log says them."""
+        state, sequence = self.state, self.state.commit_sequence + 1
+        info = None
+        if state.reached.service and not state.is_cut:
+            info = CommitInfo(
+                reached=state.reached, application=self._application, sequence=sequence, totals=state.totals
+            )
+        return Append(transactions={commit.COMMIT_SEQUENCE: sequence}, info=info)

@@ -1,0 +1,186 @@
+"""A job, backfills and repairs on one table, without Spark: what is committed goes through the program's own code.
+
+    messages ── job: batches of letters, then rows ──▶ table and its dead letters ◀── repair, backfill
+
+``unfit`` names the messages that today's rules refuse; taking one out is what mending a schema is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from fairlead_ingest.io.letters import correction, plain_judge
+from fairlead_ingest.io.letters.repair import Repair
+from fairlead_ingest.io.sink import batch_commit, task_writer
+from fairlead_ingest.io.sink.batch_commit import BatchCommit
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.tally import Tally
+from fairlead_ingest.rows import envelope, transforms
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.commit_info import BatchCounts
+from fairlead_ingest.table.store_path import Place
+
+TOPIC = "default/odd name=%"
+BEGIN = datetime.datetime(2026, 11, 20, 23, 59, 50, tzinfo=datetime.UTC)
+ROWS_SCHEMA = pa.schema(
+    [
+        *[field for field in envelope.PAGE_SCHEMA if field.name not in transforms.PASSENGERS],
+        ("_ingested_at", envelope.TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
+MISFIT = "does not fit today"
+
+
+def moment(number: int) -> datetime.datetime:
+    return BEGIN + datetime.timedelta(seconds=number)
+
+
+def name(number: int) -> str:
+    """A message id as the service makes them."""
+    return f"{int(moment(number).timestamp() * 1000):016x}{'0' * 24}"
+
+
+def payload(number: int) -> bytes:
+    fields = {"id": f"m{number}", "node": "n", "epoch": 1, "stream": "s", "sequence": number, "body": {"v": number}}
+    return msgspec.json.encode(fields)
+
+
+class Killed(Exception):
+    """Stands for SIGKILL: nothing of the program catches it."""
+
+
+class World:
+    """``before``, ``after``: called with the table around each commit; may raise ``Killed`` or commit other things."""
+
+    def __init__(self, table_format: TableFormat, table: Place) -> None:
+        self.real = table_format
+        self.table = table
+        self.unfit: set[int] = set()
+        self.payloads: dict[int, bytes] = {}
+        self.before: Callable[[Place], None] = lambda _: None
+        self.after: Callable[[Place], None] = lambda _: None
+        self.format: Any = _Watched(self)
+        for place, schema in (
+            (table, ROWS_SCHEMA),
+            (tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA),
+        ):
+            table_format.ensure(place, schema)
+        self.batch = -1
+        self.reached = -1
+
+    def publish(self, payloads: dict[int, bytes]) -> None:
+        self.payloads |= payloads
+
+    def judge(self, letters: pa.Table) -> pa.Table:
+        """As the job would, by the rules of today."""
+        aside = {name(number): MISFIT for number in self.unfit}
+        plain = plain_judge.pages(letters, functools.partial(envelope.page, set_aside=aside))
+        now = pa.repeat(pa.scalar(BEGIN, envelope.TIMESTAMP), plain.num_rows)
+        plain = plain.append_column("_ingested_at", now)
+        return plain_judge.numbered(plain.append_column("_date", plain["_published_at"].cast(pa.date32())))
+
+    def run_job(self, upto: int, *, begin_again: bool = False) -> None:
+        """The next batch, or the last one again: its letters, then its rows."""
+        batch = self.batch if begin_again else self.batch + 1
+        first = self.reached + 1
+        numbers = [number for number in sorted(self.payloads) if first <= number <= upto]
+        rows, dead = self._written(numbers, batch)
+        end = Offsets(
+            service="s",
+            topics={
+                TOPIC: TopicOffset(
+                    generation=1,
+                    position=name(upto),
+                    start_generation=1,
+                    start_position=name(self.reached) if self.reached >= 0 else "",
+                    rows=len(numbers),
+                )
+            },
+        )
+        commit = BatchCommit(table_format=self.format, application="fairlead:job", number=batch, end=end)
+        self.batch = batch
+        if not commit.is_in(self.table):
+            commit.append_dead_letters(tables.beside(self.table, tables.DEAD_LETTERS), dead)
+            commit.append(self.table, rows, BatchCounts(rows=len(numbers)))
+        self.reached = upto
+
+    def backfill(self) -> None:
+        """All that the job has passed and the table lacks, as `fairlead ingest backfill` adds it."""
+        held: set[str] = set()
+        for place in (self.table, tables.beside(self.table, tables.DEAD_LETTERS)):
+            held |= set(tables.identities(self.real, place, None, None)["_id"].to_pylist())
+        reached = self.real.reached(self.table).topics.get(TOPIC)
+        upto = "" if reached is None else reached.position
+        numbers = [each for each in sorted(self.payloads) if name(each) <= upto and name(each) not in held]
+        rows, dead = self._written(numbers, task_writer.NO_BATCH)
+        if dead:
+            batch_commit.append_with_retry(self.format, tables.beside(self.table, tables.DEAD_LETTERS), dead)
+        if rows:
+            batch_commit.append_with_retry(self.format, self.table, rows)
+
+    def repair(
+        self, how: correction.Correction | None = None, selection: Selection | None = None, **more: Any
+    ) -> Tally:
+        dry_run = more.pop("dry_run", False)
+        found = Repair(self.format, self.table, selection or Selection(), how or correction.Unchanged(), **more)
+        return found.run(lambda: self.judge, dry_run=dry_run)
+
+    def rows(self) -> Counter[str]:
+        """Identity of each row, as often as it is there."""
+        return Counter(tables.existing(self.real, self.table).to_table(columns=["_id"])["_id"].to_pylist())
+
+    def bodies(self) -> dict[str, str]:
+        found = tables.existing(self.real, self.table).to_table(columns=["_id", "body"]).to_pylist()
+        return {row["_id"]: row["body"] for row in found}
+
+    def letters(self) -> Counter[str]:
+        place = tables.beside(self.table, tables.DEAD_LETTERS)
+        return Counter(tables.existing(self.real, place).to_table(columns=["_id"])["_id"].to_pylist())
+
+    def marks(self) -> Counter[str]:
+        found = self.real.dataset(tables.beside(self.table, tables.REPAIRS))
+        return Counter() if found is None else Counter(found.to_table(columns=["_id"])["_id"].to_pylist())
+
+    def _written(self, numbers: Sequence[int], batch: int) -> tuple[list[WrittenFile], list[WrittenFile]]:
+        if not numbers:
+            return [], []
+        raw = pa.table(
+            {
+                "_topic": [TOPIC] * len(numbers),
+                "_id": [name(number) for number in numbers],
+                "_published_at": pa.array([moment(number) for number in numbers], envelope.TIMESTAMP),
+                "payload": pa.array([self.payloads[number] for number in numbers], pa.binary()),
+            }
+        )
+        judged = self.judge(raw)
+        judged = judged.drop_columns(["_batch"])
+        written = task_writer.write(iter(judged.to_batches()), self.real, self.table, batch)
+        return written.rows, written.dead
+
+
+class _Watched:
+    """The table format, with what the world does around each commit."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._world.real, attribute)
+
+    def append(self, table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
+        self._world.before(table)
+        self._world.real.append(table, files, decided)
+        self._world.after(table)
