@@ -48,3 +48,15 @@ def explained() -> Iterator[None]:
     except (OSError, DeltaError) as error:
         click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
         raise SystemExit(EXIT_FAILED) from None
+
+
+@contextmanager
+def used(code: int) -> Iterator[None]:
+    """What was asked for cannot be used: a sentence, and this exit code."""
+    from fairlead_wire.errors import FairleadError
+
+    try:
+        yield
+    except FairleadError as error:
+        click.echo(f"fairlead ingest: {error}", err=True)
+        raise SystemExit(code) from None

@@ -5,7 +5,7 @@ What is held of all letters is their identity, some 150 bytes each; payloads are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -63,16 +63,20 @@ def chunks(
     *,
     rows: int = CHUNK_ROWS,
     size: int = CHUNK_BYTES,
+    columns: Collection[str] = tuple(tables.DEAD_LETTERS_SCHEMA.names),
 ) -> Iterator[pa.Table]:
-    """The letters ``wanted`` (an index), whole, topic by topic; at most so many, or so large, at a time."""
+    """The letters ``wanted`` (an index), whole, topic by topic; at most so many, or so large, at a time.
+
+    ``columns``: those that are read; the others are null.
+    """
     letters = tables.existing(table_format, tables.beside(table, tables.DEAD_LETTERS))
-    columns = [name for name in tables.DEAD_LETTERS_SCHEMA.names if name in letters.schema.names]
+    read = [name for name in columns if name in letters.schema.names]
     waiting: list[pa.Table] = []
     held = count = 0
     for topic in sorted(pc.unique(wanted["_topic"]).to_pylist()):
         ids = wanted.filter(pc.equal(wanted["_topic"], topic))["_id"].combine_chunks()
         left = _Once(ids)
-        for batch in _scan(letters, columns, topic, ids):
+        for batch in _scan(letters, read, topic, ids):
             part = left.take(batch)
             if not part.num_rows:
                 continue

@@ -1,0 +1,242 @@
+"""`fairlead ingest deadletters`: which messages became no rows, why, and out into a file to be edited."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fairlead_cli import ingest_job, printable
+from fairlead_cli.default_command import DefaultCommand
+from fairlead_cli.place_parameter import HELP as TIME_HELP
+from fairlead_cli.place_parameter import Place as TimeParameter
+from fairlead_cli.progress import Progress
+
+if TYPE_CHECKING:
+    from fairlead_ingest.letters.selection import Selection
+    from fairlead_ingest.settings import Pipeline, Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+SHOWN_DEFAULT = 100
+PAYLOAD_CHARS = 2000
+ERROR_CHARS = 160
+STATES = ("open", "repaired", "all")
+
+
+def register(root: click.Group) -> None:
+    """Add `deadletters` to `ingest`."""
+    group = root.commands["ingest"]
+    assert isinstance(group, click.Group)
+    group.add_command(deadletters)
+
+
+def job_options(command: F) -> F:
+    """`--config`, `--pipeline`."""
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    for option in (
+        click.option("--pipeline", help="Only this one."),
+        click.option("--config", type=path, help="The job's settings, as for `run`."),
+    ):
+        command = option(command)
+    return command
+
+
+def selection_options(command: F) -> F:
+    """Which letters."""
+    for option in (
+        click.option("--until", type=TimeParameter(), metavar="TIME", help="Published before this time."),
+        click.option("--since", type=TimeParameter(), metavar="TIME", help="Published then or later: a time, or 15m."),
+        click.option("--id", "ids", multiple=True, metavar="ID", help="This letter (`_id`); may be repeated."),
+        click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Of this topic; may be repeated."),
+        click.option("--code", "codes", multiple=True, help="With this code (misfit, say); may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def selection(
+    codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
+) -> Selection:
+    """What the options mean."""
+    from fairlead_ingest.letters.selection import Selection
+
+    for name, value in (("--since", since), ("--until", until)):
+        if isinstance(value, str):
+            raise click.BadParameter(f"a time, not an id: {TIME_HELP}", param_hint=name)
+    return Selection(
+        codes=frozenset(codes),
+        topics=frozenset(topics),
+        ids=frozenset(each.lower() for each in ids),
+        since_ms=None if since is None else int(since),
+        until_ms=until,
+    )
+
+
+state_option = click.option(
+    "--state", type=click.Choice(STATES), default="open", show_default=True, help="Repaired ones have their row."
+)
+
+
+@click.group(cls=DefaultCommand, default="summary", short_help="Messages that became no rows: count, list, export.")
+def deadletters() -> None:
+    """Messages that became no rows, each whole, with code, fields and reason; without a command: `summary`.
+
+    \b
+    fairlead ingest deadletters --config ingest.toml
+    fairlead ingest deadletters list --config ingest.toml --code misfit --since 1h
+    fairlead ingest deadletters export letters.jsonl --config ingest.toml
+    fairlead ingest repair --config ingest.toml --edited letters.jsonl
+
+    They stay in `<table>_dead_letters`, also once they are repaired.
+    """
+
+
+@deadletters.command()
+@selection_options
+@state_option
+@job_options
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def summary(config: Path | None, pipeline: str | None, output: str, state: str, **chosen: Any) -> None:
+    """How many there are, by topic, code and field, with times and one reason each.
+
+    A letter counts at each field it names.
+    """
+    from fairlead_ingest.io.letters import listing
+
+    settings, jobs = ingest_job.load(config, pipeline)
+    found = []
+    with ingest_job.explained():
+        for job in jobs:
+            found.append(listing.summary(*_place(settings, job), job.name, selection(**chosen), state))
+    if output == "json":
+        click.echo(json.dumps({"pipelines": found}, indent=1))
+        return
+    for each in found:
+        click.echo(f"{each['name']}: {each['open']} open, {each['repaired']} repaired, beside {each['table']}")
+        for kind in each["kinds"]:
+            what = " ".join([kind["code"], *([kind["field"]] if kind["field"] else [])])
+            times = kind["first"] if kind["first"] == kind["last"] else f"{kind['first']} to {kind['last']}"
+            click.echo(printable.one_line(f"  {kind['letters']}  {what}  {kind['topic']}  {times}"))
+            click.echo(printable.one_line(f"      {_cut(kind['example'], ERROR_CHARS)}"))
+
+
+@deadletters.command("list")
+@selection_options
+@state_option
+@click.option("--limit", type=click.IntRange(1), help=f"So many at most.  [default: {SHOWN_DEFAULT}; jsonl: all]")
+@job_options
+@click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
+def list_(
+    config: Path | None, pipeline: str | None, output: str, state: str, limit: int | None, **chosen: Any
+) -> None:
+    """One line each, topic by topic; jsonl has them whole, as `export` writes them."""
+    settings, jobs = ingest_job.load(config, pipeline)
+    bound = limit if limit is not None or output == "jsonl" else SHOWN_DEFAULT
+    shown: list[Any] = []
+    with ingest_job.explained():
+        for job in jobs:
+            for letter, line in _letters(settings, job, selection(**chosen), state, bound):
+                if output == "jsonl":
+                    click.echo(line, nl=False)
+                elif output == "json":
+                    shown.append(json.loads(line))
+                else:
+                    fields = f" {', '.join(letter['fields'])}" if letter["fields"] else ""
+                    head = f"{letter['_id']}  {letter['_topic']}  {letter['_published_at']:%Y-%m-%dT%H:%M:%SZ}"
+                    reason = f"{letter['code'] or 'unknown'}{fields}: {_cut(letter['error'] or '', ERROR_CHARS)}"
+                    click.echo(printable.one_line(f"{head}  {reason}"))
+    if output == "json":
+        click.echo(json.dumps(shown, indent=1))
+
+
+@deadletters.command()
+@click.argument("letter_id", metavar="ID")
+@click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Where two topics have this id.")
+@job_options
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def show(config: Path | None, pipeline: str | None, output: str, letter_id: str, topics: tuple[str, ...]) -> None:
+    """The letter with this `_id`, whole; exit 1 where there is none.
+
+    Text shows the beginning of a long payload; json has all of it.
+    """
+    settings, jobs = ingest_job.load(config, pipeline)
+    chosen = selection((), topics, (letter_id,), None, None)
+    is_found = False
+    with ingest_job.explained():
+        for job in jobs:
+            for letter, line in _letters(settings, job, chosen, "all", None):
+                is_found = True
+                if output == "json":
+                    click.echo(line, nl=False)
+                    continue
+                for name in ("_topic", "_id", "_published_at", "code", "fields", "error"):
+                    value = ", ".join(letter[name]) if name == "fields" else letter[name]
+                    click.echo(printable.one_line(f"{name.removeprefix('_') + ':':14}{'none' if not value else value}"))
+                payload = (letter["payload"] or b"").decode(errors="backslashreplace")
+                click.echo(f"payload:      {printable.lines(_cut(payload, PAYLOAD_CHARS))}")
+    if not is_found:
+        click.echo(f"{letter_id}: no dead letter of {', '.join(job.table for job in jobs)}", err=True)
+        raise SystemExit(ingest_job.EXIT_FAILED)
+
+
+@deadletters.command()
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@selection_options
+@state_option
+@job_options
+def export(config: Path | None, pipeline: str | None, file: Path, state: str, **chosen: Any) -> None:
+    """Write them to FILE (`-`: standard output), a line of JSON each; edit it, then `fairlead ingest repair --edited`.
+
+    A payload that is no UTF-8 is `payload_base64`. A message may be written as an object, too: "payload": {…}.
+    FILE is complete or not there: it is written beside itself and renamed.
+    """
+    settings, jobs = ingest_job.load(config, pipeline)
+    wanted = selection(**chosen)
+    if str(file) == "-":
+        with ingest_job.explained():
+            for job in jobs:
+                for _, line in _letters(settings, job, wanted, state, None):
+                    click.echo(line, nl=False)
+        return
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    count = 0
+    try:
+        with draft.open("wb") as out, Progress("exporting, dead letters") as bar, ingest_job.explained():
+            for job in jobs:
+                for _, line in _letters(settings, job, wanted, state, None):
+                    out.write(line)
+                    count += 1
+                    bar.add(1)
+            out.flush()
+            os.fsync(out.fileno())
+        draft.replace(file)
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror or error}; name another file") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    click.echo(f"{file}: {count} dead letters", file=sys.stderr)
+
+
+def _letters(
+    settings: Settings, job: Pipeline, chosen: Selection, state: str, limit: int | None
+) -> Iterator[tuple[dict[str, Any], bytes]]:
+    from fairlead_ingest.io.letters import listing
+    from fairlead_ingest.letters import line
+
+    for letter in listing.letters(*_place(settings, job), chosen, state, limit):
+        yield letter, line.encode(letter)
+
+
+def _place(settings: Settings, job: Pipeline) -> Any:
+    from fairlead_ingest.io.table import tables
+
+    return tables.of(job.table_format or settings.table_format), settings.place(job.table)
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[:chars]} … ({len(text)} characters)"

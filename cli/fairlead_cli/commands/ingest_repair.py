@@ -1,0 +1,199 @@
+"""`fairlead ingest repair`: dead letters back into the table as rows, each exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import ingest_job, printable
+from fairlead_cli.commands.ingest_letters import job_options, selection, selection_options
+from fairlead_cli.progress import Progress
+
+if TYPE_CHECKING:
+    from fairlead_ingest.io.letters.correction import Correction
+    from fairlead_ingest.io.letters.plain_judge import Judge
+    from fairlead_ingest.io.letters.repair import Repair
+    from fairlead_ingest.settings import Pipeline, Settings
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def register(root: click.Group) -> None:
+    """Add `repair` to `ingest`."""
+    group = root.commands["ingest"]
+    assert isinstance(group, click.Group)
+    group.add_command(repair)
+
+
+@click.command(short_help="Dead letters into the table as rows, each exactly once.")
+@selection_options
+@click.option(
+    "--with",
+    "function",
+    metavar="FILE.py:NAME",
+    help="A function that is given each letter and gives its payload anew (or module:name).",
+)
+@click.option(
+    "--edited",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An edited export: only the letters it names, with its payloads.",
+)
+@click.option("--recheck", is_flag=True, help="Repaired letters too: where their row is gone, it comes again.")
+@click.option("--dry-run", is_flag=True, help="Judge them, change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@job_options
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def repair(
+    config: Path | None,
+    pipeline: str | None,
+    output: str,
+    function: str | None,
+    edited: Path | None,
+    recheck: bool,
+    dry_run: bool,
+    yes: bool,
+    **chosen: Any,
+) -> None:
+    """Judge dead letters again, by the job's schema file and transforms as they are now; what fits becomes a row.
+
+    The row has the letter's own `_topic`, `_id` and `_published_at`, so that it is in the table once: killed and run
+    again, run by two people, beside the running job and beside a backfill. The letter stays, marked in
+    `<table>_repairs`.
+
+    \b
+    After mending the schema file:   fairlead ingest repair --config ingest.toml --code misfit
+    With a function:                 fairlead ingest repair --config ingest.toml --with mend.py:celsius
+    By hand:                         fairlead ingest deadletters export letters.jsonl --config ingest.toml
+                                     fairlead ingest repair --config ingest.toml --edited letters.jsonl
+
+    The function is given a dict (topic, id, published_at, code, fields, error, payload as bytes) and gives bytes, text,
+    a dict to be written as JSON, or None to leave the letter as it is.
+
+    Exit codes: 0 all that was meant has its row; 1 some are still letters (the summary says why), or it was not
+    confirmed; 2 wrong use, or no terminal to ask at and no --yes. Spark (and Java) is started only where the pipeline
+    has a schema file or transforms.
+    """
+    from fairlead_ingest.io.letters import correction
+
+    if function and edited:
+        raise click.UsageError("--with and --edited: one of them")
+    if function and ":" not in function:
+        raise click.BadParameter(f"FILE.py:NAME or module:NAME, not {function!r}", param_hint="--with")
+    wanted = selection(**chosen)
+    settings, jobs = ingest_job.load(config, pipeline)
+    if edited and len(jobs) > 1:
+        raise click.UsageError(f"--edited is about one pipeline: add --pipeline {'|'.join(job.name for job in jobs)}")
+    with ingest_job.used(EXIT_USAGE):
+        how: Correction = correction.Unchanged()
+        if function:
+            how = correction.ByFunction(function)
+        elif edited:
+            how = correction.ByFile(edited)
+    sparks = _Sparks(settings, jobs)
+    with ingest_job.explained():
+        repairs = [(job, _repair(settings, job, wanted, how, recheck)) for job in jobs]
+    count = sum(each.letters.num_rows for _, each in repairs)
+    if count and not dry_run and not yes:
+        _confirm(count, [job.table for job in jobs])
+    done = []
+    try:
+        with ingest_job.explained():
+            for job, each in repairs:
+                with Progress(f"repairing {job.name}, dead letters", each.letters.num_rows) as bar:
+                    tally = each.run(lambda job=job: sparks.judge(job), dry_run=dry_run, progress=bar.add)  # type: ignore[misc]
+                done.append((job, tally))
+    finally:
+        sparks.stop()
+    if output == "json":
+        plain = [{"name": job.name, "table": job.table, **tally.plain()} for job, tally in done]
+        click.echo(json.dumps({"dry_run": dry_run, "pipelines": plain}, indent=1))
+    else:
+        for job, tally in done:
+            click.echo(_text(job, tally.plain(), dry_run))
+    if not all(tally.is_done for _, tally in done):
+        raise SystemExit(EXIT_FAILED)
+
+
+def _repair(settings: Settings, job: Pipeline, wanted: Any, how: Correction, recheck: bool) -> Repair:
+    from fairlead_ingest.io.letters.repair import Repair
+    from fairlead_ingest.io.pipeline import query
+    from fairlead_ingest.io.table import tables
+
+    table_format = tables.of(job.table_format or settings.table_format)
+    evolves = query.evolves(job)
+    return Repair(table_format, settings.place(job.table), wanted, how, evolves=evolves, rechecks=recheck)
+
+
+def _confirm(count: int, names: list[str]) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            f"{count} dead letters are selected, and there is no terminal to ask at: look with --dry-run, then run it"
+            " again with --yes"
+        )
+    if not click.confirm(f"Judge {count} dead letters again, and add those that fit to {', '.join(names)}?", err=True):
+        click.echo("not confirmed; nothing was changed")
+        raise SystemExit(EXIT_FAILED)
+
+
+class _Sparks:
+    """The session, started by the first pipeline that needs one."""
+
+    def __init__(self, settings: Settings, jobs: list[Pipeline]) -> None:
+        self._settings = settings
+        self._session: Any = None
+        self._stop: Callable[[], None] = lambda: None
+        from fairlead_ingest.io.letters import plain_judge
+        from fairlead_ingest.io.pipeline import preflight, session
+
+        if any(plain_judge.needs_spark(job) for job in jobs):
+            with ingest_job.used(EXIT_USAGE):
+                session.require_java(os.environ)
+                preflight.check(settings, jobs)
+
+    def judge(self, job: Pipeline) -> Judge:
+        from fairlead_ingest.io.letters import plain_judge
+
+        if not plain_judge.needs_spark(job):
+            return plain_judge.PlainJudge(job)
+        from fairlead_ingest.io.letters.spark_judge import SparkJudge
+        from fairlead_ingest.io.pipeline import session
+        from fairlead_wire.io import logs
+
+        if self._session is None:
+            logs.configure("ingest", "warning")
+            click.echo("starting Spark …", err=True)
+            spark = self._settings.spark
+            self._session = session.start(
+                master=spark.master, driver_memory=spark.driver_memory, conf=spark.conf, name="fairlead-ingest-repair"
+            )
+            self._stop = self._session.stop
+        return SparkJudge(self._session, self._settings, job)
+
+    def stop(self) -> None:
+        self._stop()
+
+
+def _text(job: Pipeline, facts: dict[str, Any], dry_run: bool) -> str:
+    would = "would be repaired" if dry_run else "repaired"
+    lines = [f"{job.name}: {facts['letters']} dead letters, {facts['repaired']} {would} into {job.table}"]
+    for count, what in (
+        (facts["already_there"], "had their rows already, and are marked now"),
+        (facts["kept"], "were left as they are by the function"),
+        (facts["unsettled"], "belong to a batch that is not in the table yet: run it again when it is"),
+        (facts["unknown"], "lines of the file name no open dead letter of the selection"),
+    ):
+        if count:
+            lines.append(f"  {count} {what}")
+    for code, count in facts["still"].items():
+        lines.append(f"  {count} still do not fit: {code}")
+    for each in facts["examples"]:
+        fields = f" {', '.join(each['fields'])}" if each["fields"] else ""
+        lines.append(printable.one_line(f"    {each['id']}  {each['topic']}  {each['code']}{fields}: {each['error']}"))
+    return "\n".join(lines)
