@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from tests.support.object_store import ObjectStore
 from tests.support.table_formats import FORMATS, format_of
@@ -102,6 +103,21 @@ def decided(table_format: TableFormat, table: Place, batch: int, upto: str, appl
 
 def ids(table_format: TableFormat, table: Place) -> list[str]:
     return sorted(tables.existing(table_format, table).to_table(columns=["_id"])["_id"].to_pylist())
+
+
+def test_a_condition_on_any_column_finds_its_rows(table_format: TableFormat, table: Place) -> None:
+    """Also on one that the log has no bounds of, and on one whose values are too long for bounds in one file."""
+    more = pa.schema([("priority", pa.int32()), ("node", pa.string())])
+    table_format.ensure(table, more)
+    for number, node in enumerate(("short", "n" * 200)):
+        files = written(table_format, table, f"0{number}", priority=number, node=node)
+        table_format.append(table, files, tables.UNNUMBERED)
+    rows = tables.existing(table_format, table)
+    for condition in (ds.field("priority") == 1, ds.field("node") == "n" * 200, ds.field("_id") == "01"):
+        assert rows.to_table(filter=condition)["_id"].to_pylist() == ["01"]
+    connection = duckdb.connect()
+    connection.register("messages", rows)
+    assert connection.sql("select _id from messages where priority >= 1").fetchall() == [("01",)]
 
 
 def test_a_commit_is_rows_batch_sequence_and_positions_at_once(table_format: TableFormat, table: Place) -> None:

@@ -211,7 +211,8 @@ def vacuum(
     done = []
     for job in jobs:
         table_format, main = tables.of_pipeline(settings, job), settings.place(job.table)
-        suffixes = [tables.DEAD_LETTERS, tables.GAPS, *([folders.LATEST] if job.latest and job.latest.key else [])]
+        suffixes = [tables.DEAD_LETTERS, tables.GAPS, tables.REPAIRS]
+        suffixes += [folders.LATEST] if job.latest and job.latest.key else []
         for path in (main, *(tables.beside(main, suffix) for suffix in suffixes)):
             if path != main and table_format.size(path) is None:
                 continue  # a table that was only ever backfilled has no gaps

@@ -18,8 +18,10 @@ from fairlead_cli.place_parameter import Place as TimeParameter
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
+    from fairlead_ingest.io.table.table_format import TableFormat
     from fairlead_ingest.letters.selection import Selection
     from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.table.store_path import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
 SHOWN_DEFAULT = 100
@@ -109,10 +111,9 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
     from fairlead_ingest.io.letters import listing
 
     settings, jobs = ingest_job.load(config, pipeline)
-    found = []
+    wanted = selection(**chosen)
     with ingest_job.explained():
-        for job in jobs:
-            found.append(listing.summary(*_place(settings, job), job.name, selection(**chosen), state))
+        found = [listing.summary(*_place(settings, job), job.name, wanted, state) for job in jobs]
     if output == "json":
         click.echo(json.dumps({"pipelines": found}, indent=1))
         return
@@ -131,9 +132,7 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
 @click.option("--limit", type=click.IntRange(1), help=f"So many at most.  [default: {SHOWN_DEFAULT}; jsonl: all]")
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
-def list_(
-    config: Path | None, pipeline: str | None, output: str, state: str, limit: int | None, **chosen: Any
-) -> None:
+def list_(config: Path | None, pipeline: str | None, output: str, state: str, limit: int | None, **chosen: Any) -> None:
     """One line each, topic by topic; jsonl has them whole, as `export` writes them."""
     settings, jobs = ingest_job.load(config, pipeline)
     bound = limit if limit is not None or output == "jsonl" else SHOWN_DEFAULT
@@ -176,7 +175,7 @@ def show(config: Path | None, pipeline: str | None, output: str, letter_id: str,
                     continue
                 for name in ("_topic", "_id", "_published_at", "code", "fields", "error"):
                     value = ", ".join(letter[name]) if name == "fields" else letter[name]
-                    click.echo(printable.one_line(f"{name.removeprefix('_') + ':':14}{'none' if not value else value}"))
+                    click.echo(printable.one_line(f"{name.removeprefix('_') + ':':14}{value or 'none'}"))
                 payload = (letter["payload"] or b"").decode(errors="backslashreplace")
                 click.echo(f"payload:      {printable.lines(_cut(payload, PAYLOAD_CHARS))}")
     if not is_found:
@@ -232,10 +231,10 @@ def _letters(
         yield letter, line.encode(letter)
 
 
-def _place(settings: Settings, job: Pipeline) -> Any:
+def _place(settings: Settings, job: Pipeline) -> tuple[TableFormat, Place]:
     from fairlead_ingest.io.table import tables
 
-    return tables.of(job.table_format or settings.table_format), settings.place(job.table)
+    return tables.of_pipeline(settings, job), settings.place(job.table)
 
 
 def _cut(text: str, chars: int) -> str:

@@ -126,7 +126,7 @@ def _repair(settings: Settings, job: Pipeline, wanted: Any, how: Correction, rec
     from fairlead_ingest.io.pipeline import query
     from fairlead_ingest.io.table import tables
 
-    table_format = tables.of(job.table_format or settings.table_format)
+    table_format = tables.of_pipeline(settings, job)
     evolves = query.evolves(job)
     return Repair(table_format, settings.place(job.table), wanted, how, evolves=evolves, rechecks=recheck)
 

@@ -1,5 +1,6 @@
 """Everything of ingest that touches Spark, the service, the disk, the clock or a socket.
 
+letters          dead letters: listed, exported, repaired
 pipeline         one pipeline as a Spark query: built, started, watched, stopped; backfill
 topics           the Spark data source ``fairlead``: topics read as a stream or a batch, and written
 sink             the Spark sinks ``fairlead_delta`` and ``fairlead_parquet``
@@ -8,5 +9,5 @@ table            table formats behind one protocol: Delta, plain Parquet
 http             health, metrics and receipts over HTTP
 status, metrics, event_publisher, report: how a job stands, for people and programs
 
-pipeline ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table
+letters ─▶ pipeline ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table
 """

@@ -1,10 +1,11 @@
 """One dead letter as a line of JSON: what is exported, edited and read again.
 
-    {"topic": "ns/a", "id": "0000…", "published_at": "…", "code": "misfit", "fields": ["t"], "error": "…", "payload": "{…}"}
+    {"topic": "ns/a", "id": "0000…", "published_at": "…", "code": "misfit", "fields": ["t"], "error": "…",
+     "payload": "{…}"}
 
-``payload`` is the text as it was published; one that is no UTF-8 is ``payload_base64`` instead. Whoever edits a line
-may also write the message as an object, ``"payload": {"id": …}``. Of a line that is read again ``topic``, ``id`` and
-the payload count; the rest may be left out.
+``payload`` is the text as it was published; one that is no UTF-8 is ``payload_base64`` instead. A person who
+edits a line may also write the message as an object, ``"payload": {"id": …}``. Of a line that is read again
+``topic``, ``id`` and the payload count; the rest may be left out.
 """
 
 from __future__ import annotations

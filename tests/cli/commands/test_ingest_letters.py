@@ -29,7 +29,8 @@ def config(world: World, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     kind = request.node.callspec.params["world"]
     path = tmp_path / "ingest.toml"
     path.write_text(
-        f'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\ntopics = ["default/t"]\ntable_format = "{kind}"\n'
+        f'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\ntopics = ["default/t"]\n'
+        f'table_format = "{kind}"\n'
         f'table = "{tmp_path}/rows"\ncheckpoint = "{tmp_path}/checkpoint"\n'
     )
     return str(path)

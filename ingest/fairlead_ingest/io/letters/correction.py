@@ -20,11 +20,15 @@ class Unrepaired(Exception):
 
 
 class Correction(Protocol):
-    """``method`` is what the mark of a repaired letter says."""
+    """What is done with each letter's payload."""
 
-    method: str
-    names: Mapping[tuple[str, str], int] | None
-    """The letters it is about (topic, id); None: all."""
+    @property
+    def method(self) -> str:
+        """What the mark of a repaired letter says."""
+
+    @property
+    def names(self) -> Mapping[tuple[str, str], int] | None:
+        """The letters it is about (topic, id); None: all."""
 
     def payload(self, letter: dict[str, Any]) -> bytes | None:
         """What to judge, None to leave the letter alone. Raises ``Unrepaired``."""
@@ -64,7 +68,7 @@ class ByFunction:
                 return found.encode()
             if isinstance(found, dict):
                 return msgspec.json.encode(found)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (the user's function; it costs its own letter alone)
             raise Unrepaired(f"{OPTION}: {type(error).__name__}: {error}") from None
         if found is None or isinstance(found, bytes):
             return found

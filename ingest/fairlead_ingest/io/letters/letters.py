@@ -43,9 +43,7 @@ def index(table_format: TableFormat, table: Place, selection: Selection, *, with
         return Index(letters=letters, repaired=0)
     is_open = letters.join(marks, IDENTITY, join_type="left anti", use_threads=False)
     is_open = is_open.select(letters.column_names).combine_chunks()
-    return Index(
-        letters=letters if with_repaired else _ordered(is_open), repaired=letters.num_rows - is_open.num_rows
-    )
+    return Index(letters=letters if with_repaired else _ordered(is_open), repaired=letters.num_rows - is_open.num_rows)
 
 
 def marked(table_format: TableFormat, table: Place) -> pa.Table:
@@ -138,13 +136,13 @@ def _read(table_format: TableFormat, place: Place, selection: Selection) -> pa.T
     if found is None or not set(_INDEX) <= set(found.schema.names):
         return empty
     held = found.schema.names
-    rows = found.to_table(columns=[*_INDEX, *(["code"] if "code" in held else [])], filter=selection.condition(held))
+    rows = found.to_table(columns=[*_INDEX, *(["code"] if "code" in held else [])], filter=selection.condition)
     if "code" not in rows.column_names:
         rows = rows.append_column("code", pa.nulls(rows.num_rows, pa.string()))
     others = [name for name in rows.column_names if name not in IDENTITY]
     once = rows.group_by(IDENTITY, use_threads=False).aggregate([(name, "first") for name in others])
     once = once.rename_columns([name.removesuffix("_first") for name in once.column_names])
-    return _ordered(once.select(empty.column_names).cast(empty.schema))
+    return _ordered(selection.with_codes(once.select(empty.column_names).cast(empty.schema)))
 
 
 def _ordered(rows: pa.Table) -> pa.Table:

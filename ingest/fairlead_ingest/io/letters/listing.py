@@ -11,8 +11,7 @@ import pyarrow as pa
 from fairlead_ingest.io.letters import letters as found_letters
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import Selection
-from fairlead_ingest.table.report import UNKNOWN
+from fairlead_ingest.letters.selection import UNKNOWN, Selection
 from fairlead_ingest.table.store_path import Place
 
 # More kinds than this are of no use to a reader; the rest is left out, the most frequent come first.
@@ -45,9 +44,7 @@ def letters(
         yield from chunk.to_pylist()
 
 
-def summary(
-    table_format: TableFormat, table: Place, name: str, selection: Selection, state: str
-) -> dict[str, Any]:
+def summary(table_format: TableFormat, table: Place, name: str, selection: Selection, state: str) -> dict[str, Any]:
     """How many there are by topic, code and field; payloads are not read."""
     wanted = index(table_format, table, selection, state)
     counts = found_letters.index(table_format, table, selection)

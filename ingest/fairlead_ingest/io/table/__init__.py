@@ -8,6 +8,7 @@ tables        a format by its name; a table's side tables and their schemas
 object_store  objects by obstore: upload, read, write, probe
 store_errors  what a store answers, in a sentence with a code
 maintenance   compaction, z-order, vacuum
+unique_append rows once by their identity, beside every other writer
 receipt       is message X in the table
 
 tables ─▶ delta, parquet ─▶ table_format ─▶ files

@@ -36,6 +36,8 @@ PENDING = "_pending"
 PENDING_SUFFIX = ".pending"
 # Longer texts would make every entry of a table's log as long.
 BOUND_CHARS_MAX = 128
+# Bounds of any text.
+LEAST, GREATEST = "", "\U0010ffff"
 _MILLIS_MIN, _MILLIS_MAX = MICROS_MIN // 1000, MICROS_MAX // 1000
 _STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
 
@@ -173,6 +175,9 @@ class _File:
                 self._unbounded.add(name)
                 self._minimum.pop(name, None)
                 self._maximum.pop(name, None)
+                if pa.types.is_string(column.type):
+                    # A file without bounds is passed over by readers that miss them in one file of many.
+                    self._minimum[name], self._maximum[name] = LEAST, GREATEST
             return
         low, high = bounds
         self._minimum[name] = min(low, self._minimum.get(name, low))

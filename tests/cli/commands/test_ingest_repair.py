@@ -1,0 +1,51 @@
+"""`fairlead ingest repair` as typed; what it does to tables is in test_ingest_letters.py and tests/conformance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.support.letters_world import World, name, payload
+
+from fairlead_cli.main import build
+from fairlead_ingest.io.table import tables
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    world = World(tables.of("delta"), tmp_path / "rows")
+    world.publish({0: payload(0), 1: b"broken"})
+    world.run_job(1)
+    path = tmp_path / "ingest.toml"
+    path.write_text(
+        'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\ntopics = ["default/t"]\n'
+        f'table = "{tmp_path}/rows"\ncheckpoint = "{tmp_path}/checkpoint"\n'
+    )
+    return path
+
+
+def test_what_still_does_not_fit_is_named_with_its_reason(config: Path) -> None:
+    """A function that leaves it alone is another matter: then nothing is left to do."""
+    words = ["ingest", "repair", "--config", str(config), "--yes"]
+    done = CliRunner().invoke(build(), words)
+    assert done.exit_code == 1
+    assert "1 dead letters, 0 repaired" in done.stdout and "1 still do not fit: not_json" in done.stdout
+    assert name(1) in done.stdout
+    mending = config.with_name("mending.py")
+    mending.write_text("def alone(letter):\n    return None\n")
+    done = CliRunner().invoke(build(), [*words, "--with", f"{mending}:alone"])
+    assert (done.exit_code, "1 were left as they are" in done.stdout) == (0, True), done.output
+
+
+def test_where_spark_is_needed_and_cannot_start_nothing_is_done(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schema file that cannot be used, or no Java, is said at once."""
+    words = ["ingest", "repair", "--config", str(config), "--yes"]
+    schema = config.with_name("schema.json")
+    schema.write_text('{"columns": {"a": "nonsense"}}')
+    config.write_text(config.read_text() + f'schema = "{schema}"\n')
+    refused = CliRunner().invoke(build(), words)
+    assert (refused.exit_code, "FAIRLEAD_SCHEMA_BROKEN" in refused.stderr) == (2, True), refused.output
+    monkeypatch.setenv("JAVA_HOME", str(config.parent))
+    refused = CliRunner().invoke(build(), words)
+    assert (refused.exit_code, "Java 17" in refused.stderr) == (2, True), refused.output

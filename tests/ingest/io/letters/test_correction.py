@@ -1,0 +1,79 @@
+"""Payloads as a person wants them, and what is said of functions and files that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.letters.correction import ByFile, ByFunction, Unchanged, Unrepaired
+from fairlead_wire.errors import LocalError
+
+LETTER: dict[str, Any] = {
+    "_topic": "n/a", "_id": "0a", "code": "misfit", "fields": None, "error": "e", "payload": b"old",
+}  # fmt: skip
+
+
+def by(folder: Path, body: str) -> ByFunction:
+    path = folder / "mending.py"
+    path.write_text(f"def mend(letter):\n    {body}\n")
+    return ByFunction(f"{path}:mend")
+
+
+def test_unchanged_is_what_it_was() -> None:
+    """Also where there was nothing."""
+    assert Unchanged().payload(LETTER) == b"old"
+    assert Unchanged().payload({**LETTER, "payload": None}) == b""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return letter['payload'] + b'!'", b"old!"),
+        ("return letter['topic'] + letter['id'] + str(letter['fields'])", b"n/a0a[]"),
+        ("return {'a': 1.5}", b'{"a":1.5}'),
+        ("return None", None),
+    ],
+)
+def test_a_function_gives_bytes_text_a_dict_or_nothing(tmp_path: Path, body: str, expected: bytes | None) -> None:
+    correction = by(tmp_path, body)
+    assert correction.payload(LETTER) == expected
+    assert correction.method == "function mending.py:mend"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [("return 7", "gave int"), ("raise ValueError('no')", "ValueError: no"), ("return {1j: 2}", "TypeError")],
+)
+def test_a_function_that_fails_costs_its_own_letter(tmp_path: Path, body: str, reason: str) -> None:
+    with pytest.raises(Unrepaired, match=reason):
+        by(tmp_path, body).payload(LETTER)
+
+
+def test_a_function_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(errors.Stop, match=r"--with: .*absent\.py"):
+        ByFunction(f"{tmp_path}/absent.py:mend")
+
+
+def test_a_file_is_read_line_by_line_when_its_letter_comes(tmp_path: Path) -> None:
+    path = tmp_path / "edited.jsonl"
+    path.write_text("\n" + json.dumps({"topic": "n/a", "id": "0a", "payload": "new"}) + "\n")
+    correction = ByFile(path)
+    assert correction.payload(LETTER) == b"new"
+    assert list(correction.names or ()) == [("n/a", "0a")]
+    path.write_text("\n{}" + " " * 80)
+    with pytest.raises(Unrepaired, match="has changed"):
+        correction.payload(LETTER)
+
+
+def test_a_letter_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    """Which of the two would count?"""
+    path = tmp_path / "edited.jsonl"
+    path.write_text((json.dumps({"topic": "n/a", "id": "0a", "payload": "new"}) + "\n") * 2)
+    with pytest.raises(LocalError, match="line 2: n/a 0a is in the file twice"):
+        ByFile(path)
+    with pytest.raises(LocalError, match="absent"):
+        ByFile(tmp_path / "absent")

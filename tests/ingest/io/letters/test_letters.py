@@ -1,0 +1,72 @@
+"""Letters are found, each once, in chunks that are bounded."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.letters_world import TOPIC, World, name, payload
+
+from fairlead_ingest.io.letters import letters
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.settings import SINKS
+
+
+@pytest.fixture(params=SINKS)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    made = World(tables.of(request.param), tmp_path / "rows")
+    made.publish({number: b"broken" * 100 if number % 2 else payload(number) for number in range(40)})
+    made.run_job(19)
+    made.run_job(39)
+    return made
+
+
+def test_chunks_are_bounded_by_rows_and_by_bytes(world: World) -> None:
+    """Over midnight, two files and two batches; what is wanted comes whole."""
+    wanted = letters.index(world.real, world.table, Selection()).letters
+    assert wanted["_id"].to_pylist() == [name(number) for number in range(1, 40, 2)]
+    bounds: Any
+    for bounds in ({"rows": 3}, {"size": 2000}):
+        parts = list(letters.chunks(world.real, world.table, wanted, **bounds))
+        assert len(parts) > 1
+        assert sorted(pa.concat_tables(parts)["_id"].to_pylist()) == wanted["_id"].to_pylist()
+        assert set(pa.concat_tables(parts)["payload"].to_pylist()) == {b"broken" * 100}
+
+
+def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
+    """Two backfills at once can make it so."""
+    place = tables.beside(world.table, tables.DEAD_LETTERS)
+    again = tables.existing(world.real, place).to_table().slice(0, 3)
+    writing = world.real.writing(place)
+    writing.add(again)
+    world.real.append(place, writing.close(), tables.UNNUMBERED)
+    wanted = letters.index(world.real, world.table, Selection()).letters
+    assert wanted.num_rows == 20
+    assert sum(part.num_rows for part in letters.chunks(world.real, world.table, wanted)) == 20
+
+
+def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
+    """They are read as if they had one, which is null."""
+    old = pa.schema([field for field in tables.DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])
+    delta, table = tables.of("delta"), tmp_path / "rows"
+    place = tables.beside(table, tables.DEAD_LETTERS)
+    delta.ensure(place, old)
+    row = {"_topic": TOPIC, "_id": "0a", "_batch": 0, "payload": b"x", "error": "e"}
+    now = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
+    writing = delta.writing(place)
+    writing.add(pa.Table.from_pylist([{**row, "_published_at": now, "_ingested_at": now, "_date": now.date()}], old))
+    delta.append(place, writing.close(), tables.UNNUMBERED)
+    wanted = letters.index(delta, table, Selection(codes=frozenset(["unknown"]))).letters
+    [chunk] = letters.chunks(delta, table, wanted)
+    assert chunk.select(["_id", "code", "fields", "payload"]).to_pylist() == [
+        {"_id": "0a", "code": None, "fields": None, "payload": b"x"}
+    ]
+    assert letters.index(delta, table, Selection(codes=frozenset(["other"]))).letters.num_rows == 0
+
+
+def test_without_tables_there_are_none(tmp_path: Path) -> None:
+    assert letters.index(tables.of("delta"), tmp_path / "rows", Selection()).letters.num_rows == 0
