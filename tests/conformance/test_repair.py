@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tests.support.letters_world import MISFIT, TOPIC, Killed, World, name, payload
 from tests.support.object_store import ObjectStore
+from tests.support.table_formats import FORMATS, IN_FOLDERS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.letters.correction import ByFile, ByFunction
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.letters.selection import Selection
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
@@ -29,14 +29,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         yield running
 
 
-@pytest.fixture(params=[*SINKS, pytest.param(IN_STORE, marks=pytest.mark.process)])
+# Its commits take ten times as long; what is in a store is read by the same code.
+SLOW = [pytest.param(name, marks=pytest.mark.verify) for name in FORMATS if name not in IN_FOLDERS]
+
+
+@pytest.fixture(params=[*IN_FOLDERS, *SLOW, pytest.param(IN_STORE, marks=pytest.mark.process)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     """Ten messages read: 2 and 5 are no messages at all, 7 does not fit today's rules."""
     kind, table = str(request.param), tmp_path / "rows"
     found: Place = table
     if kind == IN_STORE:
         found = request.getfixturevalue("store").place(f"{uuid.uuid4().hex}/rows")
-    made = World(tables.of("delta" if kind == IN_STORE else kind), found)
+    made = World(format_of(kind.split()[0], tmp_path), found)
     made.publish({number: b"broken %d" % number if number in (2, 5) else payload(number) for number in range(10)})
     made.unfit = {7}
     made.run_job(9)

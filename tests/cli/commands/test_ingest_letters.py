@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tests.support.letters_world import TOPIC, World, name, payload
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import SINKS
 
 
-@pytest.fixture(params=SINKS)
+@pytest.fixture(params=IN_FOLDERS)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     """Five messages read: 1 and 3 are letters, one of them no text and one with a terminal's orders in it."""
     made = World(tables.of(request.param), tmp_path / "rows")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.letters_world import TOPIC, World, name, payload
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_ingest.io.letters import listing
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.letters.selection import Selection
-from fairlead_ingest.settings import SINKS
 
 
-@pytest.fixture(params=SINKS)
+@pytest.fixture(params=IN_FOLDERS)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     made = World(tables.of(request.param), tmp_path / "rows")
     made.publish({0: b"x", 1: b"[]", 2: b'{"id": "a"}', 3: b"x", 4: payload(4), 5: payload(5)})

@@ -181,7 +181,7 @@ def test_every_message_becomes_one_row_whatever_happens_in_between(steps: list[t
 
 @pytest.mark.verify
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.lists(STEPS, max_size=12))
 def test_every_message_becomes_one_row_over_longer_plays(kind: str, steps: list[tuple[str, Any]]) -> None:
     play(kind, steps)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.table_formats import IN_FOLDERS
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables, unique_append
 from fairlead_ingest.io.table.unique_append import UniqueAppend
-from fairlead_ingest.settings import SINKS
 from fairlead_ingest.table.commit import Collided
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
@@ -22,7 +22,7 @@ def rows(*ids: str, topic: str = "n/a") -> pa.Table:
     return pa.Table.from_pylist([{"_id": each, "_topic": topic, "_date": DAY} for each in ids], SCHEMA)
 
 
-@pytest.fixture(params=SINKS)
+@pytest.fixture(params=IN_FOLDERS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
