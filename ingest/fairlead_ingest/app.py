@@ -25,6 +25,8 @@ from fairlead_wire.io.spans import CannotTrace, check_installed
 from fairlead_wire.validation import listen_address
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from fairlead_ingest.io.event_publisher import EventPublisher
     from fairlead_ingest.io.http.health import HealthServer
     from fairlead_ingest.io.pipeline.supervisor import Supervisor
@@ -34,6 +36,11 @@ ROOM = "ingest"
 PROGRESS_SECONDS = 1.0
 # Of one request that publishes events: a service that does not answer at once is asked again later.
 EVENT_SECONDS = 5.0
+# Between two looks for a Spark Connect server.
+AWAY_SECONDS = 5.0
+# How often a job that waits for executors says so, and what it says.
+TELL_SECONDS = 15.0
+NO_EXECUTOR = "no executor has come: the cluster has no worker with a free core and the memory of spark.executor.memory"
 _STEP_SECONDS = 0.2
 
 
@@ -51,7 +58,8 @@ def run(config: Path | None) -> int:
         from fairlead_ingest.io.pipeline import preflight, session
 
         check_installed(settings.traces)
-        session.require_java(os.environ)
+        if not settings.spark.remote:
+            session.require_java(os.environ)
         preflight.check(settings, settings.jobs())
     except (LocalError, errors.Stop, CannotTrace) as error:
         print(f"fairlead ingest: {error}", file=sys.stderr)
@@ -84,7 +92,7 @@ class _Program:
         if server is None:
             return settings_file.EXIT_STATUS
         try:
-            return self._supervise()
+            return self._persist()
         except errors.Stop as error:
             log.error("stopped", code=error.code, reason=str(error))
             return 1
@@ -97,17 +105,40 @@ class _Program:
         finally:
             server.close()
 
+    def _persist(self) -> int:
+        """Supervise; a Spark Connect server that goes away is waited for, and all is started there again."""
+        from pyspark.errors import PySparkException
+
+        from fairlead_ingest.io.pipeline import connect
+
+        while True:
+            try:
+                return self._supervise()
+            except (connect.ServerAway, PySparkException) as error:
+                server = error if isinstance(error, connect.ServerAway) else connect.away(error)
+                if server is None:
+                    raise
+            reason = str(server)
+            if not self._stop.is_set():
+                log.warning("spark_away", code=errors.SPARK_AWAY, reason=reason, retry_seconds=AWAY_SECONDS)
+                self._health.waiting.update({job.name: reason for job in self._settings.jobs()})
+            if self._stop.wait(AWAY_SECONDS):
+                return 0
+
     def _supervise(self) -> int:
         from fairlead_ingest.io.pipeline import former_executors, session
         from fairlead_ingest.io.pipeline.job import Job
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
 
         settings = self._settings
-        log.info("starting", master=settings.spark.master, pipelines=[job.name for job in settings.jobs()])
-        former_executors.remove(settings.spark.master, settings.spark.conf)
-        spark = session.start(
-            master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
-        )
+        where = settings.spark.remote or settings.spark.master
+        log.info("starting", master=where, pipelines=[job.name for job in settings.jobs()])
+        if not settings.spark.remote:
+            former_executors.remove(settings.spark.master, settings.spark.conf)
+        spark = session.start(**settings.spark.model_dump())
+        if not self._look_at_executors(spark):
+            spark.stop()
+            return 0
         publisher = self._event_publisher()
         supervisors = [
             Supervisor(Job(spark, settings, pipeline, self._metrics, publisher)) for pipeline in settings.jobs()
@@ -137,6 +168,23 @@ class _Program:
                 if publisher is not None:
                     publisher.close()
             spark.stop()
+
+    def _look_at_executors(self, spark: SparkSession) -> bool:
+        """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""
+        from fairlead_ingest.io.pipeline.executor_probe import Looking
+
+        looking = Looking(spark, self._settings)
+        looking.start()
+        began = told = time.monotonic()
+        while not looking.is_over(_STEP_SECONDS):
+            if self._stop.is_set():
+                return False
+            if (now := time.monotonic()) >= told + TELL_SECONDS:
+                told = now
+                log.warning("no_executor_yet", seconds=round(now - began), remedy=NO_EXECUTOR)
+                self._health.waiting.update({job.name: NO_EXECUTOR for job in self._settings.jobs()})
+        looking.result()
+        return True
 
     def _step(self, supervisor: Supervisor, now: float, may_start: bool, publisher: EventPublisher | None) -> None:
         try:

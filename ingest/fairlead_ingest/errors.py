@@ -34,6 +34,8 @@ STORE_UNFIT = "FAIRLEAD_STORE_UNFIT"
 CATALOG_AWAY = "FAIRLEAD_CATALOG_AWAY"
 CATALOG_DENIED = "FAIRLEAD_CATALOG_DENIED"
 CATALOG_UNFIT = "FAIRLEAD_CATALOG_UNFIT"
+WORKER_UNFIT = "FAIRLEAD_WORKER_UNFIT"
+SPARK_AWAY = "FAIRLEAD_SPARK_AWAY"
 
 # What waiting may heal; everything else stops the program until someone has looked.
 TEMPORARY = frozenset(
@@ -45,6 +47,18 @@ SENTENCE_CHARS_MAX = 2000
 _TOO_SLOW = ("failed to connect back", "waiting for the Python worker to connect", "CANNOT_OPEN_SOCKET")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _READ_ONLY = ("Read-only file system",)
+# What Spark says of a machine that runs its tasks, and what that means there; the first that is found counts.
+_UNFIT = (
+    (
+        "PYTHON_VERSION_MISMATCH",
+        "an executor's Python is of another version than this program's, PYSPARK_PYTHON names it",
+    ),
+    ("No module named 'fairlead", "fairlead[ingest] is not installed in an executor's Python, PYSPARK_PYTHON names it"),
+    ("No module named 'pyspark", "pyspark is not installed in an executor's Python, PYSPARK_PYTHON names it"),
+    ("Cannot run program", "an executor's machine lacks the Python that PYSPARK_PYTHON names"),
+    ("local class incompatible", "the cluster runs another version of Spark than this program"),
+)
+_NO_MASTER = ("All masters are unresponsive",)
 # The second is two queries that make the checkpoint at the same moment.
 _SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsException")
 
@@ -86,6 +100,11 @@ def explain(text: str) -> tuple[str | None, str]:
     if coded is not None:
         return coded
     sentence = _sentence(text)[:SENTENCE_CHARS_MAX]
+    for words, meaning in _UNFIT:
+        if words in text:
+            return WORKER_UNFIT, f"{meaning}: {_line_with(words, text)}"
+    if any(words in text for words in _NO_MASTER):
+        return SPARK_AWAY, "Spark's master does not answer, or no longer knows this application"
     if any(words in text for words in _NO_ROOM):
         return DISK_FULL, sentence
     if any(words in text for words in _READ_ONLY):
@@ -105,6 +124,10 @@ def _sentence(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     tail = [line for line in lines if "Error" in line or "Exception" in line]
     return tail[-1] if tail else lines[0] if lines else ""
+
+
+def _line_with(words: str, text: str) -> str:
+    return next(line.strip() for line in text.splitlines() if words in line)[:SENTENCE_CHARS_MAX]
 
 
 def find_code(text: str) -> tuple[str, str] | None:

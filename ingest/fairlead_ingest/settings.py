@@ -15,6 +15,7 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from fairlead_ingest.catalog_settings import CatalogSettings
+from fairlead_ingest.cluster import connect_address
 from fairlead_ingest.latest import latest_settings
 from fairlead_ingest.latest.latest_settings import LatestSettings
 from fairlead_ingest.source import limits, starting_position
@@ -93,6 +94,7 @@ Table = Annotated[FilePath, AfterValidator(_table)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Header = Annotated[str, AfterValidator(_header)]
 Transform = Annotated[str, AfterValidator(_transform)]
+ConnectAddress = Annotated[str, AfterValidator(connect_address.check)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
 TableFormat = Literal["delta", "iceberg", "parquet"]
@@ -138,13 +140,17 @@ class Limits(Model):
     """Their payloads together."""
     split_bytes: Count = limits.SPLIT_BYTES
     """A range of offsets smaller than this is not worth a task of its own."""
+    tasks: Count | None = None
+    """How many tasks share a batch of one large topic; absent: as many as the executors that have come have cores."""
 
 
 class Spark(Model):
     """Where and how Spark runs."""
 
     master: str = "local[*]"
-    """Spark's master."""
+    """Spark's master: `local[*]`, `spark://host:7077`."""
+    remote: ConnectAddress | None = None
+    """A Spark Connect server, `sc://host:15002`, in place of `master` ([how](../howto/spark-clusters.md))."""
     driver_memory: str = "1g"
     """Memory of the JVM, as Spark writes it."""
     conf: dict[str, str] = Field(default={})
@@ -261,6 +267,8 @@ class Settings(Model):
                     yield Mistake(key, 'required with security = "mtls"')
         elif self.http_listen and not listen_address.is_loopback(listen_address.parse(self.http_listen)[0]):
             yield Mistake("http_listen", 'must be a loopback address with security = "insecure"')
+        if self.spark.remote and {"master", "driver_memory"} & self.spark.model_fields_set:
+            yield Mistake("spark.remote", "not together with master or driver_memory: the server has its own")
         jobs = self.jobs()
         if not jobs:
             yield Mistake("topics", "required, but not set (or give [[pipelines]])")

@@ -246,7 +246,7 @@ def backfill(
     """
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
-    from fairlead_ingest.io.pipeline import preflight, session, spark_errors
+    from fairlead_ingest.io.pipeline import executor_probe, preflight, session, spark_errors
     from fairlead_ingest.source import starting_position
     from fairlead_wire.io import logs
 
@@ -263,18 +263,19 @@ def backfill(
         raise click.BadParameter(f"{end} is not after --from {begin}", param_hint="--until")
     tables = [_into(settings, into or job.table, job.table_format or settings.table_format) for job in jobs]
     logs.configure("ingest", "warning")
-    session.require_java(os.environ)
+    if not settings.spark.remote:
+        session.require_java(os.environ)
     try:
         preflight.check(settings, jobs)
     except Stop as error:
         click.echo(f"fairlead ingest: {error}", err=True)
         raise SystemExit(EXIT_USAGE) from None
     click.echo("starting Spark …", err=True)
-    spark = session.start(
-        master=settings.spark.master, driver_memory=settings.spark.driver_memory, conf=settings.spark.conf
-    )
+    with spark_errors.coded():
+        spark = session.start(**settings.spark.model_dump())
     done = []
     try:
+        executor_probe.check(spark, settings)
         for job, table in zip(jobs, tables, strict=True):
             with Progress(f"backfilling {job.name}, messages") as bar, spark_errors.coded():
                 facts = backfills.run(

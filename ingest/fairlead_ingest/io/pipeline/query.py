@@ -16,6 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import plugins
+from fairlead_ingest.io.pipeline.session import parallelism
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import schema, transforms
 from fairlead_ingest.settings import Pipeline, Settings
@@ -38,7 +39,7 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
         "maxBytesPerBatch": limits.batch_bytes,
         "pageRows": limits.page_rows,
         "pageBytes": limits.page_bytes,
-        "splits": session.sparkContext.defaultParallelism,
+        "splits": limits.tasks or parallelism(session),
         "splitBytes": limits.split_bytes,
         "waitMs": IDLE_WAIT_MS,
         "requestSeconds": settings.request_seconds,

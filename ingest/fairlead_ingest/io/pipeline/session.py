@@ -8,14 +8,29 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from fairlead_ingest.io.pipeline import connect
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink, ParquetSink
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_wire.errors import LocalError
 
 JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
+# What a query needs wherever it runs; a running server takes these from a session.
+_CONF: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.streaming.numRecentProgressUpdates": "200",
+    # Stopping waits for the running batch by itself (app); this only bounds a stop that hangs.
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+}
+# Rows of the query by which a server is asked for its cores: each of its tasks has some of them.
+_ROWS: Final = 4096
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 
@@ -32,24 +47,33 @@ def logging_option(settings: Path) -> str:
     return f"-Dlog4j2.configurationFile={settings.as_uri()}"
 
 
-def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str = "fairlead-ingest") -> SparkSession:
-    """The session, with our source and sink known to it. ``conf`` wins over everything set here."""
+def start(
+    *,
+    master: str,
+    driver_memory: str,
+    conf: Mapping[str, str],
+    name: str = "fairlead-ingest",
+    remote: str | None = None,
+) -> SparkSession:
+    """The session, with our source and sink known to it. ``conf`` wins over everything set here.
+
+    With ``remote`` it is one on that Spark Connect server. Raises ``connect.ServerAway`` and ``Stop`` then.
+    """
+    session = connect.start(remote, {**_CONF, **conf}) if remote else _of_master(master, driver_memory, conf, name)
+    register(session)
+    return session
+
+
+def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: str) -> SparkSession:
     # Driver and workers must be the same Python; a job is started from the installed program's own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {
+    settings = _CONF | {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": f"{logging_option(LOG4J)} -XX:+UseG1GC",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-        "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.sql.streaming.numRecentProgressUpdates": "200",
-        # Stopping waits for the running batch by itself (app); this only bounds a stop that hangs.
-        "spark.sql.streaming.stopTimeout": "30s",
-        "spark.sql.streaming.minBatchesToRetain": "20",
     }
     # Under spark-submit the master is given there; a builder's would silently win over it.
     is_submitted = "SPARK_ENV_LOADED" in os.environ
@@ -60,9 +84,7 @@ def start(*, master: str, driver_memory: str, conf: Mapping[str, str], name: str
         builder = builder.master(master)
     for key, value in {**settings, **conf}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    register(session)
-    return session
+    return builder.getOrCreate()
 
 
 def register(session: SparkSession) -> None:
@@ -75,7 +97,26 @@ def register(session: SparkSession) -> None:
 
 def activate(session: SparkSession) -> None:
     """Make ``session`` the one of this thread: writers look for their format there, and a thread of Spark that did not
-    make the session (each connection from Python has one) knows none."""
+    make the session (each connection from Python has one) knows none. A Connect server does so by itself."""
+    if connect.is_remote(session):
+        return
     jvm = session._jvm
     assert jvm is not None
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+
+
+def is_local(session: SparkSession) -> bool:
+    """Tasks run in the driver's own JVM: what the program has, they have."""
+    if connect.is_remote(session):
+        return False
+    master = str(session.sparkContext.master)
+    return master == "local" or master.startswith("local[")
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at once, as far as executors have come."""
+    if not connect.is_remote(session):
+        return int(session.sparkContext.defaultParallelism)
+    # A server says it only by what it does.
+    tasks = session.range(_ROWS).select(F.spark_partition_id().alias("task")).distinct().count()
+    return max(1, tasks)

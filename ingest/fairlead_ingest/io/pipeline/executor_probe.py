@@ -1,0 +1,246 @@
+"""Looks at a cluster before the first batch: do its tasks have what the job needs where they run?
+
+    driver    puts a marker into each folder that should be shared
+    tasks     (one for each core) look for it, open the certificates, ask messaging and the store
+    driver    reads what they say (``cluster.task_report``)
+
+Executors that come later are not looked at; what they lack is said by the first task that fails there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from fairlead_ingest import errors
+from fairlead_ingest.cluster import task_report
+from fairlead_ingest.cluster.task_report import Finding, TaskReport
+from fairlead_ingest.io.pipeline import connect
+from fairlead_ingest.io.pipeline.query import tls_of
+from fairlead_ingest.io.pipeline.session import is_local, parallelism
+from fairlead_ingest.io.pipeline.spark_errors import coded
+from fairlead_ingest.io.table import object_store
+from fairlead_ingest.settings import Settings
+from fairlead_ingest.table.store_path import StorePath
+from fairlead_messaging.client.errors import TopicMissing
+from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.io import logs
+
+log = logs.get("ingest.executors")
+# More looks than this are not worth the wait where executors come one after the other.
+LOOKS_MAX: Final = 3
+_MARKER: Final = ".fairlead-probe-"
+_REQUEST_SECONDS: Final = 5.0
+_PACKAGE: Final = "fairlead"
+_EXECUTOR_ID = re.compile(r"[?&]executorId=(\w+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What each task looks at; travels to them. ``markers``: by folder, the file that lies there."""
+
+    markers: dict[str, str]
+    files: dict[str, str]
+    stores: tuple[StorePath, ...]
+    url: str
+    topic: str
+    tls: Any
+
+
+def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
+    """Look at the executors that are there, at least one; waits until one comes. Raises ``Stop``."""
+    if is_local(session):
+        return []
+    tables = _folders(settings, "table")
+    checkpoints = _folders(settings, "checkpoint")
+    with contextlib.ExitStack() as stack:
+        markers = {folder: stack.enter_context(_marker(Path(folder))) for folder in (*tables, *checkpoints)}
+        question = _question(settings, markers)
+        with coded():
+            reports = _ask(session, question)
+    own = version(_PACKAGE)
+    shared = {folder: "the folder of the table" for folder in tables}
+    shared |= {
+        str(Path(job.checkpoint).absolute()): "the checkpoint, which dedupe_seconds keeps its memory in,"
+        for job in settings.jobs()
+        if job.dedupe_seconds
+    }
+    if (stop := task_report.unfit(reports, own, shared)) is not None:
+        raise stop
+    for folder in checkpoints:
+        if hosts := task_report.not_shared(reports, folder):
+            log.warning("checkpoint_not_shared", folder=folder, hosts=hosts, effect="rolled-back counts as expired")
+    for sentence in task_report.passing(reports):
+        log.warning("executor_cannot_reach", reason=sentence)
+    found = sorted({f"{each.executor} on {each.host}" for each in reports})
+    log.info("executors", executors=found, cores=parallelism(session))
+    return reports
+
+
+class Looking(threading.Thread):
+    """``check`` beside the caller, who may have to stop: Spark waits for a first executor without an end."""
+
+    def __init__(self, session: SparkSession, settings: Settings) -> None:
+        super().__init__(name="executor-probe", daemon=True)
+        self._session = session
+        self._settings = settings
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            check(self._session, self._settings)
+        except (errors.Wait, errors.Fault) as error:
+            # It may be over by the time the query starts; if not, the query says it again.
+            log.warning("executors_not_checked", reason=str(error))
+        except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
+            self._error = error
+
+    def is_over(self, seconds: float) -> bool:
+        """Wait so long at most."""
+        self.join(seconds)
+        return not self.is_alive()
+
+    def result(self) -> None:
+        """Raises what ``check`` raised."""
+        if self._error is not None:
+            raise self._error
+
+
+# --- beside the driver
+
+
+def _ask(session: SparkSession, question: Question) -> list[TaskReport]:
+    reports: list[TaskReport] = []
+    for _ in range(LOOKS_MAX):
+        tasks = parallelism(session)
+        rows = session.range(0, tasks, 1, tasks).mapInArrow(Look(question), "report string").collect()
+        reports += [msgspec.json.decode(row["report"], type=TaskReport) for row in rows]
+        if connect.is_remote(session) or len({each.executor for each in reports}) >= _executors(session):
+            break
+    return reports
+
+
+def _executors(session: SparkSession) -> int:
+    jvm_context = session.sparkContext._jsc.sc()
+    # The driver is one of them.
+    return len(jvm_context.statusTracker().getExecutorInfos()) - 1
+
+
+def _question(settings: Settings, markers: dict[str, str]) -> Question:
+    jobs = settings.jobs()
+    places = [settings.place(job.table) for job in jobs]
+    files = {key: getattr(settings, key) for key in ("tls_ca", "tls_cert", "tls_key")}
+    buckets = {place.bucket: place for place in places if isinstance(place, StorePath)}
+    return Question(
+        markers=markers,
+        files={key: path for key, path in files.items() if path},
+        stores=tuple(buckets.values()),
+        url=settings.messaging_url,
+        topic=jobs[0].topics[0],
+        tls=tls_of(settings),
+    )
+
+
+def _folders(settings: Settings, key: str) -> list[str]:
+    """Those of this kind that are folders, absolute."""
+    named = [str(getattr(job, key)) for job in settings.jobs()]
+    return [str(Path(each).absolute()) for each in named if "://" not in each]
+
+
+@contextlib.contextmanager
+def _marker(folder: Path) -> Iterator[str]:
+    """A file in ``folder``, or in the nearest folder above it that is there: the job decides when to make one."""
+    there = next(each for each in (folder, *folder.parents) if each.is_dir())
+    home = there / f"{_MARKER}{secrets.token_hex(8)}"
+    try:
+        home.mkdir()
+        (home / "driver").touch()
+        yield str(home / "driver")
+    except OSError as error:
+        raise errors.Stop(errors.TABLE_UNFIT, f"{folder}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+# --- in the tasks
+
+
+class Look:
+    """A task's part, called by Spark with its rows; the class is found there by its name in this package."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(_report(self._question)).decode()]})
+
+
+def _report(question: Question) -> TaskReport:
+    findings = [*_files(question.files), *_found(question.stores, _store), *_found([question], _messaging)]
+    return TaskReport(
+        executor=_executor(),
+        host=socket.gethostname(),
+        version=version(_PACKAGE),
+        seen={folder: Path(marker).is_file() for folder, marker in question.markers.items()},
+        findings=findings,
+    )
+
+
+def _executor() -> str:
+    """Its number, which Spark gives to processes on Kubernetes by name and on its own workers inside an address; else
+    what all of its Python processes have in common, their parent."""
+    inside = _EXECUTOR_ID.search(os.environ.get("SPARK_LOG_URL_STDERR", ""))
+    return os.environ.get("SPARK_EXECUTOR_ID") or (inside[1] if inside else f"of process {os.getppid()}")
+
+
+def _files(files: dict[str, str]) -> list[Finding]:
+    findings = []
+    for key, path in files.items():
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            findings.append(Finding(errors.WORKER_UNFIT, f"{key}: {path}: {error.strerror}"))
+    return findings
+
+
+def _found(things: Iterable[Any], look: Callable[[Any], None]) -> list[Finding]:
+    findings = []
+    for each in things:
+        try:
+            look(each)
+        except (errors.Stop, errors.Wait) as error:
+            findings.append(Finding(error.code, str(error).partition(": ")[2]))
+        except Temporary as error:
+            findings.append(Finding(errors.UNREACHABLE, str(error)))
+        except (Permanent, OSError) as error:
+            findings.append(Finding(errors.WORKER_UNFIT, str(error)))
+    return findings
+
+
+def _store(place: StorePath) -> None:
+    object_store.probe(place)
+
+
+def _messaging(question: Question) -> None:
+    if not all(Path(path).is_file() for path in question.files.values()):
+        return  # said already
+    client = BulkClient(question.url, tls=question.tls, timeout_seconds=_REQUEST_SECONDS)
+    with client, contextlib.suppress(TopicMissing):
+        client.offsets(question.topic, "latest")

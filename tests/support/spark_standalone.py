@@ -1,0 +1,154 @@
+"""A real standalone Spark cluster on loopback, from the installed pyspark: one master, workers, each a process to kill.
+
+with Standalone(folder, workers=2) as spark:  …  spark.url  …  spark.executors()
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+import pyspark
+from tests.support.processes import Running, free_ports, start, wait_until
+
+UP_SECONDS: Final = 240.0
+HOME: Final = Path(pyspark.__file__).parent
+EXECUTOR: Final = "CoarseGrainedExecutorBackend"
+# The first compiler alone: daemons do next to nothing, and a test waits for their start.
+_SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What Spark's programs need to find each other on this machine."""
+    own = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    return {**os.environ, **own, **(environ or {})}
+
+
+class Standalone:
+    """`cores` and `memory` of each worker; `environ`: what the workers, and so the executors, have beside ours."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 2,
+        cores: int = 1,
+        memory: str = "1g",
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        ports = free_ports(1 + workers)
+        self.port = ports[0]
+        self.url = f"spark://127.0.0.1:{self.port}"
+        self._ports = ports[1:]
+        self._cores, self._memory = cores, memory
+        self._environ = dict(environ or {})
+        self.master: Running | None = None
+        self.workers: list[Running | None] = [None] * workers
+
+    def __enter__(self) -> Self:
+        self.start_master()
+        for number in range(len(self.workers)):
+            self.start_worker(number)
+        self.ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for running in (*self.workers, self.master):
+            if running is not None:
+                self._kill_below(running)
+
+    def start_master(self) -> None:
+        """It remembers applications and workers, so that a new one goes on with what is there."""
+        recovery = (
+            f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self.folder}/recovery"
+            f" -Dspark.master.ui.port=0 {_SMALL}"
+        )
+        # The page's port is given on the command line, where 0 means any free one.
+        arguments = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", "0"]
+        self.master = self._daemon("master", "master.Master", arguments, {"SPARK_MASTER_OPTS": recovery})
+
+        def up() -> bool:
+            assert self.master is not None
+            self.master.require_alive()
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5):
+                return True
+
+        wait_until("the master listens", up, seconds=UP_SECONDS, describe=self.master.tail)
+
+    def start_worker(
+        self, number: int, *, environ: Mapping[str, str] | None = None, before: tuple[str, ...] = ()
+    ) -> None:
+        """`before`: words in front of its command line, for example `unshare`, `taskset`."""
+        arguments = [
+            "--host", "127.0.0.1", "--port", str(self._ports[number]), "--webui-port", "0",
+            "--cores", str(self._cores), "--memory", self._memory,
+            "--work-dir", str(self.folder / f"work-{number}"), self.url,
+        ]  # fmt: skip
+        more = {**self._environ, "SPARK_WORKER_OPTS": _SMALL, **(environ or {})}
+        self.workers[number] = self._daemon(f"worker-{number}", "worker.Worker", arguments, more, before)
+
+    def ready(self) -> None:
+        """Every worker that lives is known to the master."""
+        for number, worker in enumerate(self.workers):
+            if worker is None:
+                continue
+
+            def known(worker: Running = worker) -> bool:
+                worker.require_alive()
+                return "Successfully registered with master" in worker.log.read_text(errors="replace")
+
+            wait_until(f"worker {number} is known", known, seconds=UP_SECONDS, describe=worker.tail)
+
+    def kill_master(self) -> None:
+        """As by -9."""
+        assert self.master is not None
+        self.master.kill()
+        self.master = None
+
+    def kill_worker(self, number: int) -> None:
+        """As by -9 of the worker alone: Spark's own way then ends its executors, or they go on."""
+        worker = self.workers[number]
+        assert worker is not None
+        worker.kill()
+        self.workers[number] = None
+
+    def executors(self) -> dict[int, int]:
+        """Process id of each executor, with the number of its worker."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue  # it ended while we looked
+            if not any(word.endswith(EXECUTOR) for word in words):
+                continue
+            for number, port in enumerate(self._ports):
+                if f"spark://Worker@127.0.0.1:{port}" in words:
+                    found[int(entry.name)] = number
+        return found
+
+    # --- inside
+
+    def _daemon(
+        self,
+        name: str,
+        program: str,
+        arguments: list[str],
+        environ: Mapping[str, str],
+        before: tuple[str, ...] = (),
+    ) -> Running:
+        command = [*before, str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}", *arguments]
+        log = self.folder / f"{name}.log"
+        log.unlink(missing_ok=True)
+        return start(name, command, log, environ=surroundings({"SPARK_DAEMON_MEMORY": "256m", **environ}))
+
+    def _kill_below(self, running: Running) -> None:
+        running.kill()
