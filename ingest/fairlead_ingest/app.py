@@ -106,19 +106,17 @@ class _Program:
             server.close()
 
     def _persist(self) -> int:
-        """Supervise; a Spark Connect server that goes away is waited for, and all is started there again."""
-        from pyspark.errors import PySparkException
-
-        from fairlead_ingest.io.pipeline import connect
+        """Supervise; a master or a Connect server that goes away is waited for, and all is started there again."""
+        from fairlead_ingest.io.pipeline import spark_away
 
         while True:
             try:
                 return self._supervise()
-            except (connect.ServerAway, PySparkException) as error:
-                server = error if isinstance(error, connect.ServerAway) else connect.away(error)
-                if server is None:
+            except Exception as error:
+                away = spark_away.of(error)
+                if away is None:
                     raise
-            reason = str(server)
+            reason = str(away)
             if not self._stop.is_set():
                 log.warning("spark_away", code=errors.SPARK_AWAY, reason=reason, retry_seconds=AWAY_SECONDS)
                 self._health.waiting.update({job.name: reason for job in self._settings.jobs()})
@@ -137,7 +135,7 @@ class _Program:
             former_executors.remove(settings.spark.master, settings.spark.conf)
         spark = session.start(**settings.spark.model_dump())
         if not self._look_at_executors(spark):
-            spark.stop()
+            self._end(spark)
             return 0
         publisher = self._event_publisher()
         supervisors = [
@@ -163,11 +161,30 @@ class _Program:
         finally:
             try:
                 for supervisor in supervisors:
-                    supervisor.job.close()
+                    self._finish(supervisor)
             finally:
                 if publisher is not None:
                     publisher.close()
+            self._end(spark)
+
+    def _finish(self, supervisor: Supervisor) -> None:
+        from fairlead_ingest.io.pipeline import spark_away
+
+        try:
+            supervisor.job.close()
+        except Exception as error:
+            # Its query went with Spark; what it committed is in the table.
+            if spark_away.of(error) is None:
+                raise
+
+    def _end(self, spark: SparkSession) -> None:
+        from fairlead_ingest.io.pipeline import spark_away
+
+        try:
             spark.stop()
+        except Exception as error:
+            if spark_away.of(error) is None:
+                raise
 
     def _look_at_executors(self, spark: SparkSession) -> bool:
         """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""

@@ -58,7 +58,6 @@ _UNFIT = (
     ("Cannot run program", "an executor's machine lacks the Python that PYSPARK_PYTHON names"),
     ("local class incompatible", "the cluster runs another version of Spark than this program"),
 )
-_NO_MASTER = ("All masters are unresponsive",)
 # The second is two queries that make the checkpoint at the same moment.
 _SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsException")
 
@@ -103,8 +102,6 @@ def explain(text: str) -> tuple[str | None, str]:
     for words, meaning in _UNFIT:
         if words in text:
             return WORKER_UNFIT, f"{meaning}: {_line_with(words, text)}"
-    if any(words in text for words in _NO_MASTER):
-        return SPARK_AWAY, "Spark's master does not answer, or no longer knows this application"
     if any(words in text for words in _NO_ROOM):
         return DISK_FULL, sentence
     if any(words in text for words in _READ_ONLY):
@@ -127,7 +124,8 @@ def _sentence(text: str) -> str:
 
 
 def _line_with(words: str, text: str) -> str:
-    return next(line.strip() for line in text.splitlines() if words in line)[:SENTENCE_CHARS_MAX]
+    """What follows ``words`` on their line, with them."""
+    return text[text.index(words) :].splitlines()[0].strip()[:SENTENCE_CHARS_MAX]
 
 
 def find_code(text: str) -> tuple[str, str] | None:

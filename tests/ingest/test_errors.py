@@ -37,6 +37,12 @@ def test_errors_begin_with_their_code() -> None:
         ("FileAlreadyExistsException: Rename destination c/metadata already exists.", errors.CHECKPOINT_TAKEN),
         ("FAIRLEAD_TABLE_TAKEN: No space left on device is in the text of another reason", errors.TABLE_TAKEN),
         ("java.io.IOException: Python worker failed to connect back.", errors.WORKER_LATE),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11",
+            errors.WORKER_UNFIT,
+        ),
+        ("ModuleNotFoundError: No module named 'fairlead_ingest'", errors.WORKER_UNFIT),
+        ('java.io.IOException: Cannot run program "/opt/python": error=2, No such file', errors.WORKER_UNFIT),
         ("Python worker exited unexpectedly (crashed)", None),
     ],
 )

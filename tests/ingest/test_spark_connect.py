@@ -1,4 +1,4 @@
-"""Source and sink over Spark Connect: the client has a connection instead of a JVM, and registers nothing."""
+"""Over Spark Connect: source and sink in a user's own program, which registers nothing, and the whole job."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from tests.faults.ingest_lab import TOPIC, IngestLab
 from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.object_store import ObjectStore
+from tests.support.pki import Authority
+from tests.support.processes import wait_until
+from tests.support.spark_connect import ConnectServer
 
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
@@ -69,3 +75,43 @@ def test_topics_are_read_and_written_over_spark_connect(
     assert sorted(pl.scan_delta(str(tmp_path / "rows")).collect()["sequence"].to_list()) == list(range(50))
     with BulkClient(messaging.url) as client:
         assert client.plan(other, after="").rows == 50
+
+
+@pytest.mark.faults
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_the_job_runs_on_a_connect_server_and_either_may_die(tmp_path: Path) -> None:
+    """Over mutual TLS into an object store, without a Java of its own: the query goes on without the program, and the
+    program waits for the server."""
+    store, server = ObjectStore(tmp_path / "store"), ConnectServer(tmp_path / "connect")
+    service = MessagingService(tmp_path / "messaging", authority=Authority(tmp_path / "authority"))
+    with store, service, server:
+        service.create(TOPIC)
+        lab = IngestLab(tmp_path, service, sink="delta", store=store)
+        tls = service.tls
+        assert tls is not None
+        more: dict[str, Any] = {"security": "mtls", "tls_ca": tls.ca, "tls_cert": tls.cert, "tls_key": tls.key}
+        given = {**more, "spark": {"remote": server.remote}}
+
+        def published(first: int) -> int:
+            service.publish(TOPIC, [upstream_message(first + number) for number in range(100)])
+            return first + 100
+
+        try:
+            job = lab.start(environ={"JAVA_HOME": str(tmp_path / "none")}, **given)
+            lab.filled(job, published(0))
+            job.kill()
+            total = published(100)
+            wait_until("the query goes on", lambda: lab.count() >= total, seconds=SECONDS, describe=job.tail)
+            job = lab.start(**given)
+            lab.filled(job, total := published(total))
+            server.kill()
+            wait_until("it is missed", lambda: "FAIRLEAD_SPARK_AWAY" in job.tail(), seconds=SECONDS, describe=job.tail)
+            total = published(total)
+            server.start()
+            lab.filled(job, total)
+            assert job.stop() == 0, job.tail()
+            count = lab.verdict(2, total)
+            assert (count["lost"], count["duplicated"]) == (0, 0)
+        finally:
+            lab.close()

@@ -5,7 +5,9 @@ with Standalone(folder, workers=2) as spark:  …  spark.url  …  spark.executo
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -29,7 +31,9 @@ def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 class Standalone:
-    """`cores` and `memory` of each worker; `environ`: what the workers, and so the executors, have beside ours."""
+    """`cores` and `memory` of each worker; `environ`: what the workers, and so the executors, have beside ours;
+    `remembers`: whether a master that is started again knows its applications; `before`: words in front of a worker's
+    command line, for example `taskset`, `unshare`."""
 
     def __init__(
         self,
@@ -39,6 +43,8 @@ class Standalone:
         cores: int = 1,
         memory: str = "1g",
         environ: Mapping[str, str] | None = None,
+        remembers: bool = True,
+        before: tuple[str, ...] = (),
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -48,6 +54,8 @@ class Standalone:
         self._ports = ports[1:]
         self._cores, self._memory = cores, memory
         self._environ = dict(environ or {})
+        self._remembers = remembers
+        self._before = before
         self.master: Running | None = None
         self.workers: list[Running | None] = [None] * workers
 
@@ -61,15 +69,16 @@ class Standalone:
     def __exit__(self, *_: object) -> None:
         for running in (*self.workers, self.master):
             if running is not None:
-                self._kill_below(running)
+                running.kill()
+        # Of a worker that was killed alone they may be left for a moment.
+        for pid in self.executors():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def start_master(self) -> None:
-        """It remembers applications and workers, so that a new one goes on with what is there."""
-        recovery = (
-            f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self.folder}/recovery"
-            f" -Dspark.master.ui.port=0 {_SMALL}"
-        )
-        # The page's port is given on the command line, where 0 means any free one.
+        """With `remembers` it writes down applications and workers, so that a new one goes on with what is there."""
+        where = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self.folder}/recovery"
+        recovery = f"{where} {_SMALL}" if self._remembers else _SMALL
         arguments = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", "0"]
         self.master = self._daemon("master", "master.Master", arguments, {"SPARK_MASTER_OPTS": recovery})
 
@@ -84,13 +93,13 @@ class Standalone:
     def start_worker(
         self, number: int, *, environ: Mapping[str, str] | None = None, before: tuple[str, ...] = ()
     ) -> None:
-        """`before`: words in front of its command line, for example `unshare`, `taskset`."""
         arguments = [
             "--host", "127.0.0.1", "--port", str(self._ports[number]), "--webui-port", "0",
             "--cores", str(self._cores), "--memory", self._memory,
             "--work-dir", str(self.folder / f"work-{number}"), self.url,
         ]  # fmt: skip
         more = {**self._environ, "SPARK_WORKER_OPTS": _SMALL, **(environ or {})}
+        before = before or self._before
         self.workers[number] = self._daemon(f"worker-{number}", "worker.Worker", arguments, more, before)
 
     def ready(self) -> None:
@@ -112,10 +121,11 @@ class Standalone:
         self.master = None
 
     def kill_worker(self, number: int) -> None:
-        """As by -9 of the worker alone: Spark's own way then ends its executors, or they go on."""
+        """As by -9 of the worker alone: its executors see that and end by themselves."""
         worker = self.workers[number]
         assert worker is not None
-        worker.kill()
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.process.wait()
         self.workers[number] = None
 
     def executors(self) -> dict[int, int]:
@@ -149,6 +159,3 @@ class Standalone:
         log = self.folder / f"{name}.log"
         log.unlink(missing_ok=True)
         return start(name, command, log, environ=surroundings({"SPARK_DAEMON_MEMORY": "256m", **environ}))
-
-    def _kill_below(self, running: Running) -> None:
-        running.kill()

@@ -246,8 +246,9 @@ def backfill(
     """
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
-    from fairlead_ingest.io.pipeline import executor_probe, preflight, session, spark_errors
+    from fairlead_ingest.io.pipeline import executor_probe, preflight, session, spark_away, spark_errors
     from fairlead_ingest.source import starting_position
+    from fairlead_wire.errors import LocalError
     from fairlead_wire.io import logs
 
     bounds = []
@@ -271,8 +272,11 @@ def backfill(
         click.echo(f"fairlead ingest: {error}", err=True)
         raise SystemExit(EXIT_USAGE) from None
     click.echo("starting Spark …", err=True)
-    with spark_errors.coded():
-        spark = session.start(**settings.spark.model_dump())
+    try:
+        with spark_errors.coded():
+            spark = session.start(**settings.spark.model_dump())
+    except spark_away.SparkAway as error:
+        raise LocalError(str(error)) from None
     done = []
     try:
         executor_probe.check(spark, settings)

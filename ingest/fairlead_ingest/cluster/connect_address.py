@@ -1,4 +1,4 @@
-"""How the address of a Spark Connect server is written: `sc://host:port/;key=value`, with no secret in it."""
+"""Addresses of Spark: ``sc://host:port/;key=value`` of a Connect server (no secret in it), ``spark://`` of masters."""
 
 from __future__ import annotations
 
@@ -31,3 +31,20 @@ def address(remote: str) -> tuple[str, int]:
         return parts.hostname, PORT_DEFAULT if parts.port is None else parts.port
     except ValueError:
         raise ValueError("must be sc://host:port, with a port below 65536") from None
+
+
+def standalone_masters(master: str) -> list[tuple[str, int]]:
+    """Hosts and ports of ``spark://a:7077,b:7077``; none for another kind of master, or one that Spark has to judge."""
+    if not master.startswith("spark://"):
+        return []
+    found = []
+    for each in master.removeprefix("spark://").split(","):
+        try:
+            parts = urlsplit(f"spark://{each}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            return []
+        if not host or port is None:
+            return []
+        found.append((host, port))
+    return found

@@ -10,7 +10,10 @@ failing_messages  the search for the message that fails a batch, by trying parts
 backfill          a time range read again into a table
 preflight         mistakes that can be found before Spark is started
 plugins           a user's own transforms, found by name
-session           the Spark session of a job
+session           the Spark session of a job, of a master or (``connect``) on a Connect server
+executor_probe    do tasks have what they need where they run; before the first batch
+executor_watcher  more executors came than the query counts on
+spark_away        Spark itself is gone, and only waiting helps
 spark_errors      codes for what Spark, tables and disks raise
 round_robin       many names and little time
 

@@ -44,6 +44,10 @@ from fairlead_wire.io import logs
 log = logs.get("ingest.executors")
 # More looks than this are not worth the wait where executors come one after the other.
 LOOKS_MAX: Final = 3
+NOT_SHARED: Final = (
+    "the checkpoint is a folder of this machine alone: rows are exact all the same, but messages that a transaction"
+    " rolled back will be counted as expired"
+)
 _MARKER: Final = ".fairlead-probe-"
 _REQUEST_SECONDS: Final = 5.0
 _PACKAGE: Final = "fairlead"
@@ -84,7 +88,7 @@ def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
         raise stop
     for folder in checkpoints:
         if hosts := task_report.not_shared(reports, folder):
-            log.warning("checkpoint_not_shared", folder=folder, hosts=hosts, effect="rolled-back counts as expired")
+            log.warning("checkpoint_not_shared", folder=folder, hosts=hosts, reason=NOT_SHARED)
     for sentence in task_report.passing(reports):
         log.warning("executor_cannot_reach", reason=sentence)
     found = sorted({f"{each.executor} on {each.host}" for each in reports})

@@ -23,6 +23,7 @@ from fairlead_ingest.io.latest import keeper
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline.checkpoint_folder import CheckpointFolder
 from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
+from fairlead_ingest.io.pipeline.executor_watcher import ExecutorWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
 from fairlead_ingest.io.pipeline.query import evolves, shaped, source_options, table_schema, tls_of
@@ -75,6 +76,7 @@ class Job:
         self._lag = LagWatcher(pipeline, metrics, self._connected)
         self._size = SizeWatcher(pipeline.name, self._table_format, self._table, metrics)
         self._latest = keeper.of(pipeline, self._table, metrics)
+        self._executors = ExecutorWatcher(session)
         self._aside: dict[str, dict[str, str]] = {}
         self._knows_table = False
 
@@ -92,7 +94,7 @@ class Job:
         if self._query is None:
             return -1, False, "the query is not started yet"
         last, status = self._query.lastProgress, self._query.status
-        batch = 0 if last is None else int(last["batchId"]) + (1 if last["numInputRows"] else 0)
+        batch = 0 if last is None else int(last["batchId"]) + (1 if last.numInputRows else 0)
         return batch, bool(status["isTriggerActive"]), str(status["message"])
 
     def start(self) -> None:
@@ -146,7 +148,7 @@ class Job:
             self._aside = {}
             if progress is not None:
                 self.metrics.batch_seconds.labels(self.name).set(progress["batchDuration"] / 1000)
-                self.metrics.batch_rows.labels(self.name).set(progress["numInputRows"])
+                self.metrics.batch_rows.labels(self.name).set(progress.numInputRows)
         return batches
 
     def is_latest_settled(self) -> bool:
@@ -158,8 +160,27 @@ class Job:
         self._lag.ask(self._commits.reached, now)
         self._size.ask(now)
 
+    def has_more_executors(self, now: datetime.datetime) -> bool:
+        """More tasks could run at once than the query makes of a batch: it should be started again."""
+        tasks = 0 if self._settings.limits.tasks else self._executors.have_come(now)
+        if tasks:
+            log.info("more_executors", pipeline=self.name, tasks=tasks)
+        return tasks > 0
+
     def finish(self) -> None:
         """Let the running batch end, then stop. Waits at most ``FINISH_SECONDS_MAX``."""
+        self.pause()
+        if self._knows_table:
+            try:
+                self.observe()
+            except (errors.Stop, errors.Wait) as error:
+                log.warning("last_look_failed", pipeline=self.name, reason=str(error))
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def pause(self) -> None:
+        """As ``finish``, but to start again."""
         query = self._query
         if query is not None and query.isActive:
             deadline = time.monotonic() + FINISH_SECONDS_MAX
@@ -257,6 +278,7 @@ class Job:
 
     def _rows(self) -> DataFrame:
         options = source_options(self._session, self._settings, self._pipeline)
+        self._executors.start(int(options["splits"]))
         options |= {"startingOffsets": json.dumps(self._begin()), "checkpoint": str(self._checkpoint)}
         if self._aside:
             options["setAside"] = json.dumps(self._aside)

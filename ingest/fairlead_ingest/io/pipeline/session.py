@@ -13,7 +13,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from fairlead_ingest.io.pipeline import connect
+from fairlead_ingest.cluster.connect_address import standalone_masters
+from fairlead_ingest.io.pipeline import connect, spark_away
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink, ParquetSink
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_wire.errors import LocalError
@@ -57,7 +58,7 @@ def start(
 ) -> SparkSession:
     """The session, with our source and sink known to it. ``conf`` wins over everything set here.
 
-    With ``remote`` it is one on that Spark Connect server. Raises ``connect.ServerAway`` and ``Stop`` then.
+    With ``remote`` it is one on that Spark Connect server. Raises ``SparkAway``, ``Stop``.
     """
     session = connect.start(remote, {**_CONF, **conf}) if remote else _of_master(master, driver_memory, conf, name)
     register(session)
@@ -65,6 +66,11 @@ def start(
 
 
 def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: str) -> SparkSession:
+    # Under spark-submit the master is given there; a builder's would silently win over it.
+    is_submitted = "SPARK_ENV_LOADED" in os.environ
+    if not is_submitted and (masters := standalone_masters(master)):
+        # Spark itself would look for a minute, and then say something else.
+        spark_away.require_answer("Spark master", masters)
     # Driver and workers must be the same Python; a job is started from the installed program's own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -75,8 +81,6 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
         "spark.driver.extraJavaOptions": f"{logging_option(LOG4J)} -XX:+UseG1GC",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
     }
-    # Under spark-submit the master is given there; a builder's would silently win over it.
-    is_submitted = "SPARK_ENV_LOADED" in os.environ
     if master.startswith("local") and not is_submitted:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.builder.appName(name)

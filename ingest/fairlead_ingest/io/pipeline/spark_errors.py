@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline import connect
+from fairlead_ingest.io.pipeline import spark_away
 
 # What work on tables and queries may raise that says something about them; a JVM that is gone is another matter.
 ABOUT_QUERIES = (OSError, DeltaError, PySparkException, Py4JJavaError)
@@ -19,14 +19,14 @@ ABOUT_QUERIES = (OSError, DeltaError, PySparkException, Py4JJavaError)
 @contextmanager
 def coded() -> Iterator[None]:
     """Turns what Spark, tables and disks raise into ``Stop``, into ``Wait`` where waiting may help, or into ``Fault``
-    where the reason is not known. A JVM that is gone passes as it is, a Connect server as ``ServerAway``."""
+    where the reason is not known. A JVM that is gone passes as it is; Spark that is gone is ``SparkAway``."""
     try:
         yield
     except ConnectionError:
         raise
     except ABOUT_QUERIES as error:
-        if (server := connect.away(error)) is not None:
-            raise server from error
+        if (away := spark_away.of(error)) is not None:
+            raise away from error
         code, sentence = errors.explain(str(error) or type(error).__name__)
         if code is None:
             raise errors.Fault(sentence) from error

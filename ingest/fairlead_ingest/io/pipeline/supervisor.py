@@ -92,7 +92,11 @@ class Supervisor:
         if is_running:
             if self.job.is_answering:
                 self.waiting = ""
-                self.job.measure_lag(datetime.datetime.now(datetime.UTC))
+                moment = datetime.datetime.now(datetime.UTC)
+                self.job.measure_lag(moment)
+                if self.job.has_more_executors(moment):
+                    self.job.pause()
+                    self._started = False
             return
         failure = self.job.failure()
         if failure is None:

@@ -28,7 +28,8 @@ from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreat
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
-from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
+from fairlead_ingest.source import batch_shares, data_loss_policy, offset_ranges, offsets
+from fairlead_ingest.source.batch_shares import Used
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
@@ -155,7 +156,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _advance(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
         """The places after the next batch, None while there is nothing to read."""
         names = self._options.topics
-        service, topics, moved = known.service, {}, False
+        service, found, moved = known.service, {}, False
         limits = dict(
             zip(
                 names,
@@ -170,12 +171,30 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             topic = names[(asked + self._turn) % len(names)]
             waits = asked == len(names) - 1 and not moved and self._targets is None
             before = self._known(known, topic).at_rest()
-            after, plan = self._plan(topic, before, *limits[topic], self._options.wait_ms if waits else 0)
-            topics[topic] = after
+            found[topic] = after, plan = self._plan(
+                topic, before, *limits[topic], self._options.wait_ms if waits else 0
+            )
             if plan is not None:
                 service = data_loss_policy.same_service(service, plan.service)
             moved = moved or (after.generation, after.position) != (before.generation, before.position)
-        return Offsets(service=service, topics=topics) if moved else None
+        if not moved:
+            return None
+        for _ in range(batch_shares.ROUNDS_MAX):
+            used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
+            larger = batch_shares.again(used, limit_rows, limit_bytes)
+            for topic, shares in larger.items():
+                found[topic] = self._plan(topic, self._known(known, topic).at_rest(), *shares, 0)
+            if not larger:
+                break
+        return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
+
+    def _used(self, topic: str, plan: Plan | None) -> Used:
+        if plan is None:
+            return Used(rows=0, size_bytes=0, has_more=False)
+        end = plan.stable or ""
+        if self._targets is not None:
+            end = min(end, self._targets.get(topic, ""))
+        return Used(rows=plan.rows, size_bytes=plan.bytes, has_more=bool(plan.rows) and (plan.upto or "") < end)
 
     def _known(self, known: Offsets, topic: str) -> TopicOffset:
         """Where a topic stands: one that the query did not read so far begins as a table that holds some of it says."""

@@ -62,6 +62,26 @@ def test_many_small_topics_are_read_by_few_tasks(messaging: MessagingService, to
     assert sorted(sequences(reading, start, end)) == sorted(b"%d" % number for number in range(12))
 
 
+def test_a_busy_topic_takes_what_quiet_ones_leave_of_a_batch(messaging: MessagingService, topic: str) -> None:
+    """Equal shares would read it a tenth of a batch at a time; and its batch is cut for all cores."""
+    quiet = [f"{topic}-{number}" for number in range(9)]
+    for name in quiet:
+        messaging.create(name)
+    payloads = [b"%d" % number for number in range(100)]
+    messaging.publish(topic, payloads)
+    messaging.publish(quiet[0], [b"quiet"])
+    reading = reader(messaging, ",".join([*quiet, topic]), splits="4", splitBytes="1")
+    start = reading.initialOffset()
+    end = reading.latestOffset(start, ReadMaxRows(100))
+    found = offsets.parse(end).topics
+    assert found[quiet[0]].rows == 1
+    assert 80 <= found[topic].rows <= 99
+    assert len(reading.partitions(start, end)) >= 4
+    rest = reading.latestOffset(end, ReadMaxRows(100))
+    everything = sequences(reading, start, end) + sequences(reading, end, rest)
+    assert sorted(everything) == sorted([*payloads, b"quiet"])
+
+
 def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingService, topic: str) -> None:
     """Small pages, small batches, several ranges."""
     payloads = [b"%d" % number for number in range(50)]

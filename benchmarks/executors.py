@@ -1,0 +1,269 @@
+"""Rows a second by executors of a standalone Spark cluster, and what that says of larger ones.
+
+    python -m benchmarks.executors [--messages 180000]
+
+Driver and messaging have the first core, executors the others. Where there are fewer cores than executors, each
+executor gets a fixed part of one by a quota of the kernel (cgroup), so that four are four times one; that needs root.
+Without it only as many executors are measured as there are cores for them. All runs, the baseline with one executor
+too, are of one topic, in one go; the first batch of each is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks import executor_model
+from benchmarks.bench_ingest import fill
+from benchmarks.executor_model import Measured
+from benchmarks.ingest_pipelines import cpu_seconds, family, own_cpu_seconds
+from pyspark.sql import SparkSession
+from tests.support.messaging_service import MessagingService
+from tests.support.processes import wait_until
+from tests.support.spark_standalone import Standalone, surroundings
+
+from fairlead_ingest.io.pipeline import session
+from fairlead_ingest.io.pipeline.query import table_schema
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.rows import transforms
+
+COUNTS: Final = (1, 2, 4)
+MESSAGES: Final = 180_000
+BATCHES: Final = 3
+WARM_MESSAGES: Final = 120_000
+TOPIC, WARM = "default/executors", "default/executors-warm"
+BATCH_ROWS: Final = 500_000
+# Of a core for each executor, where there are not enough.
+SHARE: Final = 0.2
+PERIOD_MICROS: Final = 100_000
+WAIT_SECONDS: Final = 240.0
+CGROUPS: Final = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """With `executors`, each of `core_share` of a core: rows a second, and what a row and a batch took."""
+
+    executors: int
+    core_share: float
+    rate: float
+    batch_seconds: float
+    batch_rows: float
+    executor_micros: float
+    driver_micros: float
+    messaging_micros: float
+
+    @property
+    def measured(self) -> Measured:
+        return Measured(
+            executors=self.executors,
+            core_share=self.core_share,
+            batch_seconds=self.batch_seconds,
+            batch_rows=self.batch_rows,
+        )
+
+
+def measure(messages: int = MESSAGES) -> list[Run]:
+    """One run for each number of executors that this machine can give its own part of a core."""
+    cores = sorted(os.sched_getaffinity(0))
+    enough = len(cores) > max(COUNTS)
+    share = 1.0 if enough else SHARE
+    limited = not enough and _cgroup() is not None
+    counts = [count for count in COUNTS if enough or limited or count < len(cores)]
+    before = os.sched_getaffinity(0)
+    os.environ.update(surroundings())
+    with tempfile.TemporaryDirectory(prefix="fairlead-executors-") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        stack.callback(os.sched_setaffinity, 0, before)
+        os.sched_setaffinity(0, {cores[0]})
+        service = stack.enter_context(MessagingService(folder / "messaging"))
+        fill(service, TOPIC, messages)
+        fill(service, WARM, WARM_MESSAGES)
+        pinned = ("taskset", "-c", ",".join(str(each) for each in cores[1:] or cores))
+        cluster = stack.enter_context(Standalone(folder / "spark", workers=max(counts), memory="1g", before=pinned))
+        return [
+            _run(
+                folder / f"with-{count}",
+                cluster,
+                service,
+                count,
+                share if enough or limited else 1.0,
+                limited,
+                messages,
+            )
+            for count in counts
+        ]
+
+
+def _run(
+    folder: Path, cluster: Standalone, service: MessagingService, count: int, share: float, limited: bool, messages: int
+) -> Run:
+    folder.mkdir()
+    conf = {"spark.cores.max": str(count), "spark.executor.memory": "768m", "spark.executor.cores": "1"}
+    spark = session.start(master=cluster.url, driver_memory="1g", conf=conf)
+    try:
+        wait_until("the executors are there", lambda: len(cluster.executors()) == count, seconds=WAIT_SECONDS)
+        # Compiled code, and Python processes that run: what a job has that is at work for an hour.
+        _stream(spark, folder / "warm", service.url, WARM, count, WARM_MESSAGES // 2)
+        with _limited(cluster, share if limited else None):
+            pids = list(cluster.executors())
+            driver = _driver_pid(spark)
+            cpu = [sum(map(cpu_seconds, pids)), cpu_seconds(driver), own_cpu_seconds(service.pid)]
+            batches = _stream(spark, folder / "rows", service.url, TOPIC, count, messages // BATCHES)
+            spent = [sum(map(cpu_seconds, pids)), cpu_seconds(driver), own_cpu_seconds(service.pid)]
+        micros = [(after - first) / messages * 1e6 for first, after in zip(cpu, spent, strict=True)]
+        counted = batches[1:]
+        rows = sum(number for number, _ in counted)
+        seconds = sum(each for _, each in counted)
+        return Run(
+            executors=count,
+            core_share=share,
+            rate=rows / seconds,
+            batch_seconds=seconds / len(counted),
+            batch_rows=rows / len(counted),
+            executor_micros=micros[0],
+            driver_micros=micros[1],
+            messaging_micros=micros[2],
+        )
+    finally:
+        spark.stop()
+        wait_until("the executors have ended", lambda: not cluster.executors(), seconds=WAIT_SECONDS)
+
+
+def _stream(
+    spark: SparkSession, folder: Path, url: str, topic: str, tasks: int, batch_rows: int
+) -> list[tuple[int, float]]:
+    """The job's own pipeline over all of a topic; rows and seconds of each batch."""
+    options = {
+        "url": url, "topics": topic, "format": "envelope", "splits": tasks, "splitBytes": 1024 * 1024,
+        "maxRowsPerBatch": batch_rows, "checkpoint": folder / "checkpoint",
+    }  # fmt: skip
+    rows = transforms.lineage(
+        spark.readStream.format("fairlead").options(**{key: str(value) for key, value in options.items()}).load()
+    )
+    table, table_format = folder / "rows", tables.of("delta")
+    table_format.ensure(table, table_schema(rows.schema))
+    table_format.ensure(tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
+    table_format.ensure(tables.beside(table, tables.GAPS), tables.GAPS_SCHEMA)
+    checkpoint = str(folder / "checkpoint")
+    writer = rows.writeStream.format("fairlead_delta").options(table=str(table), checkpoint=checkpoint)
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    if not query.awaitTermination(int(WAIT_SECONDS)):
+        raise TimeoutError(f"{topic}: the query did not end")
+    done = [each for each in query.recentProgress if each.numInputRows]
+    return [(each.numInputRows, each["durationMs"]["triggerExecution"] / 1000) for each in done]
+
+
+def _driver_pid(spark: SparkSession) -> int:
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    return int(gateway.proc.pid)
+
+
+# --- a part of a core
+
+
+def _cgroup() -> Path | None:
+    """Where a group with a quota can be made, None where it cannot."""
+    for root in CGROUPS:
+        group = root / f"fairlead-try-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        able = _quota_file(group) is not None
+        group.rmdir()
+        if able:
+            return root
+    return None
+
+
+def _quota_file(group: Path) -> Path | None:
+    return next((group / name for name in ("cpu.max", "cpu.cfs_quota_us") if (group / name).exists()), None)
+
+
+@contextlib.contextmanager
+def _limited(cluster: Standalone, share: float | None) -> Iterator[None]:
+    """Each executor, with its Python processes, in a group of its own."""
+    root = _cgroup()
+    groups: list[Path] = []
+    try:
+        for pid in cluster.executors() if share is not None and root is not None else ():
+            assert root is not None and share is not None
+            group = root / f"fairlead-executor-{pid}"
+            group.mkdir()
+            groups.append(group)
+            quota = _quota_file(group)
+            assert quota is not None
+            micros = int(share * PERIOD_MICROS)
+            quota.write_text(f"{micros} {PERIOD_MICROS}" if quota.name == "cpu.max" else str(micros))
+            for member in family(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    (group / "cgroup.procs").write_text(str(member))
+        yield
+    finally:
+        for group in groups:
+            for each in (group / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    (group.parent / "cgroup.procs").write_text(each)
+            wait_until("the group is empty", lambda group=group: _gone(group), seconds=WAIT_SECONDS)  # type: ignore[misc]
+
+
+def _gone(group: Path) -> bool:
+    group.rmdir()
+    return True
+
+
+# --- for people
+
+
+def report(runs: Sequence[Run]) -> str:
+    """The runs, and what the model makes of them."""
+    share = runs[0].core_share
+    lines = [f"executors, each {share:g} of a core   rows/s   x one   µs CPU a row: executors, driver, messaging"]
+    lines += [
+        f"{run.executors:>9} {run.rate:>29,.0f} {run.rate / runs[0].rate:>7.2f}   "
+        f"{run.executor_micros:>14.1f} {run.driver_micros:>10.1f} {run.messaging_micros:>8.1f}"
+        for run in runs
+    ]
+    if len(runs) < 2:
+        return "\n".join([*lines, "too few cores for more executors, and no right to make groups with quotas (root)"])
+    parts = parts_of(runs)
+    lines += [
+        "",
+        f"model: {parts.serial_seconds * 1000:.0f} ms a batch that no executor does, {parts.executor_micros:.1f} µs a"
+        f" row on executors, messaging {parts.messaging_micros:.1f} µs a row: at most {parts.messaging_rate:,.0f} rows/s",
+        f"with batches of {BATCH_ROWS:,} rows more than {parts.cores_useful(BATCH_ROWS):.0f} cores are no use",
+        "executors of one core each, modelled: rows/s with batches of 50,000 and of 500,000",
+    ]
+    lines += [
+        f"{cores:>9} {parts.rate(cores, 50_000):>12,.0f} {parts.rate(cores, BATCH_ROWS):>12,.0f}"
+        for cores in (1, 2, 4, 8, 16)
+    ]
+    return "\n".join(lines)
+
+
+def parts_of(runs: Sequence[Run]) -> executor_model.Parts:
+    """The model's parts; what a row costs messaging is the least of the runs: its other work is not the rows'."""
+    return executor_model.fitted([run.measured for run in runs], min(run.messaging_micros for run in runs))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.executors", description=__doc__)
+    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 180,000")
+    began = time.monotonic()
+    runs = measure(parser.parse_args().messages)
+    print(report(runs))
+    print(f"\n{time.monotonic() - began:.0f} s; load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

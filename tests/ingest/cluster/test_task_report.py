@@ -1,0 +1,45 @@
+"""What tasks found becomes one sentence, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_ingest import errors
+from fairlead_ingest.cluster import task_report
+from fairlead_ingest.cluster.task_report import Finding, TaskReport
+
+SHARED = {"/data/rows": "the folder of the table"}
+
+
+def report(**changes: Any) -> TaskReport:
+    return TaskReport(**{"executor": "0", "host": "h1", "version": "1.0", **changes})
+
+
+def test_executors_that_are_as_they_must_be_are_no_reason_to_stop() -> None:
+    """Also without shared folders."""
+    assert task_report.unfit([report(seen={"/data/rows": True}), report(executor="1")], "1.0", SHARED) is None
+    assert task_report.unfit([report()], "1.0", {}) is None
+
+
+def test_another_version_is_named_with_both() -> None:
+    """Tasks unpack what the driver packed."""
+    found = task_report.unfit([report(), report(executor="7", host="h2", version="0.9")], "1.0", {})
+    assert found is not None and found.code == errors.WORKER_UNFIT
+    assert "executor 7 on h2 has fairlead 0.9, this program is 1.0" in str(found)
+
+
+def test_a_table_in_a_folder_of_one_machine_is_found() -> None:
+    """Else its rows would be on all machines and its log on one."""
+    found = task_report.unfit([report(seen={"/data/rows": False})], "1.0", SHARED)
+    assert found is not None and found.code == errors.WORKER_UNFIT
+    assert "does not see the folder of the table /data/rows" in str(found) and "s3://" in str(found)
+    assert task_report.not_shared([report(seen={"/c": False}), report(host="h2", seen={"/c": True})], "/c") == ["h1"]
+
+
+def test_what_waiting_heals_does_not_stop_a_job() -> None:
+    """It is said, and the job waits as it always does."""
+    away, denied = Finding(errors.UNREACHABLE, "no answer"), Finding(errors.STORE_DENIED, "wrong key")
+    assert task_report.unfit([report(findings=[away])], "1.0", {}) is None
+    assert task_report.passing([report(findings=[away])]) == ["executor 0 on h1: no answer"]
+    found = task_report.unfit([report(findings=[away, denied])], "1.0", {})
+    assert found is not None and found.code == errors.STORE_DENIED and "executor 0 on h1: wrong key" in str(found)
