@@ -239,7 +239,7 @@ def report(runs: Sequence[Run]) -> str:
     lines += [
         "",
         f"model: {parts.serial_seconds * 1000:.0f} ms a batch that no executor does, {parts.executor_micros:.1f} µs a"
-        f" row on executors, messaging {parts.messaging_micros:.1f} µs a row: at most {parts.messaging_rate:,.0f} rows/s",
+        f" row on executors, messaging {parts.messaging_micros:.1f} µs, so at most {parts.messaging_rate:,.0f} rows/s",
         f"with batches of {BATCH_ROWS:,} rows more than {parts.cores_useful(BATCH_ROWS):.0f} cores are no use",
         "executors of one core each, modelled: rows/s with batches of 50,000 and of 500,000",
     ]

@@ -22,9 +22,18 @@ class SlowJob:
     def __init__(self) -> None:
         self.is_running = self.is_answering = False
         self.aside: dict[str, dict[str, str]] = {}
+        self.more_executors = False
+        self.starts = 0
 
     def start(self) -> None:
         self.is_running = True
+        self.starts += 1
+
+    def has_more_executors(self, now: datetime.datetime) -> bool:
+        return self.more_executors
+
+    def pause(self) -> None:
+        self.is_running = self.more_executors = False
 
     def observe(self) -> int:
         return 0
@@ -54,6 +63,18 @@ def test_queries_start_one_after_the_other() -> None:
     jobs[0].is_answering = True
     assert running(3.0) == [True, True, False]
     assert running(3.0 + START_SECONDS) == [True, True, True]
+
+
+def test_a_query_is_started_again_where_more_executors_came() -> None:
+    """It is no failure, and nothing is waited for."""
+    job = SlowJob()
+    supervisor = Supervisor(cast(Job, job))
+    supervisor.step(1.0, may_start=True)
+    job.is_answering = job.more_executors = True
+    supervisor.step(2.0, may_start=True)
+    assert not job.is_running and not supervisor.has_failed
+    supervisor.step(3.0, may_start=True)
+    assert job.is_running and job.starts == 2
 
 
 class FailingJob(SlowJob):
