@@ -175,12 +175,15 @@ class Job:
                 self.observe()
             except (errors.Stop, errors.Wait) as error:
                 log.warning("last_look_failed", pipeline=self.name, reason=str(error))
+            self._keep()
+        if self._latest is not None:
+            self._latest.close()
         if self._client is not None:
             self._client.close()
             self._client = None
 
     def pause(self) -> None:
-        """As ``finish``, but to start again."""
+        """Let the running batch end, then stop the query alone: it is to start again."""
         query = self._query
         if query is not None and query.isActive:
             deadline = time.monotonic() + FINISH_SECONDS_MAX
@@ -191,22 +194,13 @@ class Job:
                     break
                 time.sleep(_POLL_SECONDS)
             query.stop()
-        if self._knows_table:
-            try:
-                self.observe()
-            except (errors.Stop, errors.Wait) as error:
-                log.warning("last_look_failed", pipeline=self.name, reason=str(error))
-            self._keep()
-        if self._latest is not None:
-            self._latest.close()
-        if self._client is not None:
-            self._client.close()
-            self._client = None
 
     def close(self) -> None:
         """Finished for good."""
-        self.finish()
-        self._kept.close()
+        try:
+            self.finish()
+        finally:
+            self._kept.close()
 
     # --- inside
 
