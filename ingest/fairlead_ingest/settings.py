@@ -269,6 +269,8 @@ class Settings(Model):
             yield Mistake("http_listen", 'must be a loopback address with security = "insecure"')
         if self.spark.remote and {"master", "driver_memory"} & self.spark.model_fields_set:
             yield Mistake("spark.remote", "not together with master or driver_memory: the server has its own")
+        if self.spark.remote and any("://" in job.checkpoint for job in self.jobs()):
+            yield Mistake("checkpoint", "must be a folder that the Connect server of spark.remote sees, too, not a URL")
         jobs = self.jobs()
         if not jobs:
             yield Mistake("topics", "required, but not set (or give [[pipelines]])")

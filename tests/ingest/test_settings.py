@@ -36,6 +36,9 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
     ("changes", "reason"),
     [
         ({"trigger": "often"}, "trigger: "),
+        ({"spark": {"remote": "spark://h:1"}}, "spark.remote: must be sc://host:port"),
+        ({"spark": {"remote": "sc://h:1", "master": "local[2]"}}, "spark.remote: not together with master"),
+        ({"spark": {"remote": "sc://h:1"}, "checkpoint": "s3://tables/c"}, "checkpoint: must be a folder"),
         ({"trigger": -1}, "trigger: "),
         ({"format": "csv"}, "format: "),
         ({"topics": []}, "topics: "),

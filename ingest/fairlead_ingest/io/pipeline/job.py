@@ -27,7 +27,7 @@ from fairlead_ingest.io.pipeline.executor_watcher import ExecutorWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
 from fairlead_ingest.io.pipeline.query import evolves, shaped, source_options, table_schema, tls_of
-from fairlead_ingest.io.pipeline.session import activate
+from fairlead_ingest.io.pipeline.session import activate, is_local
 from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
 from fairlead_ingest.io.pipeline.spark_errors import coded
 from fairlead_ingest.io.sink import batch_trace, spark_sink
@@ -255,8 +255,8 @@ class Job:
 
     def _check_state_is_reachable(self) -> None:
         """Raises ``Stop`` where executors on other machines would keep what only this one copies to the store."""
-        master = str(self._session.sparkContext.master)
-        if self._kept.place is not None and self._pipeline.dedupe_seconds and not master.startswith("local"):
+        if self._kept.place is not None and self._pipeline.dedupe_seconds and not is_local(self._session):
+            master = self._settings.spark.remote or self._settings.spark.master
             raise errors.Stop(
                 errors.BAD_OPTION,
                 f"checkpoint: {self._kept.place} with dedupe_seconds needs a local master, is {master}: executors keep"
