@@ -108,6 +108,7 @@ def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.verify
+@pytest.mark.process
 def test_kubeflows_definition_takes_its_example(operators: Cluster) -> None:
     """The operator's own, of the release that the README names; a misspelt field would be refused."""
     assert "serverside-applied" in dry_run(operators, "default", "spark-operator.yaml")
@@ -122,6 +123,7 @@ def test_kubeflows_definition_takes_its_example(operators: Cluster) -> None:
 
 
 @pytest.mark.verify
+@pytest.mark.process
 def test_apaches_definition_takes_its_example(operators: Cluster) -> None:
     """Where the file with the definition is given: no registry pins it."""
     definition = spark_operators.apache()

@@ -47,6 +47,8 @@ _REDIRECT: Final = "redirect without LOCATION"
 _PUTTING: Final = "Error performing PUT"
 """Not found there, it is no object: something else than the store answers, a gateway that has lost it, say."""
 _MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
+_DISTRUST = re.compile(r"(?:InvalidCertificate\(|invalid peer certificate\W+)\s*(\w+)")
+"""As obstore and delta-rs say it."""
 _ASKING: Final = ("Generic S3 error", "Error performing")
 TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
 
@@ -82,6 +84,12 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
         return errors.Stop(errors.TABLE_UNFIT, f"{where}: an entry of its log cannot be read: {said}")
     if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError) and _PUTTING not in text):
         return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object that should be there is not: {said}")
+    if distrust := _DISTRUST.search(text):
+        return errors.Wait(
+            errors.STORE_AWAY,
+            f"{where}: its certificate is not believed ({distrust[1]}); where a private authority signed it, name"
+            " a file with that authority's certificate in SSL_CERT_FILE, for driver and executors",
+        )
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
 
 

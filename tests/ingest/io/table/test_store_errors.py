@@ -20,6 +20,16 @@ from fairlead_ingest.table.store_path import parse
         (OSError("403 Forbidden: <Code>AllAccessDisabled</Code>"), errors.Stop, "FAIRLEAD_STORE_DENIED"),
         (FileNotFoundError("not found: Error performing PUT http://s/x: 404: <html>"), errors.Wait, "STORE_AWAY"),
         (FileNotFoundError("not found: Error performing GET http://s/x: 404: <html>"), errors.Stop, "TABLE_UNFIT"),
+        (
+            OSError("HTTP error\nDebug source:\nerror: InvalidCertificate(\n  UnknownIssuer,\n)"),
+            errors.Wait,
+            "SSL_CERT_FILE",
+        ),
+        (
+            OSError("client error (Connect) ↳ invalid peer certificate ↳ Expired"),
+            errors.Wait,
+            r"not believed \(Expired\)",
+        ),
         (OSError("<Code>SlowDown</Code><Message>a &lt; b</Message>"), errors.Wait, "STORE_AWAY: .*SlowDown: a < b"),
     ],
 )
