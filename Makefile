@@ -129,7 +129,7 @@ docs: dev ## the documentation as a site in build/site, every link checked
 .PHONY: packages release
 packages: dev ## wheel, sdist, package for Debian and charts in dist/, with checksums; the same bytes each time
 	@$(PY) -m release $(if $(TAG),--tag $(TAG)) </dev/null
-release: dev ## all of that and the images (1.2 GB); TAG=v1.2.3 must be the version in pyproject.toml
+release: dev ## all of that and the images (2.1 GB); TAG=v1.2.3 must be the version in pyproject.toml
 	@$(PY) -m release --images $(if $(TAG),--tag $(TAG)) </dev/null
 
 .PHONY: sim

@@ -2,7 +2,7 @@
 """Make what a release has, in a folder.
 
     python -m release                wheel, sdist, package for Debian, charts
-    python -m release --images       and the images (1.2 GB)
+    python -m release --images       and the images (2.1 GB)
 
 Progress goes to standard error; standard output has one line a file: name, bytes.
 """
