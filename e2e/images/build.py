@@ -34,6 +34,8 @@ CLUSTER = "ingest-cluster"
 TAG = "e2e"
 TRACES = "traces"
 """In every image: an extra cannot be added to one that is there. Loaded only where traces are on."""
+MORE: Mapping[str, Sequence[str]] = {"ingest": ("iceberg",)}
+"""Further extras of a room's image."""
 KEPT_LAYERS = 24
 ENVIRON = {
     "PATH": "/usr/local/bin:/opt/java/bin:/usr/bin:/bin",
@@ -112,18 +114,24 @@ def layers_of(room: str, folder: Path) -> list[Layer]:
         backend = layer(folder, CLUSTER, entrypoint, layers.kubernetes_backend)
         *below, code = layers_of("ingest", folder)
         return [*below, backend, code]
-    installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure("fairlead", room, TRACES)))
+    extras = extras_of(room)
+    installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure("fairlead", *extras)))
     ours = hash_of(*(ROOT / source for source in layers.SOURCES))
     found = [layer(folder, "python", how, layers.python)]
     if room == "ingest":
         found.append(layer(folder, "java", how, layers.java))
-    found.append(layer(folder, room, hash_of(how, installed), layers.packages(room, TRACES)))
+    found.append(layer(folder, room, hash_of(how, installed), layers.packages(*extras)))
     return [*found, layer(folder, "fairlead", hash_of(how, ours), layers.code)]
 
 
 def environ_of(room: str) -> dict[str, str]:
     """The variables of a container of this room."""
     return {**ENVIRON, **({"JAVA_HOME": "/opt/java"} if room in ("ingest", CLUSTER) else {})}
+
+
+def extras_of(room: str) -> tuple[str, ...]:
+    """What of `fairlead[…]` a room's image installs."""
+    return (room, *MORE.get(room, ()), TRACES)
 
 
 def entrypoint_of(room: str) -> list[str]:

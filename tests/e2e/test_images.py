@@ -74,9 +74,10 @@ def test_an_image_can_record_spans(tmp_path: Path) -> None:
 @pytest.mark.parametrize("room", build.ROOMS)
 def test_every_image_holds_the_extra_for_traces(room: str) -> None:
     """In the recipe for container engines as well."""
-    names = {found.name.lower() for found in closure.closure("fairlead", room, build.TRACES)}
+    extras = build.extras_of(room)
+    names = {found.name.lower() for found in closure.closure("fairlead", *extras)}
     assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= names
-    assert f"'.[{room},{build.TRACES}]'" in (layers.ROOT / "charts/images/Containerfile").read_text()
+    assert f"'.[{','.join(extras)}]'" in (layers.ROOT / "charts/images/Containerfile").read_text()
 
 
 @pytest.mark.parametrize(
