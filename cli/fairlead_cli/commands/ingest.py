@@ -337,7 +337,8 @@ def _status_text(facts: dict[str, Any]) -> str:
         lines.append(f"  {facts['files']} files, {facts['bytes']} bytes, version {facts['version']}")
     totals = facts.get("totals", {})
     lines.append(
-        f"  dead letters {facts['dead_letters_rows']}, gaps {facts['gaps_rows']},"
+        f"  dead letters {facts['dead_letters_open']} open, {facts['dead_letters_repaired']} repaired,"
+        f" gaps {facts['gaps_rows']},"
         f" expired unread {totals.get('expired_unread', 0)}"
     )
     if "latest" in facts:

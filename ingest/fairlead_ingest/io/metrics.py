@@ -31,6 +31,7 @@ class Metrics:
         self.lag_rows = self._gauge("lag_rows", "Messages stable in the topic and not yet in the table", "topic")
         self.lag_seconds = self._gauge("lag_seconds", "Age of the oldest of these", "topic")
         self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
+        self.dead_letters_open = self._gauge("dead_letters_open", "Dead letters that were not repaired")
         self.table_files = self._gauge("table_files", "Files that readers of the table open")
         self.table_bytes = self._gauge("table_bytes", "Their bytes")
         self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")

@@ -36,12 +36,15 @@ def of(
     table_format = tables.of(pipeline.table_format or SINK_DEFAULT, catalog)
     found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
+    are_open, repaired = tables.letter_counts(table_format, table)
     topics = [of_topic(topic, reached.topics.get(topic), client, now) for topic in pipeline.topics]
     return {
         "name": pipeline.name,
         "table": str(table),
         **found,
         "dead_letters_rows": tables.count(table_format, tables.beside(table, tables.DEAD_LETTERS)),
+        "dead_letters_open": are_open,
+        "dead_letters_repaired": repaired,
         "gaps_rows": tables.count(table_format, tables.beside(table, tables.GAPS)),
         **({"latest": latest_status.of(table, now)} if pipeline.latest is not None and pipeline.latest.key else {}),
         "topics": topics,

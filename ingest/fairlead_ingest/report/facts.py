@@ -87,3 +87,5 @@ class Facts:
     delays: Sequence[Delay] = ()
     gaps: Sequence[Gap] = ()
     dead_letters: Sequence[DeadLetters] = ()
+    # Of the dead letters, how many have their row now.
+    repaired: int = 0

@@ -55,7 +55,7 @@ def _table(facts: Facts) -> str:
             ),
             section(
                 "Dead letters by code and field",
-                grid(["code", "field", "rows", "example"], by_field(facts.dead_letters)),
+                grid(["code", "field", "rows", "example"], by_field(facts.dead_letters, facts.repaired)),
             ),
         ]
     )
@@ -176,7 +176,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
-def by_field(dead_letters: Sequence[DeadLetters]) -> list[list[str]]:
+def by_field(dead_letters: Sequence[DeadLetters], repaired: int = 0) -> list[list[str]]:
     """By code and field, the most frequent first, then what was left out, then the sum.
 
     A row counts at each field it names.
@@ -193,4 +193,5 @@ def by_field(dead_letters: Sequence[DeadLetters]) -> list[list[str]]:
         lines.append([f"{len(kinds) - BARS_MAX} more kinds", "", f"{sum(rows for _, rows in kinds[BARS_MAX:]):,}", ""])
     if lines:
         lines.append(["dead letters in all", "", f"{sum(each.rows for each in dead_letters):,}", ""])
+        lines += [["repaired of them", "", f"{repaired:,}", ""]] if repaired else []
     return lines

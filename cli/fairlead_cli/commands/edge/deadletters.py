@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import edge_account
+from fairlead_cli import edge_account, printable
 
 if TYPE_CHECKING:
     from fairlead_edge.io.client import DeadLetter, EdgeClient
 
+F = TypeVar("F", bound=Callable[..., Any])
 PAGE = 1000
 
 
@@ -36,15 +37,27 @@ def deadletters(context: click.Context, url: str, token_file: Path | None) -> No
     context.obj = edge_account.client(url, token_file)
 
 
+def _chosen(command: F) -> F:
+    """Which letters."""
+    for option in (
+        click.option("--priority", "priorities", multiple=True, type=int, help="Of this priority; may be repeated."),
+        click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="For this topic; may be repeated."),
+        click.option("--code", "codes", multiple=True, help="With this code; may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
 @deadletters.command("list")
+@_chosen
 @click.option("--after", default=0, show_default=True, help="Only those with a higher number.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
-def list_(edge: EdgeClient, after: int, output: str) -> None:
+def list_(edge: EdgeClient, after: int, output: str, **wanted: Any) -> None:
     """All of them, oldest first; json is one object a line."""
     count = 0
     with _asking():
-        for letter in _all(edge, after):
+        for letter in _all(edge, after, **wanted):
             count += 1
             if output == "json":
                 import msgspec
@@ -52,7 +65,8 @@ def list_(edge: EdgeClient, after: int, output: str) -> None:
                 click.echo(json.dumps(msgspec.to_builtins(letter)))
             else:
                 place = f"{letter.endpoint} priority {letter.priority}"
-                click.echo(f"{letter.number}  {letter.at}  {place}  {letter.code}: {letter.reason}")
+                text = f"{letter.number}  {letter.at}  {place}  {letter.code}: {letter.reason}"
+                click.echo(printable.one_line(text))
     if not count and output == "text":
         click.echo("there are none")
 
@@ -60,31 +74,45 @@ def list_(edge: EdgeClient, after: int, output: str) -> None:
 @deadletters.command("replay")
 @click.argument("numbers", nargs=-1, type=click.IntRange(0))
 @click.option("--all", "all_", is_flag=True, help="Every one.")
+@_chosen
 @click.pass_obj
-def replay(edge: EdgeClient, numbers: tuple[int, ...], all_: bool) -> None:
+def replay(edge: EdgeClient, numbers: tuple[int, ...], all_: bool, **wanted: Any) -> None:
     """Put dead letters back into their queues, with their time to live anew.
+
+    Up to 1,000 leave the dead letters and enter their queues in one step, or none of them: killed at any moment, run it
+    again. A number is never given twice, so that no letter is replayed twice. Messages go as they are; one that has to
+    be changed is published anew.
 
     \b
     fairlead edge deadletters replay 17 18
+    fairlead edge deadletters replay --code no_such_topic
     fairlead edge deadletters replay --all
     """
-    if bool(numbers) == all_:
-        raise click.UsageError("name the numbers that `list` shows, or give --all")
+    if bool(numbers) + all_ + any(wanted.values()) != 1:
+        raise click.UsageError(
+            "name the numbers that `list` shows, choose by --code, --topic, --priority, or give --all"
+        )
     with _asking():
-        if not all_:
-            click.echo(f"{edge.replay(numbers)} replayed")
-            return
         # Those that are there now: what fails again meanwhile is not replayed in a circle.
-        there = [letter.number for letter in _all(edge, 0)]
+        there = numbers or [letter.number for letter in _all(edge, 0, **wanted)]
         pages = (there[first : first + PAGE] for first in range(0, len(there), PAGE))
         click.echo(f"{sum(edge.replay(page) for page in pages)} replayed")
 
 
-def _all(edge: EdgeClient, after: int) -> Iterator[DeadLetter]:
+def _all(
+    edge: EdgeClient,
+    after: int,
+    codes: tuple[str, ...] = (),
+    topics: tuple[str, ...] = (),
+    priorities: tuple[int, ...] = (),
+) -> Iterator[DeadLetter]:
     place: int | None = after
     while place is not None:
         letters, place = edge.dead_letters(after=place, limit=PAGE)
-        yield from letters
+        for letter in letters:
+            pairs = ((codes, letter.code), (topics, letter.topic), (priorities, letter.priority))
+            if all(not wanted or value in wanted for wanted, value in pairs):
+                yield letter
 
 
 @contextlib.contextmanager

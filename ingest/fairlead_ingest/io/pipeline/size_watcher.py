@@ -1,4 +1,7 @@
-"""How many files a table lies in, and its size, asked of its log now and then: many small files are slow to read."""
+"""How many files a table lies in, its size and its open dead letters, asked of the logs now and then.
+
+Many small files are slow to read; an open letter waits for a person.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import datetime
 from deltalake.exceptions import DeltaError
 
 from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.errors import FairleadError
@@ -34,9 +38,11 @@ class SizeWatcher:
         self._asked = now
         try:
             found = self._table_format.size(self._table)
+            open_letters, _ = tables.letter_counts(self._table_format, self._table)
         except (FairleadError, OSError, DeltaError) as error:
             log.debug("size_unknown", pipeline=self._pipeline, reason=str(error))
             return
         if found is not None:
+            self._metrics.dead_letters_open.labels(self._pipeline).set(open_letters)
             self._metrics.table_files.labels(self._pipeline).set(found.files)
             self._metrics.table_bytes.labels(self._pipeline).set(found.bytes)

@@ -56,6 +56,7 @@ def of(
         by_priority=counted.priorities(),
         delays=counted.delays(),
         gaps=_gaps(tables.existing(table_format, tables.beside(path, tables.GAPS))),
+        repaired=tables.letter_counts(table_format, path)[1],
         dead_letters=_dead_letters(tables.existing(table_format, tables.beside(path, tables.DEAD_LETTERS))),
     )
 

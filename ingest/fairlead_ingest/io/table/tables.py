@@ -114,6 +114,13 @@ def count(table_format: TableFormat, table: Place) -> int:
     return 0 if found is None else found.rows
 
 
+def letter_counts(table_format: TableFormat, table: Place) -> tuple[int, int]:
+    """(open, repaired) dead letters beside ``table``, from the logs alone."""
+    letters, repaired = (count(table_format, beside(table, suffix)) for suffix in (DEAD_LETTERS, REPAIRS))
+    # A letter that two backfills brought is there twice, and marked once.
+    return max(0, letters - repaired), repaired
+
+
 def reached(table_format: TableFormat, table: Place, topics: Sequence[str]) -> Offsets:
     """How far the table goes in each of ``topics``: as its log says, else (a backfill keeps no account) as rows say."""
     known = table_format.reached(table)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from tests.support.edge_line import CountingHub, EdgeProgram
 
 from fairlead_cli.main import build
 from fairlead_edge.io.client import EdgeClient, Message
+from fairlead_wire.errors import FairleadError
 
 pytestmark = pytest.mark.process
 
@@ -85,6 +88,53 @@ def test_all_are_replayed_once(edge: EdgeProgram, run: Run) -> None:
     assert run("replay", "--all").output == "3 replayed\n"
     taken = client.take("filter", "in")
     assert [each.body for each in taken] == [0, 1, 2]
+    client.ack("filter", "in", [each.id for each in taken])
+
+
+def test_some_are_chosen_by_their_code_and_priority(edge: EdgeProgram, run: Run) -> None:
+    """Of both commands; what is not meant stays."""
+    client = EdgeClient(edge.url)
+    client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(2)])
+    for _ in range(2):
+        client.abandon("filter", "in", [each.id for each in client.take("filter", "in")])
+    assert run("list", "--code", "other").output == "there are none\n"
+    [priority] = {json.loads(line)["priority"] for line in run("list", "-o", "json").output.splitlines()}
+    assert len(run("list", "--code", "retries_used_up", "--priority", str(priority)).output.splitlines()) == 2
+    assert run("replay", "--priority", "7", "--code", "other").output == "0 replayed\n"
+    assert run("replay", "--all", "--code", "other").exit_code == 2
+    assert run("replay", "--code", "retries_used_up").output == "2 replayed\n"
+    taken = client.take("filter", "in")
+    assert [each.body for each in taken] == [0, 1]
+    client.ack("filter", "in", [each.id for each in taken])
+
+
+def test_killed_while_it_replays_each_message_is_a_letter_or_waits_and_is_there_once(
+    edge: EdgeProgram, run: Run
+) -> None:
+    """The answer may be lost; asked again it replays what is left."""
+    client, count = EdgeClient(edge.url), 40
+    client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(count)])
+    for _ in range(2):
+        client.abandon("filter", "in", [each.id for each in client.take("filter", "in", messages_max=count)])
+    numbers = [json.loads(line)["number"] for line in run("list", "-o", "json").output.splitlines()]
+    assert len(numbers) == count
+
+    def replay() -> None:
+        with contextlib.suppress(FairleadError):
+            for number in numbers:
+                client.replay([number])
+
+    asking = threading.Thread(target=replay)
+    asking.start()
+    edge.start_again()
+    asking.join(60)
+    left = len(run("list", "-o", "json").output.splitlines())
+    [queue] = edge.status()["queues"]
+    assert left + queue["length"] == count
+    assert run("replay", *map(str, numbers)).output == f"{left} replayed\n"
+    assert run("replay", *map(str, numbers)).output == "0 replayed\n"
+    taken = client.take("filter", "in", messages_max=count)
+    assert sorted(each.body for each in taken) == list(range(count))
     client.ack("filter", "in", [each.id for each in taken])
 
 

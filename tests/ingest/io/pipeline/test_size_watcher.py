@@ -40,6 +40,7 @@ def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
     watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS - 1))
     assert lines(metrics) == []
     watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS))
+    assert 'fairlead_ingest_dead_letters_open{pipeline="p"} 0.0' in generate_latest(metrics.registry).decode()
     size = float(sum(path.stat().st_size for path in table.rglob("*.parquet")))
     assert lines(metrics) == [
         'fairlead_ingest_table_files{pipeline="p"} 1.0',
