@@ -53,7 +53,7 @@ def _chosen(command: F) -> F:
 @click.option("--after", default=0, show_default=True, help="Only those with a higher number.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
-def list_(edge: EdgeClient, after: int, output: str, **wanted: Any) -> None:
+def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
     """All of them, oldest first; json is one object a line."""
     count = 0
     with _asking():
@@ -76,7 +76,7 @@ def list_(edge: EdgeClient, after: int, output: str, **wanted: Any) -> None:
 @click.option("--all", "all_", is_flag=True, help="Every one.")
 @_chosen
 @click.pass_obj
-def replay(edge: EdgeClient, numbers: tuple[int, ...], all_: bool, **wanted: Any) -> None:
+def replay(edge: EdgeClient, /, numbers: tuple[int, ...], all_: bool, **wanted: Any) -> None:
     """Put dead letters back into their queues, with their time to live anew.
 
     Up to 1,000 leave the dead letters and enter their queues in one step, or none of them: killed at any moment, run it
