@@ -67,7 +67,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None], *, sink: str | N
                 acknowledged = publisher.finish()
                 lab.filled(ingest, acknowledged)
                 ingest.stop()
-                unread = lab.rows("_dead_letters").height + lab.rows("_gaps").height
+                unread = lab.rows("_dead_letters").height + lab.rows("_gaps").height + lab.not_in_latest()
                 return lab.verdict(kills, acknowledged, untrue=unread)
             finally:
                 lab.close()

@@ -103,6 +103,8 @@ class IngestLab:
             "checkpoint": str(self.checkpoint if self._store is None else self._store.place("checkpoint")),
             "table_format": self.sink,
             "request_seconds": 5.0,
+            # Of rows that are all different, all of them: none may lack or be there twice.
+            "latest": {"key": ["sequence"], "seconds": 0.5} if self.sink == "delta" else {},
             "spark": {
                 "master": self._master,
                 "conf": {"spark.local.dir": str(self.disk / "spark"), "spark.executor.memory": "512m"},
@@ -166,6 +168,13 @@ class IngestLab:
             return self.count() >= rows
 
         wait_until(f"all {rows} rows are in", all_in, seconds=PATIENCE_SECONDS, every=0.5, describe=job.tail)
+
+    def not_in_latest(self) -> int:
+        """Rows that the latest table of a job that was stopped lacks, or has too often."""
+        if self.sink != "delta":
+            return 0
+        latest, rows = (sorted(self.rows(suffix)["_id"].to_list()) for suffix in ("_latest", ""))
+        return len(latest) - len(set(latest)) + len(set(latest) ^ set(rows))
 
     def verdict(self, kills: int, acknowledged: int, *, untrue: int = 0) -> Count:
         """What is in the table, against what was acknowledged as 0, 1, 2, …"""

@@ -1,7 +1,7 @@
 """In which file of a latest table a key lies: by a hash, in as many buckets as keep each file small.
 
     10,000 keys     1 bucket
-    1,000,000 keys  64 buckets
+    1,000,000 keys  64 buckets, or more where their rows are large
 
 Doubling splits each bucket in two (``b`` and ``b + count``) and moves no key anywhere else. The hash is of the key's
 values as text, so that it is the same in every version of every library.
@@ -17,14 +17,16 @@ import pyarrow as pa
 
 KEYS_MAX: Final = 16_384
 """Of one bucket, in the mean: a file of some megabytes."""
+BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of its rows, uncompressed, in the mean."""
 BUCKETS_MAX: Final = 4096
 _NULL: Final = "\x00null"
 
 
-def count_for(keys: int, at_least: int = 1) -> int:
-    """Buckets for so many keys: a power of two, never fewer than there are."""
+def count_for(keys: int, at_least: int = 1, *, row_bytes: int = 0) -> int:
+    """Buckets for so many keys whose rows have these bytes each: a power of two, never fewer than there are."""
     count = at_least
-    while count < BUCKETS_MAX and keys > count * KEYS_MAX:
+    while count < BUCKETS_MAX and (keys > count * KEYS_MAX or keys * row_bytes > count * BYTES_MAX):
         count *= 2
     return count
 

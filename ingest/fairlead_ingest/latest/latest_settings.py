@@ -80,4 +80,4 @@ def wrong(where: str, latest: LatestSettings, table_format: str) -> Iterator[Mis
             yield Mistake(mistakes.join(where, "key"), "required with the other keys of this table; name a column")
         return
     if table_format != "delta":
-        yield Mistake(where, 'rows of plain files cannot be replaced at once; it needs table_format = "delta"')
+        yield Mistake(where, f'is kept from the log of a Delta table, not {table_format}; use table_format = "delta"')

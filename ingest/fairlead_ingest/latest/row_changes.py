@@ -10,6 +10,7 @@ compacted and vacuumed at any time.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -55,6 +56,8 @@ class Entry:
     added: list[_Add] = field(default_factory=list)
     removed: list[_Add] = field(default_factory=list)
     info: dict[str, Any] = field(default_factory=dict)
+    stamp: str = ""
+    """A check sum of the whole entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Outstanding:
 
 def parse(content: bytes, where: str) -> Entry:
     """An entry as it is stored. Raises ``Stop``."""
-    found = Entry()
+    found = Entry(stamp=stamp(content))
     try:
         for text in content.splitlines():
             line = _line.decode(text)
@@ -80,6 +83,11 @@ def parse(content: bytes, where: str) -> Entry:
     except msgspec.MsgspecError as error:
         raise errors.Stop(errors.TABLE_UNFIT, f"{where}: no entry of a Delta log: {error}") from None
     return found
+
+
+def stamp(content: bytes) -> str:
+    """Of an entry as it is stored."""
+    return f"{zlib.crc32(content):08x}"
 
 
 def outstanding(entries: Iterable[Entry], where: str) -> Outstanding:

@@ -19,6 +19,12 @@ def test_a_bucket_stays_small_and_there_are_never_fewer(keys: int, at_least: int
     assert buckets.count_for(keys, at_least) == count
 
 
+def test_large_rows_have_more_buckets() -> None:
+    """A file of them has to be held whole."""
+    assert buckets.count_for(10_000, row_bytes=1_000) == 1
+    assert buckets.count_for(10_000, row_bytes=100_000) == 16
+
+
 def test_doubling_splits_a_bucket_and_moves_nothing_else() -> None:
     """Whatever the keys are."""
     keys = pa.table({"a": HOSTILE * 50, "b": list(range(len(HOSTILE) * 50))})

@@ -35,9 +35,12 @@ def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: 
 
 def test_plain_files_and_a_folder_that_is_taken_are_refused() -> None:
     """With what to do."""
-    plain = {**BASE, "latest": {"key": ["node"]}, "table_format": "parquet"}
-    (said,) = (str(each) for each in model_mistakes.find(plain, Settings))
-    assert said.startswith("latest: rows of plain files")
+    for other in ("parquet", "iceberg"):
+        given = {**BASE, "latest": {"key": ["node"]}, "table_format": other, "catalog": {"uri": "sqlite:////tmp/c.db"}}
+        if other == "parquet":
+            del given["catalog"]
+        wrong = [str(each) for each in model_mistakes.find(given, Settings)]
+        assert f'latest: is kept from the log of a Delta table, not {other}; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
     (said,) = (str(each) for each in model_mistakes.find(both, Settings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said

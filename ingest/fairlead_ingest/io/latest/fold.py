@@ -25,7 +25,11 @@ from fairlead_ingest.table.store_path import Place
 
 WINNOW_ROWS: Final = 262_144
 """So many rows more are looked at before the newest are taken out of them."""
-ROUND_ROWS: Final = 131_072
+ROUND_ROWS: Final = 262_144
+ROUND_BYTES: Final = 256 * 1024 * 1024
+"""So many whole rows are held at a time, or one bucket."""
+COMPRESSED_TIMES: Final = 4
+"""A guess by which the size of a bucket's file tells that of its rows; it decides when buckets are split."""
 _FILE, _ROW, _PLACE = "file", "row", "place"
 
 
@@ -38,6 +42,12 @@ class Held:
     files: dict[int, list[BucketFile]] = field(default_factory=dict)
     count: int = 1
     keys: int = 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row that is held, about; 0 where there is none."""
+        size = sum(file.size for files in self.files.values() for file in files)
+        return COMPRESSED_TIMES * size // self.keys if self.keys else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +82,15 @@ class Fold:
         """Read, compare, write. Raises ``Gone``, ``Stop``, ``Wait``, ``OSError``."""
         winners = self._winners()
         held = self._held
-        wider = buckets.count_for(max(held.keys, winners.num_rows), held.count)
+        large = self._rows.mean_bytes
+        wider = buckets.count_for(max(held.keys, winners.num_rows), held.count, row_bytes=held.row_bytes or large)
         keys = winners.select([f"{newest.KEY}{index}" for index in range(len(self._definition.key))])
         # A table that is empty has no old buckets to be split.
         count = held.count if held.files else wider
         winners = winners.append_column(BUCKET, buckets.of(keys, count))
         todo = {bucket: 0 for bucket, files in held.files.items() if wider > count or len(files) > 1}
         todo |= _counts(winners[BUCKET])
-        for together in buckets.rounds(todo, ROUND_ROWS):
+        for together in buckets.rounds(todo, min(ROUND_ROWS, ROUND_BYTES // max(1, large))):
             chosen = winners.filter(pc.is_in(winners[BUCKET], value_set=pa.array(together, pa.int32())))
             rows = self._whole(chosen)
             for bucket in together:

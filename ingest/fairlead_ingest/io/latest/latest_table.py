@@ -58,8 +58,8 @@ class State:
         return None if self.marked is None else self.marked.mark
 
 
-def ensure(table: Place, schema: pa.Schema) -> None:
-    """Make it, or let it grow by columns. Raises ``Stop``, ``Wait``."""
+def ensure(table: Place, schema: pa.Schema) -> State | None:
+    """Make it, or let it grow by columns; as ``look``. Raises ``Stop``, ``Wait``."""
     found = opened.open_table(table)
     if found is None:
         if isinstance(table, Path):
@@ -73,7 +73,7 @@ def ensure(table: Place, schema: pa.Schema) -> None:
                 configuration=CONFIGURATION,
                 storage_options=opened.options(table),
             )
-        return
+        return look(table)
     if list(found.metadata().partition_columns) != [BUCKET]:
         raise errors.Stop(
             errors.TABLE_UNFIT,
@@ -87,13 +87,17 @@ def ensure(table: Place, schema: pa.Schema) -> None:
     if missing:
         with opened.explained(table):
             found.alter.add_columns(missing)
+        return look(table)
+    return _state(table, found)
 
 
 def look(table: Place) -> State | None:
     """Its newest version, None where there is none. Raises ``Stop``, ``Wait``."""
     found = opened.open_table(table)
-    if found is None:
-        return None
+    return None if found is None else _state(table, found)
+
+
+def _state(table: Place, found: DeltaTable) -> State:
     with opened.explained(table):
         actions = pa.table(found.get_add_actions(flatten=True))
         named = zip(*(actions[name].to_pylist() for name in _FILE), strict=True) if actions.num_rows else ()

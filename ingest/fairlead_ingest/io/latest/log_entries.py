@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def entry(table: Place, version: int) -> Entry | None:
 def stamp(table: Place, version: int) -> str | None:
     """A check sum of the entry, None where the log was cut. Raises ``Stop``, ``Wait``."""
     content = _content(table, version)
-    return None if content is None else f"{zlib.crc32(content):08x}"
+    return None if content is None else row_changes.stamp(content)
 
 
 def backwards(table: Place, version: int) -> Iterator[Entry]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from fairlead_ingest.latest import mark as marks
 from fairlead_ingest.latest import row_changes
 from fairlead_ingest.latest.definition import Definition
 from fairlead_ingest.latest.mark import Current, Mark, Rebuild
-from fairlead_ingest.latest.row_changes import Partition, RowFile
+from fairlead_ingest.latest.row_changes import Entry, Partition, RowFile
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
@@ -52,6 +52,18 @@ class Source:
     id: str
     version: int
     schema: pa.Schema
+    stamps: dict[int, str] = field(default_factory=dict)
+
+    def entry(self, version: int) -> Entry | None:
+        """Of its log; that of the newest version is read once."""
+        found = log_entries.entry(self.place, version)
+        if found is not None and version == self.version:
+            self.stamps[version] = found.stamp
+        return found
+
+    def stamp(self) -> str:
+        """Of the entry of this version; empty where the log was cut."""
+        return self.stamps.get(self.version) or log_entries.stamp(self.place, self.version) or ""
 
     def files(self) -> list[RowFile]:
         """All of this version."""
@@ -96,8 +108,7 @@ def refresh(
         if source is None:
             return None
         definition.check(source.schema)
-        latest_table.ensure(table, definition.kept(source.schema))
-        state = latest_table.look(table)
+        state = latest_table.ensure(table, definition.kept(source.schema))
         if state is None:
             continue
         counter = Counter(look_up)
@@ -157,7 +168,7 @@ def _once(
         source=source.id,
         version=source.version,
         definition=definition.fingerprint,
-        stamp=log_entries.stamp(source.place, source.version) or "",
+        stamp=source.stamp(),
         keys=held.keys + folded.keys,
         deleted=folded.deleted + (0 if reason or mark is None else mark.deleted),
         buckets=folded.count,
@@ -171,7 +182,7 @@ def _news(source: Source, table: Place, state: State, after: int) -> list[RowFil
     """Files with rows that were added since, or why that is not enough."""
     entries = []
     for version in range(after + 1, source.version + 1):
-        entry = log_entries.entry(source.place, version)
+        entry = source.entry(version)
         if entry is None:
             return Rebuild(reason=f"the log of the rows no longer reaches back to version {version}")
         entries.append(entry)

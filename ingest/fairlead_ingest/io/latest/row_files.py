@@ -20,6 +20,8 @@ from fairlead_ingest.latest.row_changes import RowFile
 from fairlead_ingest.table.store_path import Place
 
 BATCH_ROWS: Final = 32_768
+BATCH_BYTES: Final = 32 * 1024 * 1024
+"""A portion is so many rows, or fewer where they are large."""
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """Of a store's files read once and needed again in the same fold."""
 
@@ -46,6 +48,13 @@ class RowFiles:
         self._schema = schema
         self._kept: dict[int, pa.Buffer] = {}
         self._kept_bytes = 0
+        self._measured: dict[int, tuple[int, int]] = {}
+
+    @property
+    def mean_bytes(self) -> int:
+        """Of a row of the files read so far, uncompressed."""
+        rows, size = (sum(each) for each in zip(*self._measured.values(), strict=True)) if self._measured else (0, 0)
+        return int(size // rows) if rows else 0
 
     def __len__(self) -> int:
         return len(self._files)
@@ -57,11 +66,22 @@ class RowFiles:
         with self._open(file) as opened:
             held = [each.name for each in wanted if each.name in opened.schema_arrow.names]
             first = 0
-            for batch in opened.iter_batches(batch_size=BATCH_ROWS, columns=held):
+            for batch in opened.iter_batches(batch_size=self._measure(file, opened.metadata, held), columns=held):
                 # A file without any of the columns still says how many rows it has.
                 rows = _fitted(pa.Table.from_batches([batch]), batch.num_rows, wanted, partition)
                 yield Portion(file=file, first=first, rows=rows)
                 first += batch.num_rows
+
+    def _measure(self, file: int, found: pq.FileMetaData, columns: Sequence[str]) -> int:
+        """How many rows of these columns are a portion."""
+        size = chosen = 0
+        for group in map(found.row_group, range(found.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                size += column.total_uncompressed_size
+                if column.path_in_schema.partition(".")[0] in columns or column.path_in_schema in columns:
+                    chosen += column.total_uncompressed_size
+        self._measured[file] = found.num_rows, size
+        return int(max(1, min(BATCH_ROWS, BATCH_BYTES * found.num_rows // max(1, chosen))))
 
     def _open(self, file: int) -> pq.ParquetFile:
         path = self._files[file].path

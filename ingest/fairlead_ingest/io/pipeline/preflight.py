@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampType
+
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import plugins
-from fairlead_ingest.io.pipeline.query import contract_of
+from fairlead_ingest.io.pipeline.query import contract_of, table_schema
 from fairlead_ingest.io.table import object_store, tables
+from fairlead_ingest.rows import envelope, schema
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_wire.io import logs
@@ -33,6 +37,7 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
             contract_of(Path(job.schema_file))
         for name in job.transforms or ():
             plugins.load(name)
+        _check_latest(job)
         for place in (settings.place(job.table), settings.place(job.checkpoint)):
             if isinstance(place, StorePath) and place.bucket not in away:
                 try:
@@ -51,3 +56,17 @@ def _probe_catalog(settings: Settings, job: Pipeline) -> None:
         table_format.version(settings.place(job.table))
     except errors.Wait as error:
         log.warning("catalog_away", pipeline=job.name, reason=str(error))
+
+
+def _check_latest(job: Pipeline) -> None:
+    """Raises ``Stop`` where its columns are none of the rows'; those of transforms and bodies are seen at the start."""
+    definition = None if job.latest is None else job.latest.definition
+    contract = contract_of(Path(job.schema_file)) if job.schema_file else None
+    if definition is None or job.transforms or (contract is not None and contract.mode == schema.EVOLVE):
+        return
+    page = envelope.RAW_SCHEMA if job.format == "raw" else envelope.PAGE_SCHEMA
+    rows = from_arrow_schema(page).fields
+    typed = [] if contract is None else contract.columns.fields
+    rescued = [StructField(schema.RESCUED, StringType())] if contract is not None else []
+    lineage = [StructField("_ingested_at", TimestampType()), StructField("_date", DateType())]
+    definition.check(table_schema(StructType([*rows, *typed, *rescued, *lineage])))

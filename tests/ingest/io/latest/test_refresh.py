@@ -132,6 +132,22 @@ def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path
     assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
 
 
+def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) -> None:
+    """Through files of ours, and those that a compaction makes."""
+    rows, latest = places
+    point = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
+    schema = pa.schema([*SCHEMA, ("at", point), ("m", pa.map_(pa.string(), pa.list_(point)))])
+    value = {"lat": 1.5, "tags": ["a", None]}
+    append(rows, [Row(node="a", number=1)], schema, at=value, m=[("k", [value])])
+    append(rows, [Row(node="b", number=2)], schema, at=None, m=None)
+    for number in (3, 4):
+        refresh(rows, latest, BY_NODE, again=number == 4)
+        (found,) = DeltaTable(str(latest)).to_pyarrow_table(filters=[("node", "=", "a")]).to_pylist()
+        assert (found["at"], found["m"]) == (value, [("k", [value])])
+        DeltaTable(str(rows)).optimize.z_order(["node"])
+        append(rows, [Row(node="b", number=number)], schema, at=value, m=[])
+
+
 def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,18 @@ def test_columns_come_in_the_types_of_the_table(tmp_path: Path, monkeypatch: pyt
     assert sum(each.rows.num_rows for each in only) == 3
 
 
+def test_large_rows_come_in_small_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the bytes of the columns that are read."""
+    monkeypatch.setattr(row_files, "BATCH_BYTES", 10_000)
+    pq.write_table(pa.table({"n": range(20), "a.b": [f"{number}" * 1000 for number in range(20)]}), tmp_path / "f")
+    rows = RowFiles(tmp_path, [RowFile(path="f", partition=(("_topic", "t"), ("_date", "2026-11-20")))], SCHEMA)
+    wide = [each.rows.num_rows for each in rows.portions(0, ["a.b", "n"])]
+    assert sum(wide) == 20
+    assert max(wide) < 10
+    assert len(list(rows.portions(0, ["n"]))) == 1
+    assert rows.mean_bytes > 1000
+
+
 def test_a_file_that_is_not_there_is_gone(tmp_path: Path) -> None:
     """A vacuum was faster."""
     with pytest.raises(Gone):

@@ -68,3 +68,31 @@ def test_a_job_without_mistakes_goes_on(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text("a INT")
     check(settings(tmp_path, schema=str(tmp_path / "schema.json")))
     assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"latest": {"key": ["nod"]}}, r"\[latest\] key: the rows have no column 'nod'; there are id, node, epoch"),
+        ({"latest": {"key": ["node"]}, "format": "raw"}, "no column 'node'; there are payload, _topic"),
+        ({"latest": {"key": ["asset"], "order_by": ["tags"]}, "schema": "FILE"}, "order_by: column 'tags' is list"),
+        ({"latest": {"key": ["weight"]}, "schema": "FILE"}, "key: column 'weight' is double"),
+    ],
+)
+def test_columns_of_a_latest_table_that_no_row_has_are_found(tmp_path: Path, more: dict[str, Any], reason: str) -> None:
+    """With those there are."""
+    file = tmp_path / "schema.json"
+    file.write_text('{"columns": {"asset": "string", "weight": "double", "tags": "array<string>"}}')
+    named = {key: str(file) if value == "FILE" else value for key, value in more.items()}
+    with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*{reason}"):
+        check(settings(tmp_path, **named))
+
+
+def test_columns_that_a_transform_or_a_body_may_bring_are_left_to_the_start(tmp_path: Path) -> None:
+    """And those that are there are taken."""
+    file = tmp_path / "schema.json"
+    file.write_text('{"mode": "evolve", "columns": {}}')
+    check(settings(tmp_path, schema=str(file), latest={"key": ["asset"]}))
+    file.write_text('{"columns": {"asset": "string"}}')
+    latest = {"key": ["asset", "node", "_topic"], "order_by": ["enqueued_at", "sequence"], "columns": ["body", "_date"]}
+    check(settings(tmp_path, schema=str(file), latest=latest))
