@@ -107,7 +107,11 @@ class IngestLab:
             "latest": {"key": ["sequence"], "seconds": 0.5} if self.sink == "delta" else {},
             "spark": {
                 "master": self._master,
-                "conf": {"spark.local.dir": str(self.disk / "spark"), "spark.executor.memory": "512m"},
+                "conf": {
+                    "spark.local.dir": str(self.disk / "spark"),
+                    "spark.executor.memory": "512m",
+                    "spark.sql.shuffle.partitions": "2",
+                },
             },
         }
         config = self.folder / f"{name}.toml"

@@ -12,14 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from tests.support.object_store import ACCESS_KEY, REGION, ObjectStore
 from tests.support.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
-from fairlead_ingest.io.table import delta, object_store, tables
-from fairlead_ingest.io.table.delta import opened, store_log
+from fairlead_ingest.io.table import delta, maintenance, object_store, tables
+from fairlead_ingest.io.table.delta import log_writer, opened, store_log
 from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.io.table.files import UPLOADS_AT_ONCE, WrittenFile
@@ -317,6 +318,42 @@ def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy: StoreProxy, m
     proxy.mishaps([])
     commit(table, 0)
     assert rows_of(table) == ["000"]
+
+
+def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
+    proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of no batch has no number to be known by, and added again after a compaction its rows would be twice."""
+    table = proxy.place("joined/rows")
+    delta.ensure(table, SCHEMA)
+    commit(table, 0)
+    forget, joined = opened.forget, []
+
+    def forget_and_join(place: StorePath) -> None:
+        forget(place)
+        if not joined:
+            other = DeltaTable(str(place), storage_options=object_store.storage_options(place.storage))
+            joined.append(maintenance.compact(other)["files_removed"])
+
+    proxy.mishaps(["lost"])
+    monkeypatch.setattr(opened, "forget", forget_and_join)
+    batch_commit.append_with_retry(tables.of("delta"), table, written(table, "backfill"))
+    assert joined == [2]
+    assert rows_of(table) == ["000", "backfill"]
+
+
+def test_a_lost_answer_that_cannot_be_looked_up_is_not_tried_again(
+    proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = proxy.place("unknown/rows")
+    delta.ensure(table, SCHEMA)
+    files = written(table, "backfill")
+    away = errors.Wait(errors.STORE_AWAY, "away")
+    monkeypatch.setattr(log_writer, "_stands", lambda *_: (_ for _ in ()).throw(away))
+    proxy.mishaps(["lost"])
+    with pytest.raises(errors.Wait, match="FAIRLEAD_STORE_AWAY"):
+        batch_commit.append_with_retry(tables.of("delta"), table, files)
+    assert rows_of(table) == ["backfill"]
 
 
 def test_a_log_that_is_damaged_is_not_waited_for(store: ObjectStore) -> None:

@@ -32,6 +32,9 @@ def writing(table: Place) -> PartitionedFiles:
 
 def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
+    is_numbered = decided.info is not None
+    if not is_numbered and isinstance(table, StorePath):
+        opened.open_table(table)  # brought up to date: nothing was decided by what it was
     target = opened.when_decided(table)
     # From here on the log itself sees who else commits; what came between deciding and now it would not see.
     with opened.explained(table):
@@ -41,6 +44,8 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
     now_ms = int(time.time() * 1000)
     properties = CommitProperties(
         custom_metadata=decided.metadata,
+        # Tried once by delta-rs where it has no number: the first try may stand, see ``_stands``.
+        max_commit_retries=None if is_numbered or isinstance(table, Path) else 0,
         app_transactions=[Transaction(name, number) for name, number in sorted(decided.transactions.items())],
     )
     actions: Actions = [
@@ -59,7 +64,7 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
     if isinstance(table, Path):
         _append_to_folder(table, target, files, actions, properties)
     else:
-        _append_to_store(table, target, actions, properties)
+        _append_to_store(table, target, actions, properties, None if is_numbered else files)
 
 
 def _append_to_folder(
@@ -83,7 +88,13 @@ def _append_to_folder(
     sync(table / LOG)
 
 
-def _append_to_store(table: StorePath, target: DeltaTable, actions: Actions, properties: CommitProperties) -> None:
+def _append_to_store(
+    table: StorePath,
+    target: DeltaTable,
+    actions: Actions,
+    properties: CommitProperties,
+    unnumbered: Sequence[WrittenFile] | None,
+) -> None:
     """Whatever goes wrong, the commit may stand: the answer alone can be lost.  Nothing is assumed; we look again."""
     try:
         _commit(target, actions, properties, _after_commit(target))
@@ -92,10 +103,24 @@ def _append_to_store(table: StorePath, target: DeltaTable, actions: Actions, pro
         explained = object_store.explain(table, error)
         if isinstance(explained, errors.Stop):
             raise explained from error
+        if unnumbered and _stands(table, target.version(), unnumbered):
+            return
         raise Collided(
             f"{table}: another writer was first, or the store's answer is missing ({explained})",
             unanswered=None if isinstance(error, CommitFailedError) else explained,
         ) from error
+
+
+def _stands(table: StorePath, before: int, files: Sequence[WrittenFile]) -> bool:
+    """A commit since version ``before`` names these files.  Raises ``Stop``, ``Wait``: then it is not known.
+
+    A batch is known by its number.  These are known by their names alone, and a compaction may have put others in their
+    place by now: added once more, their rows would be there twice.
+    """
+    newest = opened.open_table(table)
+    name = files[0].path.rpartition("/")[2].encode()
+    since = range(before + 1, before + 1 if newest is None else newest.version() + 1)
+    return any(name in object_store.read(table / LOG / f"{version:0{DIGITS}}.json") for version in since)
 
 
 def _commit(
