@@ -74,6 +74,7 @@ class Stop(Permanent):
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}", code=code)
+        self.sentence = message
 
 
 class Wait(Temporary):

@@ -78,6 +78,10 @@ class StoreProxy:
         """So far."""
         return int(self._control({})["requests"])
 
+    def bytes_read(self) -> int:
+        """By clients, so far."""
+        return int(self._control({})["bytes"])
+
     def _control(self, said: dict[str, Any]) -> dict[str, Any]:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"{self._url}{CONTROL}", data=json.dumps(said).encode(), timeout=60) as answer:
@@ -93,6 +97,7 @@ class _Proxy:
         self._mishaps: list[str] = []
         self._happened: Counter[str] = Counter()
         self._requests = 0
+        self._bytes = 0
 
     async def serve(self, port: int) -> None:
         async with aiohttp.ClientSession(auto_decompress=False) as self._session:
@@ -107,7 +112,7 @@ class _Proxy:
     async def _control(self, request: web.Request) -> web.Response:
         said = await request.json()
         self._mishaps = said.get("mishaps", self._mishaps)
-        return web.json_response({"happened": self._happened, "requests": self._requests})
+        return web.json_response({"happened": self._happened, "requests": self._requests, "bytes": self._bytes})
 
     async def _hand_on(self, request: web.Request) -> web.StreamResponse:
         self._requests += 1
@@ -124,6 +129,7 @@ class _Proxy:
             request.method, address, headers=request.headers, data=body, allow_redirects=False
         ) as answer:
             content = await answer.read()
+            self._bytes += len(content)
             if mishap == "lost" and answer.status < 300:
                 assert request.transport is not None
                 request.transport.abort()

@@ -7,6 +7,8 @@ ours has thought of.
     1st the same   wait        it may have been the machine
     2nd            halve       the batch is halved until the message stands alone
     6th            stop        someone has to look
+
+A store that refuses credentials it took before is waited for, as long as it takes to renew them: ``DENIED_SECONDS``.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ UNKNOWN_FAILURES_MAX = 5
 HALVED_AT = 2
 # A failure this long after the one before has nothing to do with it.
 RESET_SECONDS = 900.0
+# Credentials that were good end, or are replaced: what renews them in their files or elsewhere has this long.
+DENIED_SECONDS = 900.0
 # What differs between two failures for one cause: places, identities, times.
 _CHANGING = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+", re.IGNORECASE)
 
@@ -45,17 +49,27 @@ class Failures:
     _same: int = 0
     _seen: tuple[int, str] | None = None
     _last: float = 0.0
+    _has_worked: bool = False
+    _denied_since: float | None = None
 
     def progressed(self) -> None:
         """A batch was committed: what was before is over."""
-        self._tries, self._same, self._seen = 0, 0, None
+        self._has_worked, self._denied_since = True, None
+        self._forget()
+
+    def answered(self) -> None:
+        """The query has come through its start, so that table and store were asked and answered."""
+        self._has_worked = True
 
     def note(self, code: str | None, sentence: str, batch: int, now: float) -> Next:
         """One more failure, of ``batch``, at ``now`` (seconds of a clock that never goes back)."""
         if self._tries and now - self._last > RESET_SECONDS:
-            self.progressed()
+            self._forget()
         self._last = now
         self._tries += 1
+        if self.renewal_seconds(code, now) is not None:
+            self._denied_since = now if self._denied_since is None else self._denied_since
+            return Next.WAIT
         if code is not None:
             return Next.WAIT if code in errors.TEMPORARY else Next.STOP
         cause = (batch, _CHANGING.sub("#", sentence))
@@ -64,6 +78,16 @@ class Failures:
         if self._same > UNKNOWN_FAILURES_MAX:
             return Next.STOP
         return Next.HALVE if self._same == HALVED_AT else Next.WAIT
+
+    def renewal_seconds(self, code: str | None, now: float) -> float | None:
+        """How much longer new credentials are waited for, None where they are not: none was good, or it is over."""
+        if code != errors.STORE_DENIED or not self._has_worked:
+            return None
+        left = DENIED_SECONDS - (now - (now if self._denied_since is None else self._denied_since))
+        return left if left > 0 else None
+
+    def _forget(self) -> None:
+        self._tries, self._same, self._seen = 0, 0, None
 
     @property
     def retry_seconds(self) -> float:

@@ -81,6 +81,10 @@ class Supervisor:
                 self.stopped = None
         except errors.Wait as error:
             self._failed(error.code, error.sentence, now)
+        except errors.Stop as error:
+            if self._failures.renewal_seconds(error.code, now) is None:
+                raise
+            self._failed(error.code, error.sentence, now)
         except errors.Fault as error:
             self._failed(None, str(error), now)
 
@@ -91,6 +95,7 @@ class Supervisor:
             self.waiting = ""
         if is_running:
             if self.job.is_answering:
+                self._failures.answered()
                 self.waiting = ""
                 moment = datetime.datetime.now(datetime.UTC)
                 self.job.measure_lag(moment)
@@ -109,6 +114,9 @@ class Supervisor:
         self._failed(*failure, now)
 
     def _failed(self, code: str | None, sentence: str, now: float) -> None:
+        left = self._failures.renewal_seconds(code, now)
+        if left is not None:
+            sentence = f"{sentence}; it took them before: new ones are waited for, {round(left)} s more"
         todo = self._failures.note(code, sentence, self.job.batch, now)
         if todo is Next.STOP:
             raise errors.Stop(code or errors.QUERY_FAILED, sentence)

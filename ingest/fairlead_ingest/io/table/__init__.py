@@ -6,6 +6,7 @@ parquet       folders of plain Parquet files with a commit log of our own
 files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas
 object_store  objects by obstore: upload, read, write, probe
+ranged        a Parquet file in a store, read in ranges
 store_errors  what a store answers, in a sentence with a code
 maintenance   compaction, z-order, vacuum
 unique_append rows once by their identity, beside every other writer

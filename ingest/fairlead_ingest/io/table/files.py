@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table import object_store, ranged
 from fairlead_ingest.rows.envelope import MICROS_MAX, MICROS_MIN
 from fairlead_ingest.table.store_path import Place, StorePath
 
@@ -80,9 +80,10 @@ def open_parquet(table: Place, path: str) -> pq.ParquetFile:
 
 def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[str, str, Any]]) -> pa.Table:
     """Rows of a committed file.  Raises ``OSError``, ``Wait``, ``Stop``."""
-    where = pa.BufferReader(object_store.read(table / path)) if isinstance(table, StorePath) else table / path
+    if isinstance(table, StorePath):
+        return ranged.matching(table / path, columns, filters)
     # One file is one file, whatever `=` its path has.
-    return pq.read_table(where, columns=columns, filters=filters, partitioning=None)
+    return pq.read_table(table / path, columns=columns, filters=filters, partitioning=None)
 
 
 class PartitionedFiles:

@@ -1,7 +1,7 @@
 """Objects in a store, through obstore: the library below delta-rs, with the same options and the same credentials.
 
     Upload  one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
-    read    a whole object; ``found`` one that may not be there
+    read    a whole object, its tail or a range; ``found`` one that may not be there
     write   one; ``below``: what there is, ``sizes`` of all; ``delete`` one, ``delete_below`` several
     probe   does the store keep its word: of two conditional puts of one key exactly one is taken
 
@@ -112,6 +112,23 @@ def read(path: StorePath) -> bytes:
     """The whole object.  Raises ``Wait``, ``Stop``."""
     try:
         return bytes(obstore.get(_store(path), path.key).bytes())
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def read_tail(path: StorePath, size: int) -> tuple[bytes, int]:
+    """The last ``size`` bytes, or all where it has no more, and how many it has.  Raises ``Wait``, ``Stop``."""
+    try:
+        answer = obstore.get(_store(path), path.key, options={"range": {"suffix": size}})
+        return bytes(answer.bytes()), answer.meta["size"]
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+def read_range(path: StorePath, begin: int, end: int) -> bytes:
+    """From byte ``begin`` until before ``end``.  Raises ``Wait``, ``Stop``."""
+    try:
+        return bytes(obstore.get_range(_store(path), path.key, start=begin, end=end))
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
 

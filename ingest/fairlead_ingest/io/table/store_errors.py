@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import html
+import platform
 import re
 from typing import Final
 
@@ -68,7 +69,10 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
         return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; make it, or correct table")
     if code == "RequestTimeTooSkewed":
         here = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return errors.Wait(errors.STORE_AWAY, f"{where}: {said}; it is {here} here: set the clock")
+        return errors.Wait(
+            errors.STORE_AWAY,
+            f"{where}: {said}; the clock of this machine ({platform.node()}) says {here}: set it, or the store's",
+        )
     if _FULL.search(code):
         return errors.Wait(errors.DISK_FULL, f"{where}: {said}")
     if code in _MISFITS or _REDIRECT in text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.object_store import ObjectStore
+from tests.support.processes import wait_until
 
 from fairlead_ingest.io import status
+from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.pipeline.supervisor import Supervisor
 from fairlead_ingest.io.table import delta, maintenance, object_store, tables
 from fairlead_ingest.io.table.receipt import Receipts
 from fairlead_ingest.settings import Settings
@@ -108,6 +112,45 @@ def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(
     assert sorted(rows) == list(range(18))
     (entry,) = DELTA.last_entries(table, 1)
     assert entry.info is not None and entry.info.application not in applications
+
+
+@pytest.mark.verify
+def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
+    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """The running job says that it waits, and goes on when the new one is in the file."""
+    with ObjectStore(tmp_path / "store") as store:
+        mine = tmp_path / "secret"
+        mine.write_text(store.secret.read_text())
+        settings = Settings.model_validate(
+            {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], "trigger": 0.2,
+             "table": "s3://tables/renewed/rows", "checkpoint": "s3://tables/renewed/checkpoint",
+             "storage": {**store.settings, "secret_access_key_file": str(mine)}}
+        )  # fmt: skip
+        job = Job(spark, settings, settings.jobs()[0], Metrics())
+        supervisor = Supervisor(job)
+
+        def step_until(what: str, condition: Callable[[], bool]) -> None:
+            def stepped() -> bool:
+                supervisor.step(time.monotonic(), may_start=True)
+                return condition()
+
+            wait_until(what, stepped, seconds=300, every=0.2, describe=lambda: supervisor.waiting)
+
+        try:
+            messaging.publish(topic, messages(0, 1, 2))
+            step_until("three rows", lambda: tables.count(DELTA, store.place("renewed/rows")) == 3)
+            step_until("the query answers", lambda: supervisor.waiting == "")
+            store.kill()
+            store.secret.write_text("another-secret-of-the-same-key")
+            store.start()
+            messaging.publish(topic, messages(3, 5, 6))
+            step_until("new credentials are waited for", lambda: "new ones are waited for" in supervisor.waiting)
+            mine.write_text(store.secret.read_text())
+            step_until("the others", lambda: tables.count(DELTA, store.place("renewed/rows")) == 6)
+        finally:
+            job.close()
+        assert everything(store.place("renewed/rows")) == Counter([0, 1, 2, 3, 5, 6])
 
 
 def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:

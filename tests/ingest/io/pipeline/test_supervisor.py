@@ -10,7 +10,7 @@ import pytest
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.pipeline.supervisor import START_SECONDS, STOPPED_SECONDS, Supervisor
-from fairlead_ingest.pipeline.failures import RETRY_SECONDS_MAX, UNKNOWN_FAILURES_MAX
+from fairlead_ingest.pipeline.failures import DENIED_SECONDS, RETRY_SECONDS_MAX, UNKNOWN_FAILURES_MAX
 
 
 class SlowJob:
@@ -176,3 +176,46 @@ def test_a_pipeline_that_stopped_is_tried_again_later() -> None:
     assert not job.is_running
     supervisor.step(10.0 + STOPPED_SECONDS, may_start=True)
     assert (job.is_running, supervisor.stopped) == (True, None)
+
+
+class Refused(SlowJob):
+    """A query whose store refuses the credentials from some time on."""
+
+    refuses = False
+
+    def start(self) -> None:
+        if self.refuses:
+            raise errors.Stop(errors.STORE_DENIED, "ExpiredToken: the token has expired")
+        self.is_running = self.is_answering = True
+
+    def observe(self) -> int:
+        if self.refuses:
+            self.is_running = False
+            raise errors.Stop(errors.STORE_DENIED, "ExpiredToken: the token has expired")
+        return 1
+
+
+def test_credentials_that_end_in_mid_run_are_waited_for_and_the_wait_is_said() -> None:
+    """Renewed in time the job goes on; never renewed it stops, and so does one that never had good ones."""
+    job = Refused()
+    supervisor = Supervisor(cast(Job, job))
+    for now in (0.0, 1.0):
+        supervisor.step(now, may_start=True)
+    job.refuses = True
+    now = 2.0
+    while now < DENIED_SECONDS - 60:
+        supervisor.step(now, may_start=True)
+        assert "ExpiredToken" in supervisor.waiting and "new ones are waited for" in supervisor.waiting
+        now += RETRY_SECONDS_MAX
+    job.refuses = False
+    for _ in range(2):
+        supervisor.step(now := now + RETRY_SECONDS_MAX, may_start=True)
+    assert supervisor.waiting == "" and job.is_running
+    job.refuses = True
+    with pytest.raises(errors.Stop, match=errors.STORE_DENIED):
+        while now < 3 * DENIED_SECONDS:
+            supervisor.step(now := now + RETRY_SECONDS_MAX, may_start=True)
+    never = Refused()
+    never.refuses = True
+    with pytest.raises(errors.Stop, match=errors.STORE_DENIED):
+        Supervisor(cast(Job, never)).step(0.0, may_start=True)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from tests.support.fake_clock import FakeClock
+from tests.support.object_store import ObjectStore
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import store_errors
+from fairlead_ingest.io.table import object_store, store_errors
 from fairlead_ingest.table.store_path import parse
 
 
@@ -39,3 +46,42 @@ def test_what_a_store_answers_is_waited_for_where_waiting_helps(
     explained = store_errors.explain(parse("s3://tables/x"), error)
     assert isinstance(explained, kind)
     assert re.search(sentence, str(explained))
+
+
+ASKING = """
+import sys
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import object_store
+from fairlead_ingest.table.store_path import Storage, parse
+place = parse("s3://tables/skewed/rows", Storage(**dict(each.split("=", 1) for each in sys.argv[1:])))
+try:
+    object_store.probe(place)
+    object_store.write(place / "done", b"done")
+except (errors.Wait, errors.Stop) as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
+def test_a_clock_that_is_wrong_is_said_with_its_machine_and_nothing_is_written(tmp_path: Path, seconds: float) -> None:
+    """By a real process with another clock; put right, the same process would go on."""
+    clock = FakeClock(tmp_path)
+
+    def ask() -> str:
+        given = [f"{name}={value}" for name, value in store.settings.items()]
+        asked = subprocess.run(
+            [sys.executable, "-c", ASKING, *given], env={**os.environ, **clock.environ},
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        return asked.stdout
+
+    with ObjectStore(tmp_path / "store") as store:
+        clock.move(seconds=seconds)
+        said = ask()
+        assert said.startswith("Wait FAIRLEAD_STORE_AWAY: s3://tables/skewed/rows at "), said
+        assert "RequestTimeTooSkewed" in said and f"the clock of this machine ({platform.node()}) says" in said
+        assert store.objects() == []
+        clock.move()
+        assert ask() == ""
+        assert object_store.read(store.place("skewed/rows/done")) == b"done"
