@@ -327,7 +327,8 @@ def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
     table = proxy.place("joined/rows")
     delta.ensure(table, SCHEMA)
     commit(table, 0)
-    forget, joined = opened.forget, []
+    forget = opened.forget
+    joined: list[int] = []
 
     def forget_and_join(place: StorePath) -> None:
         forget(place)
