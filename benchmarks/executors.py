@@ -1,6 +1,6 @@
 """Rows a second by executors of a standalone Spark cluster, and what that says of larger ones.
 
-    python -m benchmarks.executors [--messages 180000]
+    python -m benchmarks.executors [--messages 120000]
 
 Driver and messaging have the first core, executors the others. Where there are fewer cores than executors, each
 executor gets a fixed part of one by a quota of the kernel (cgroup), so that four are four times one; that needs root.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -35,13 +36,13 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import transforms
 
 COUNTS: Final = (1, 2, 4)
-MESSAGES: Final = 180_000
+MESSAGES: Final = 120_000
 BATCHES: Final = 3
-WARM_MESSAGES: Final = 120_000
+WARM_MESSAGES: Final = 60_000
 TOPIC, WARM = "default/executors", "default/executors-warm"
 BATCH_ROWS: Final = 500_000
 # Of a core for each executor, where there are not enough.
-SHARE: Final = 0.2
+SHARE: Final = 0.25
 PERIOD_MICROS: Final = 100_000
 WAIT_SECONDS: Final = 240.0
 CGROUPS: Final = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
@@ -122,6 +123,7 @@ def _run(
         counted = batches[1:]
         rows = sum(number for number, _ in counted)
         seconds = sum(each for _, each in counted)
+        print(f"{count} executors: {rows / seconds:,.0f} rows/s", file=sys.stderr, flush=True)
         return Run(
             executors=count,
             core_share=share,
@@ -258,7 +260,7 @@ def parts_of(runs: Sequence[Run]) -> executor_model.Parts:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.executors", description=__doc__)
-    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 180,000")
+    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 120,000")
     began = time.monotonic()
     runs = measure(parser.parse_args().messages)
     print(report(runs))

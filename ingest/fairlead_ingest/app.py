@@ -6,6 +6,7 @@ Exit status: 0 stopped or done; 1 stopped because someone has to look (the last 
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import sys
@@ -125,7 +126,9 @@ class _Program:
 
     def _supervise(self) -> int:
         from fairlead_ingest.io.pipeline import former_executors, session
+        from fairlead_ingest.io.pipeline.executor_watcher import ExecutorPresence
         from fairlead_ingest.io.pipeline.job import Job
+        from fairlead_ingest.io.pipeline.spark_away import SparkAway
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
 
         settings = self._settings
@@ -141,8 +144,10 @@ class _Program:
         supervisors = [
             Supervisor(Job(spark, settings, pipeline, self._metrics, publisher)) for pipeline in settings.jobs()
         ]
+        presence = ExecutorPresence(spark)
         try:
             while not self._stop.is_set():
+                presence.check(datetime.datetime.now(datetime.UTC))
                 for supervisor in supervisors:
                     now = time.monotonic()
                     self._step(supervisor, now, not any(other.is_starting(now) for other in supervisors), publisher)
@@ -158,6 +163,10 @@ class _Program:
                 self._stop.wait(_STEP_SECONDS)
             log.info("draining")
             return 0
+        except SparkAway:
+            # A batch that has no executor does not end: nothing there is waited for.
+            self._end(spark)
+            raise
         finally:
             try:
                 for supervisor in supervisors:

@@ -91,7 +91,7 @@ def test_the_job_runs_on_a_connect_server_and_either_may_die(tmp_path: Path) -> 
         tls = service.tls
         assert tls is not None
         more: dict[str, Any] = {"security": "mtls", "tls_ca": tls.ca, "tls_cert": tls.cert, "tls_key": tls.key}
-        given = {**more, "spark": {"remote": server.remote}}
+        given = {**more, "spark": {"remote": server.remote}, "checkpoint": str(tmp_path / "checkpoint")}
 
         def published(first: int) -> int:
             service.publish(TOPIC, [upstream_message(first + number) for number in range(100)])

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 PORT_DEFAULT: Final = 15002
+STANDALONE: Final = "spark://"
 TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _ALLOWED: Final = frozenset({"use_ssl", "user_id", "user_agent", "grpc_max_message_size"})
 
@@ -35,12 +36,12 @@ def address(remote: str) -> tuple[str, int]:
 
 def standalone_masters(master: str) -> list[tuple[str, int]]:
     """Hosts and ports of ``spark://a:7077,b:7077``; none for another kind of master, or one that Spark has to judge."""
-    if not master.startswith("spark://"):
+    if not master.startswith(STANDALONE):
         return []
     found = []
-    for each in master.removeprefix("spark://").split(","):
+    for each in master.removeprefix(STANDALONE).split(","):
         try:
-            parts = urlsplit(f"spark://{each}")
+            parts = urlsplit(STANDALONE + each)
             host, port = parts.hostname, parts.port
         except ValueError:
             return []

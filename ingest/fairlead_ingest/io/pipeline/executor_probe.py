@@ -31,7 +31,7 @@ from fairlead_ingest.cluster import task_report
 from fairlead_ingest.cluster.task_report import Finding, TaskReport
 from fairlead_ingest.io.pipeline import connect
 from fairlead_ingest.io.pipeline.query import tls_of
-from fairlead_ingest.io.pipeline.session import is_local, parallelism
+from fairlead_ingest.io.pipeline.session import executors, is_local, parallelism
 from fairlead_ingest.io.pipeline.spark_errors import coded
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.settings import Settings
@@ -134,15 +134,9 @@ def _ask(session: SparkSession, question: Question) -> list[TaskReport]:
         tasks = parallelism(session)
         rows = session.range(0, tasks, 1, tasks).mapInArrow(Look(question), "report string").collect()
         reports += [msgspec.json.decode(row["report"], type=TaskReport) for row in rows]
-        if connect.is_remote(session) or len({each.executor for each in reports}) >= _executors(session):
+        if connect.is_remote(session) or len({each.executor for each in reports}) >= executors(session):
             break
     return reports
-
-
-def _executors(session: SparkSession) -> int:
-    jvm_context = session.sparkContext._jsc.sc()
-    # The driver is one of them.
-    return len(jvm_context.statusTracker().getExecutorInfos()) - 1
 
 
 def _question(settings: Settings, markers: dict[str, str]) -> Question:

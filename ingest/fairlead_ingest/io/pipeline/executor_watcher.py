@@ -1,7 +1,9 @@
-"""Notices that more executors came than a query cuts its batches for: into how many tasks is fixed at its start.
+"""Notices that executors came, or that none is left.
 
-A cluster's executors come one after the other, after the first query has started; a worker that was away comes back.
-Fewer than before need nothing: each then works off several tasks.
+Into how many tasks a batch is cut is fixed at the start of its query, and a cluster's executors come one after the
+other; a worker that was away comes back. Fewer than before need nothing: each then works off several tasks. None for
+long is a standalone master that was started anew and does not know the application: it has ended the executors, and the
+driver would wait for others without an end.
 """
 
 from __future__ import annotations
@@ -11,11 +13,16 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from fairlead_ingest.cluster.connect_address import STANDALONE
 from fairlead_ingest.io.pipeline import connect
-from fairlead_ingest.io.pipeline.session import is_local, parallelism
+from fairlead_ingest.io.pipeline.session import executors, is_local, parallelism
+from fairlead_ingest.io.pipeline.spark_away import SparkAway
 
 # Between two looks; more executors must be there at two in a row, since those that come bring others.
 LOOK: Final = datetime.timedelta(seconds=10)
+# A master that remembers applications has given others by then; one that has none to give is asked again.
+GONE: Final = datetime.timedelta(seconds=60)
+_COME_AND_GO: Final = "spark.dynamicAllocation.enabled"
 
 
 class ExecutorWatcher:
@@ -41,3 +48,32 @@ class ExecutorWatcher:
         self._next = now + LOOK
         before, self._seen = self._seen, parallelism(self._session)
         return self._seen if before == self._seen > self._counts_on else 0
+
+
+class ExecutorPresence:
+    """Of one session on a standalone master. Not thread-safe."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._applies = (
+            not connect.is_remote(session)
+            and str(session.sparkContext.master).startswith(STANDALONE)
+            and session.conf.get(_COME_AND_GO, "false") != "true"
+        )
+        self._next: datetime.datetime | None = None
+        self._none_since: datetime.datetime | None = None
+
+    def check(self, now: datetime.datetime) -> None:
+        """Raises ``SparkAway`` where no executor has been there for ``GONE``."""
+        if not self._applies or (self._next is not None and now < self._next):
+            return
+        self._next = now + LOOK
+        if executors(self._session):
+            self._none_since = None
+        elif self._none_since is None:
+            self._none_since = now
+        elif now - self._none_since >= GONE:
+            raise SparkAway(
+                f"no executor for {GONE.seconds} s: Spark's master was started anew and does not know this application"
+                " any more, or has no worker; it is asked for executors again"
+            )

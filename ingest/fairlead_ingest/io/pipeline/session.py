@@ -124,3 +124,10 @@ def parallelism(session: SparkSession) -> int:
     # A server says it only by what it does.
     tasks = session.range(_ROWS).select(F.spark_partition_id().alias("task")).distinct().count()
     return max(1, tasks)
+
+
+def executors(session: SparkSession) -> int:
+    """How many there are, of a driver in this process."""
+    jvm_context = session.sparkContext._jsc.sc()
+    # The driver is one of them.
+    return len(jvm_context.statusTracker().getExecutorInfos()) - 1
