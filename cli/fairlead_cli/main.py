@@ -38,7 +38,7 @@ NOUNS = (
         "bench",
         "messaging.dump",
     ),
-    *("edge.deadletters", "edge.status", "edge.join", "edge.move", "edge.module_token", "doctor"),
+    *("edge.deadletters", "edge.status", "edge.receipt", "edge.join", "edge.move", "edge.module_token", "doctor"),
     *("cluster.nodes", "cluster.objects", "cluster.events", "messaging.tail", "cluster.top", "completion"),
     *("cluster.pause", "cluster.resync", "cluster.approve", "cluster.diff", "bundle", "cluster.console"),
     *("cluster.rbac", "cluster.node", "cluster.token.group"),

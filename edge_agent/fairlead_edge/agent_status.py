@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,7 @@ from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
+from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import delivery_text, message
 from fairlead_wire.delivery import DeliveryPolicy
 
@@ -72,6 +73,10 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     encryption: Encryption = Encryption()
     identity: IdentityStatus | None = None
     """None: security is off."""
+    receipts: Mapping[str, int] = {}
+    """Receipts answered, unknown, refused; questions to the hub."""
+    to_table: Sequence[Quantiles] = ()
+    """How long messages take from here to a table, by priority."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
 
@@ -124,6 +129,10 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             name: {**msgspec.to_builtins(policy), "summary": delivery_text.summary(policy)}
             for name, policy in agent.delivery.items()
         },
+        "toTable": [
+            {"priority": each.priority, "measured": each.measured, "p50Seconds": each.p50, "p95Seconds": each.p95}
+            for each in agent.to_table
+        ],
         "published": dict(agent.publishing),
         "store": {
             "bytes": agent.outbox.bytes,
@@ -159,9 +168,23 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
         routes=dict(agent.routes),
         dead_letters=agent.outbox.dead_letters,
         delivery={name: delivery_text.summary(policy) for name, policy in agent.delivery.items()},
+        to_table=[
+            message.ToTable(
+                priority=each.priority,
+                measured=each.measured,
+                p50_seconds=_two_digits(each.p50),
+                p95_seconds=_two_digits(each.p95),
+            )
+            for each in agent.to_table
+        ],
         store_bytes=agent.outbox.bytes,
         authorities=agent.identity.authorities if agent.identity is not None else "",
     )
+
+
+def _two_digits(seconds: float) -> float:
+    """A status that says nothing new is not sent."""
+    return float(f"{seconds:.2g}")
 
 
 def _stalled(stall: Stall | None) -> dict[str, Any]:
@@ -198,6 +221,25 @@ def families(agent: AgentStatus) -> list[Family]:
         ),
         _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", agent.counters),
         _events("publish", "messages received, accepted, repeated, without a route, refused", agent.publishing),
+        _events("receipts", "receipts answered, unknown, refused; questions to the hub", agent.receipts),
+        Family(
+            name="fairlead_edge_to_table_seconds",
+            kind="gauge",
+            help="from acceptance to a table, of the latest 512 that were followed, by this node's clock",
+            labels=("priority", "quantile"),
+            samples={
+                (str(each.priority), quantile): seconds
+                for each in agent.to_table
+                for quantile, seconds in (("0.5", each.p50), ("0.95", each.p95))
+            },
+        ),
+        Family(
+            name="fairlead_edge_to_table_measured_total",
+            kind="counter",
+            help="messages that were followed to a table",
+            labels=("priority",),
+            samples={(str(each.priority),): each.measured for each in agent.to_table},
+        ),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
     offline = link.offline_at(agent.now)

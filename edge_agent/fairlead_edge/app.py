@@ -36,7 +36,7 @@ from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.io.local_api import publish_api, server
+from fairlead_edge.io.local_api import publish_api, receipts_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
@@ -228,6 +228,7 @@ class Agent:
             policy=settings.upstream.delivery,
             brokered_policy=settings.brokered.delivery,
             spans=spans,
+            modules_have_tokens=modules is not None,
         )
         self._mover = Mover(MoveFiles(folder.path), link=self._link, upstream=self._upstream)
         self._routes = RoutesInUse(
@@ -260,6 +261,7 @@ class Agent:
             parts=[
                 self._objects.add_routes,
                 lambda app: publish_api.add_routes(app, self._upstream, access),
+                lambda app: receipts_api.add_routes(app, self._upstream.receipts, access),
             ],
         )
 

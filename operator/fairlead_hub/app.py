@@ -34,6 +34,7 @@ from fairlead_hub.io.identity.authorities import Authorities
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.cloud_event_publisher import CloudEventPublisher
+from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.ready_loop import ReadyLoop
@@ -228,6 +229,7 @@ class _App:
             traces=traces,
             joining=identity.joining if identity is not None else None,
             renewals=identity.renewals.accept if identity is not None else None,
+            tables=TablePositions(hub, messaging),
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(

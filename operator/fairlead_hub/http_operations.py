@@ -114,11 +114,21 @@ class KeptObject(Answer, frozen=True, kw_only=True):
     reason: str
 
 
+class ToTable(Answer, frozen=True, kw_only=True):
+    """From acceptance at the node to a table, by the node's own clock: of messages of one priority."""
+
+    priority: int
+    measured: int
+    p50_seconds: float
+    p95_seconds: float
+
+
 class NodeDetail(NodeRow, frozen=True, kw_only=True, omit_defaults=True):
     """One node in detail; the lists are those of its session, at most a hundred each."""
 
     granted_topics: list[str]
     delivery: dict[str, str]
+    to_table: list[ToTable] = []
     pending_objects: list[PendingObject] | None = None
     parked_objects: list[ParkedObject] | None = None
     kept_objects: list[KeptObject] | None = None

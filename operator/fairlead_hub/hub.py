@@ -387,16 +387,18 @@ class Hub:
 
     # ---- topics and messages up ------------------------------------------------------------------
 
-    def upstream_received(self, session: NodeSession, header: message.Upstream, now: float) -> bool:
-        """A batch that the shell publishes.  False: the session is refused, and takes nothing more."""
+    def upstream_received(self, session: NodeSession, header: message.Upstream | message.AskTables, now: float) -> bool:
+        """A batch that the shell publishes, or answers.  False: the session is refused, and takes nothing more."""
         if session.closing is not None:
             return False
         session.heard(header, now)
         return True
 
-    def upstream_answered(self, session: NodeSession, answer: message.Ack | message.Nack) -> None:
-        """What became of it: only after messaging stored it, or will not."""
-        session.say(answer)
+    def upstream_answered(
+        self, session: NodeSession, answer: message.Ack | message.Nack | message.Tables, content: bytes = b""
+    ) -> None:
+        """What became of it: only after messaging stored it, or will not; or what was asked of tables."""
+        session.say(answer, content)
         self._open.touch(session)
 
     def messages_refused(self, node: str, refused: list[message.Refused], now: float) -> None:

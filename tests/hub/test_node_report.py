@@ -102,3 +102,15 @@ def test_a_node_in_detail_says_by_which_policies_its_messages_go_again(core):
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, delivery=said)))
     assert list(shown()) == ["upstream", "brokered"] and shown()["brokered"] == "no retries"
     assert len(shown()["upstream"]) == message.NAME_CHARS_MAX
+
+
+def test_a_node_in_detail_says_how_long_its_messages_take_to_a_table(core):
+    """By priority, and not more of them than there can be."""
+    edge = core.connect()
+    edge.sent()
+    said = [message.ToTable(priority=each, measured=1, p50_seconds=1.0, p95_seconds=2.0) for each in range(30, 0, -1)]
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, to_table=said)))
+    found = node_report.node(core.hub, "edge-1", 0.0)
+    assert found is not None
+    assert [each["priority"] for each in found["toTable"]] == list(range(1, node_report.TO_TABLE_MAX + 1))
+    assert found["toTable"][0] == {"priority": 1, "measured": 1, "p50Seconds": 1.0, "p95Seconds": 2.0}

@@ -65,6 +65,10 @@ class FakeHub:
         """Every batch that arrived, in order."""
         self.stored: dict[tuple[int, str, int], message.UpstreamMessage] = {}
         """What was acknowledged, once per (epoch, stream, sequence): as messaging would hold it."""
+        self.tables: list[message.TopicTables] | message.Nack | bytes = []
+        """What it says of tables."""
+        self.asked: list[list[str]] = []
+        """Topics of each question."""
         self.hold = asyncio.Event()
         self.hold.set()
         """Clear it to leave batches unanswered."""
@@ -75,6 +79,18 @@ class FakeHub:
 
     def on_open(self, listener: Callable[[], None]) -> None:
         self._listeners.append(listener)
+
+    @property
+    def answers_tables(self) -> bool:
+        return self.up
+
+    async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
+        if not self.up:
+            raise LinkDown("not connected")
+        self.asked.append(topics)
+        if isinstance(self.tables, message.Nack | bytes):
+            return self.tables
+        return msgspec.json.encode(self.tables)
 
     def connect(self) -> None:
         self.up = True
@@ -142,6 +158,7 @@ def open_upstream(
     max_bytes: int = 1 << 30,
     policy: DeliveryPolicy = UPSTREAM_POLICY,
     spans: Spans | None = None,
+    modules_have_tokens: bool = False,
 ) -> Upstream:
     """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
     upstream = Upstream(
@@ -153,6 +170,7 @@ def open_upstream(
         check_entire_queue=True,
         policy=policy,
         spans=spans,
+        modules_have_tokens=modules_have_tokens,
     )
     upstream.use_router(PropertyRouter())
     return upstream

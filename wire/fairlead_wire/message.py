@@ -7,8 +7,9 @@ sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``ope
 
 Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
 
-    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · status · renew · keepalive
-    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · issued
+    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · ask · status · renew
+                 keepalive
+    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · tables · issued
                  authorities · keepalive
 
 A device without a certificate speaks another conversation, and nothing of the above:
@@ -86,6 +87,8 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
     """How many upstream batches may be unacknowledged at once."""
     renew_after_seconds: Seconds | None = None
     """From now, by the edge's monotonic clock: then ask for a new certificate.  None: whoever made it renews it."""
+    tables: bool = False
+    """This hub answers ``ask``; hubs before 0.3 do not know that frame."""
 
 
 class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
@@ -280,6 +283,8 @@ class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
     """As this batch left, an earlier one of its stream was unanswered: if that one is put off, so is this."""
     traceparent: Name | None = None
     """The W3C trace context of the batch, where one is recorded; peers before 0.2 pass over it."""
+    positions: bool = False
+    """Say in the ack where the messages stand in their topics; hubs before 0.3 pass over it."""
 
 
 class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -299,6 +304,53 @@ class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     body_base64: str | None = None
 
 
+TABLE_TOPICS_MAX = 64
+"""Topics of one ``ask`` frame."""
+TABLE_READERS_MAX = 32
+"""Tables of one topic that an answer names."""
+
+
+class AskTables(Header, frozen=True, kw_only=True, tag="ask"):
+    """Edge: how far have tables read these topics?  One at a time; a nack says why not now."""
+
+    id: Id
+    topics: Annotated[list[Name], msgspec.Meta(max_length=TABLE_TOPICS_MAX)]
+
+
+class Tables(Header, frozen=True, kw_only=True, tag="tables"):
+    """Hub: the answer (content: JSON array of ``TopicTables``); a topic that is not named is none of the node's."""
+
+    parent_id: Id = msgspec.field(name="parentID")
+
+
+Position = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{40})?\Z")]
+"""Of a message in its topic, hex: ids of messaging, in their order.  Empty: it is not known."""
+
+
+class TableReached(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How far a reader that fills a table has read, durably: all after ``start`` up to ``position`` is taken.
+
+    ``rowless``: of all it took, how many messages got no row (dead letters, filtered, expired before they were read).
+    """
+
+    reader: Name
+    table: Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)]
+    start: Position
+    position: Position
+    batch: Count | None = None
+    version: Count | None = None
+    rowless: Count | None = None
+
+
+class TopicTables(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of one topic: which one it is (``service``, ``generation``), and its tables."""
+
+    topic: Name
+    service: Name
+    generation: Count
+    readers: Annotated[list[TableReached], msgspec.Meta(max_length=TABLE_READERS_MAX)] = []
+
+
 # ---- both ways -----------------------------------------------------------------------------------
 
 
@@ -308,6 +360,19 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     index: Place
     code: str
     reason: str
+
+
+class TopicPosition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the messages of one topic and epoch of a batch stand; ``index`` is the first of them in the batch.
+
+    With ``first`` they have consecutive positions from there on, in order; else each stands at ``newest`` or before.
+    """
+
+    index: Place
+    service: Name
+    generation: Count
+    first: Position = ""
+    newest: Position
 
 
 class Ack(Header, frozen=True, kw_only=True, tag="ack"):
@@ -322,6 +387,8 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
     refused: list[Refused] = []
     held_seconds: Seconds | None = None
     """Upstream only: between the batch's arrival and this answer; the rest of the time it was on the link."""
+    positions: list[TopicPosition] = []
+    """Upstream only, where the batch asked for them; of topics that are not named it is not known."""
 
 
 class Nack(Header, frozen=True, kw_only=True, tag="nack"):
@@ -360,6 +427,15 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why, as the last answer said."""
 
 
+class ToTable(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How long messages of one priority take from their acceptance at the edge to a table, by the edge's own clock."""
+
+    priority: Place
+    measured: Count
+    p50_seconds: Seconds
+    p95_seconds: Seconds
+
+
 class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why a route is quarantined; positions count from 1, ``endColumn`` is exclusive."""
 
@@ -395,13 +471,27 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     store_bytes: Count = 0
     delivery: dict[str, str] = {}
     """In words, when messages go again: to the hub (``upstream``), to modules (``brokered``)."""
+    to_table: list[ToTable] = []
+    """By priority; empty: nothing was measured since its start."""
     authorities: Name = ""
     """Which authorities it believes (``identity.bundle.digest``); agents before 0.3 do not say it."""
 
 
-FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | Status | Renew | Keepalive
+FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | AskTables | Status | Renew | Keepalive
 FromHub = (
-    Welcome | Refuse | Compare | ListBuckets | Update | Delete | Chunk | Ack | Nack | Issued | Authorities | Keepalive
+    Welcome
+    | Refuse
+    | Compare
+    | ListBuckets
+    | Update
+    | Delete
+    | Chunk
+    | Ack
+    | Nack
+    | Tables
+    | Issued
+    | Authorities
+    | Keepalive
 )
 FromDevice = AskAuthorities | Join | Late | Prove
 """Without a client certificate."""

@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -33,7 +33,7 @@ RETRY_SECONDS_MAX: Final = 5.0
 TIMEOUT_SECONDS: Final = 10.0
 LEASE_SECONDS: Final = 60.0
 NO_AGENT: Final = "no_agent"
-_LATER: Final = (503, 507)
+_LATER: Final = (429, 503, 507)
 T = TypeVar("T")
 
 
@@ -176,6 +176,22 @@ class EdgeClient:
         """Put these dead letters (None: all, up to 1,000) back into their queues; returns how many."""
         content = msgspec.json.encode({"numbers": None if numbers is None else list(numbers)})
         return self._read(self._ask("/v1/deadletters/replay", content, {}), _Replayed).replayed
+
+    def receipt(
+        self, id: str, *, wait_seconds: float = 0.0, until: Literal["in_topic", "in_table"] = "in_table"
+    ) -> dict[str, Any] | None:
+        """Where a message of this node is (``GET /v1/receipts/{id}``); None: nothing is known of it (any more).
+
+        Waits up to ``wait_seconds`` (at most 60) until it is in its topic, or in a table.
+        """
+        path = f"/v1/receipts/{quote(id, safe='')}?wait={wait_seconds:g}&until={until}"
+        try:
+            answer = self._ask(path, None, {}, timeout_seconds=TIMEOUT_SECONDS + wait_seconds)
+        except Permanent as error:
+            if error.code == "unknown_message":
+                return None
+            raise
+        return self._read(answer, dict[str, Any])
 
     def status(self) -> dict[str, Any]:
         """The agent as it is now: link, objects, queues, delivery policies (``GET /v1/status``)."""

@@ -104,6 +104,8 @@ class StatusReporter:
             pumping=self._upstream.pump.counters,
             stalls=self._upstream.pump.stalls(),
             given_out=self._upstream.broker.counts(),
+            receipts=self._upstream.receipts.counters,
+            to_table=self._upstream.receipts.latency.quantiles(),
             delivery=self._upstream.policies,
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,

@@ -16,10 +16,11 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.receipts import mark
 
 FORBIDDEN: Final = "forbidden_source"
 DEVICE: Final = "connectionDeviceId"
-MODULE: Final = "connectionModuleId"
+MODULE: Final = mark.MODULE_PROPERTY
 LEAF_SOURCE: Final = "/messages"
 MODULES: Final = "/messages/modules"
 

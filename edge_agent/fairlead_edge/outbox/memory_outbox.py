@@ -30,6 +30,7 @@ from fairlead_edge.outbox.outbox import (
     segments,
 )
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts.departure import Departure
 
 
 class _Kept(msgspec.Struct):
@@ -134,6 +135,7 @@ class MemoryOutbox:
         refused: Sequence[Refusal] = (),
         checkpoint: int,
         at: str,
+        departures: Sequence[Departure] = (),
     ) -> None:
         self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
         log = self._logs.get(queue)

@@ -20,13 +20,16 @@ where what expired counts as expired from that second on, whether its room was g
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.queue_id import QueueId
+
+if TYPE_CHECKING:
+    from fairlead_edge.outbox.receipts.departure import Departure
 
 REFERENCE_BYTES: Final = 64
 """What one reference costs on disk beside its body, for the store's limit."""
@@ -56,11 +59,15 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A message to store: its id, the JSON object of ``envelope.stored``, and at least one reference."""
+    """A message to store: its id, the JSON object of ``envelope.stored``, and at least one reference.
+
+    ``mark``: what receipts find it by (``receipts.mark``); empty: it is made from the content.
+    """
 
     id: str
     content: bytes
     references: tuple[Reference, ...]
+    mark: bytes = b""
 
 
 def inheriting(entries: Sequence[Entry], ttl_seconds: Mapping[str, float | None]) -> Sequence[Entry]:
@@ -248,10 +255,11 @@ class Outbox(Protocol):
         refused: Sequence[Refusal] = (),
         checkpoint: int,
         at: str,
+        departures: Sequence[Departure] = (),
     ) -> None:
         """These offsets are done, and in flight no longer.  What is not there any more is not counted again.
 
-        A checkpoint passes nothing that was not accepted yet.
+        A checkpoint passes nothing that was not accepted yet.  ``departures``: what receipts say of them from now on.
         """
         ...
 

@@ -184,9 +184,16 @@ def digest(content: bytes) -> bytes:
 
 
 def plan(
-    submissions: Sequence[Submission | Reason], router: Router, *, new_id: Callable[[], str], enqueued_at: str
+    submissions: Sequence[Submission | Reason],
+    router: Router,
+    *,
+    new_id: Callable[[], str],
+    enqueued_at: str,
+    mark: Callable[[str], bytes] = lambda id: b"",
 ) -> Plan:
-    """Route what can be routed.  ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC."""
+    """Route what can be routed.  ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC; ``mark`` makes
+    of an id what receipts find the message by.
+    """
     entries: list[outbox.Entry] = []
     results: list[Accepted | NotAccepted] = []
     for submission in submissions:
@@ -215,7 +222,7 @@ def plan(
                 outbox.Reference(QueueId(to.endpoint, to.priority), to.ttl_seconds, to.topic, to.inherits)
                 for to in deliveries
             )
-            entries.append(outbox.Entry(id, content, references))
+            entries.append(outbox.Entry(id, content, references, mark(id)))
     return Plan(entries=tuple(entries), results=tuple(results))
 
 

@@ -8,6 +8,8 @@ GENERATION = "Fairlead-Generation"
 STABLE_POSITION = "Fairlead-Stable-Position"
 OLDEST_POSITION = "Fairlead-Oldest-Position"
 SERVICE = "Fairlead-Service"
+FIRST_POSITION = "Fairlead-First-Position"
+NEWEST_POSITION = "Fairlead-Newest-Position"
 HIDDEN_MESSAGES = "Fairlead-Hidden-Messages"
 EXPIRED_MESSAGES = "Fairlead-Expired-Messages"
 RETRY_AFTER = "Retry-After"
@@ -18,6 +20,8 @@ MEANINGS = {
     STABLE_POSITION: "Up to here nothing changes any more for this reader (hex).",
     OLDEST_POSITION: "Exclusive start that yields all that live (hex).",
     SERVICE: "Id of the data directory that answered.",
+    FIRST_POSITION: "Of the first message stored by this call (hex); the others follow, each one further.",
+    NEWEST_POSITION: "The topic's newest (hex): what was known before is here or before.",
     HIDDEN_MESSAGES: "Rolled-back and aborted messages the page passed over.",
     EXPIRED_MESSAGES: "Messages past their own time to live the page passed over.",
     RETRY_AFTER: "Seconds to wait before asking again.",

@@ -24,6 +24,8 @@ LIST_LIMIT_DEFAULT = 100
 LIST_LIMIT_MAX = 1000
 CHANGES_MAX = 10_000
 CHANGE_CHARS_MAX = 1024
+TABLE_CHARS_MAX = 1024
+APPLICATION_CHARS_MAX = 256
 
 Isolation = Literal["none", "read_committed"]
 TransactionState = Literal["in_progress", "committed", "aborted", "invalid", "ended"]
@@ -112,11 +114,31 @@ class PlanRequest(Request, frozen=True):
     generation: Generation = None
 
 
+_Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class TableNote(Request, frozen=True):
+    """What a reader that fills a table says of it: the batch and version that reached its position, and ``rowless``,
+    how many messages of all that were read got no row (dead letters, filtered, expired unread).
+
+    ``start``: all after it is taken, as far as this note can tell.  Notes of one ``application`` go on from each other:
+    what one of them covered stays covered.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=TABLE_CHARS_MAX)]
+    application: Annotated[str, Meta(max_length=APPLICATION_CHARS_MAX)]
+    start: str
+    batch: _Number | None = None
+    version: _Number | None = None
+    rowless: _Number | None = None
+
+
 class NoteReaderRequest(Request, frozen=True):
-    """How far a named reader has durably read."""
+    """How far a named reader has durably read; ``table``: what it reads for is in this table then."""
 
     position: str
     generation: Generation = None
+    table: TableNote | None = None
 
 
 class StartRequest(Request, frozen=True):

@@ -34,6 +34,22 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The answer to a publish with a producer, with where the messages stand (headers of the answer).
+
+    What was stored has consecutive positions from ``first`` (hex id) on, in the order of the request; what was known
+    stands at ``newest`` or before.  Services before 0.3 do not say where.
+    """
+
+    stored: tuple[int, ...] = ()
+    known: tuple[int, ...] = ()
+    service: str = ""
+    generation: int = 0
+    first: str = ""
+    newest: str = ""
+
+
 class PublishedByProducer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a publish with a producer."""
 
@@ -124,14 +140,33 @@ class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
     marked: bool = False
 
 
-class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """``lag_messages`` counts what was stored after its position; ``lag_seconds`` is the age of the first of these."""
+class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a reader that fills a table said of it with its position (``requests.TableNote``); all after ``start`` up to
+    the position is taken."""
+
+    name: str
+    application: str = ""
+    start: str
+    batch: int | None = None
+    version: int | None = None
+    rowless: int | None = None
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``lag_messages`` counts what was stored after its position; ``lag_seconds`` is the age of the first of these.
+
+    ``table``: of a reader that fills one.  ``service`` and ``generation``, of which topic the position is, are headers
+    of the answer.
+    """
 
     name: str
     position: str
     updated_ms: int
     lag_messages: int
     lag_seconds: float
+    service: str = ""
+    generation: int = 0
+    table: Table | None = None
 
 
 class Inspected(msgspec.Struct, frozen=True, kw_only=True):

@@ -173,6 +173,7 @@ PUBLISH: Route[PublishedByProducer] = Route(
         messages=[b"21.5", MessageToPublish(payload=b"21.7", ttl=3600)],
         producer=Producer(id="meter-7", epoch=1, sequence=40),
     ),
+    headers=(headers.SERVICE, headers.GENERATION, headers.FIRST_POSITION, headers.NEWEST_POSITION),
     answers=PublishedByProducer(producer=responses.Published(stored=(40, 41), known=())),
 )  # fmt: skip
 STORE: Route[None] = Route(
@@ -248,6 +249,7 @@ NOTE_READER: Route[None] = Route(
 READERS: Route[list[Reader]] = Route(
     verbs=ANY,
     operation="listReaders", method="GET", path=TOPIC + "/readers", response=list[Reader], codes=_TOPIC,
+    headers=(headers.SERVICE, headers.GENERATION),
     summary="Named readers and how far each lags.",
     answers=[Reader(name="ingest", position=_ID, updated_ms=1_763_800_000_000, lag_messages=0, lag_seconds=0.0)],
 )  # fmt: skip

@@ -29,6 +29,7 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     StartRequest,
     SubscriptionRequest,
+    TableNote,
     TransactionsQuery,
     TransactionState,
 )
@@ -38,8 +39,8 @@ from fairlead_messaging.api.responses import (
     Offset,
     OpenTransaction,
     Page,
+    Placed,
     Plan,
-    Published,
     PublishedByProducer,
     Reader,
     Renewed,
@@ -140,7 +141,7 @@ def publish(
     producer: Producer | None = None,
     ttl_seconds: int | None = None,
     traceparent: str | None = None,
-) -> Request[Published]:
+) -> Request[Placed]:
     """Durable when it returns.  With a producer it is safe to repeat; without one a lost answer is never repeated.
 
     ``traceparent``: the W3C trace context of the call; a service that records spans continues it.
@@ -153,8 +154,18 @@ def publish(
     if ttl_seconds is not None:
         messages = [MessageToPublish(payload=payload, ttl=ttl_seconds) for payload in payloads]
 
-    def published(response: Response) -> Published:
-        return Published() if producer is None else response.json(PublishedByProducer).producer
+    def published(response: Response) -> Placed:
+        if producer is None:
+            return Placed()
+        found = response.json(PublishedByProducer).producer
+        return Placed(
+            stored=found.stored,
+            known=found.known,
+            service=response.header(headers.SERVICE) or "",
+            generation=_generation(response),
+            first=response.header(headers.FIRST_POSITION) or "",
+            newest=response.header(headers.NEWEST_POSITION) or "",
+        )
 
     body = PublishRequest(messages=messages, producer=producer)
     repeatable = producer is not None
@@ -238,16 +249,39 @@ def offsets(namespace: str, name: str, at: str | int) -> Request[Offset]:
 
 
 def note_reader(
-    namespace: str, name: str, reader: str, *, position: str, generation: int | None = None
+    namespace: str,
+    name: str,
+    reader: str,
+    *,
+    position: str,
+    generation: int | None = None,
+    table: TableNote | None = None,
 ) -> Request[None]:
-    """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing."""
-    body = NoteReaderRequest(position=position, generation=generation)
+    """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing.
+
+    ``table``: of one that fills a table; services before 0.3 refuse it.
+    """
+    body = NoteReaderRequest(position=position, generation=generation, table=table)
     return order(routes.NOTE_READER, namespace, name, reader, body=body)
 
 
 def readers(namespace: str, name: str) -> Request[list[Reader]]:
     """Named readers and how far each lags."""
-    return ask(routes.READERS, namespace, name)
+
+    def found(response: Response) -> list[Reader]:
+        service, generation = response.header(headers.SERVICE) or "", _generation(response)
+        return [
+            msgspec.structs.replace(each, service=service, generation=generation)
+            for each in response.json(list[Reader])
+        ]
+
+    return to(routes.READERS, namespace, name, decode=found)
+
+
+def _generation(response: Response) -> int:
+    """Of the topic; 0: the service does not say it."""
+    text = response.header(headers.GENERATION) or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
 
 def poll_arrow(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.api.message_id import MessageId, Position
+from fairlead_messaging.api.responses import Table
 from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.log.message import Messages
 from fairlead_messaging.server.log.topic import Topic
@@ -58,12 +59,17 @@ class DeleteTopic(TopicCommand[Topic]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """Where the messages stand; with a producer, which sequences were stored and which were known."""
+    """Where the messages stand; with a producer, which sequences were stored and which were known.
+
+    What was stored has ``first`` and the positions that follow it.  ``newest``: what was known is there or before.
+    """
 
     first: Position | None
     last: Position | None
     stored: tuple[int, ...] = ()
     known: tuple[int, ...] = ()
+    generation: int = 0
+    newest: Position | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,7 @@ class RecordReaderPosition(TopicCommand[None]):
     position: MessageId
     generation: int | None
     passed: int | None = None
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

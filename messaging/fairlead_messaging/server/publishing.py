@@ -42,4 +42,6 @@ def _publish_once(
         last=last,
         stored=tuple(producer.sequences[index] for index in fresh),
         known=tuple(producer.sequences[index] for index in repeated),
+        generation=topic.generation,
+        newest=log.sequencer.last,
     )

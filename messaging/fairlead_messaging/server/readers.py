@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_messaging.api.errors import Gone
 from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, position_of, timestamp_of
-from fairlead_messaging.api.responses import Reader
+from fairlead_messaging.api.responses import Reader, Table
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
 from fairlead_messaging.server.log.topic import Topic
@@ -21,6 +21,8 @@ class _Position(msgspec.Struct):
     updated_ms: int
     passed: int | None = None
     """Messages the topic had held up to there, rolled-back ones too."""
+    fills: Table | None = None
+    """What the reader said of the table it fills."""
 
 
 READERS_MAX = 1000
@@ -31,11 +33,22 @@ def record(kv: OrderedKV, living: Topic, command: RecordReaderPosition, batch: B
     """Raises: Refused for a bad name, Conflict when the generation is another."""
     topic.check_name("reader", command.reader)
     bulk.check_generation(living, command.generation)
-    position = _Position(bulk.shown(command.position), now_ms, command.passed)
     key = keys.reader(living, command.reader)
-    if batch.latest(key, kv) is None:
+    before = batch.latest(key, kv)
+    if before is None:
         _make_room(kv, living, batch)
+    position = _Position(bulk.shown(command.position), now_ms, command.passed, _covered(command.table, before))
     batch.put(key, msgspec.json.encode(position))
+
+
+def _covered(noted: Table | None, before: bytes | None) -> Table | None:
+    """What a note of a table covers, together with those of the same application before it."""
+    if noted is None or before is None:
+        return noted
+    earlier = msgspec.json.decode(before, type=_Position).fills
+    if earlier is None or (earlier.application, earlier.name) != (noted.application, noted.name):
+        return noted
+    return msgspec.structs.replace(noted, start=min(noted.start, earlier.start))
 
 
 def _make_room(kv: OrderedKV, living: Topic, batch: Batch) -> None:
@@ -104,6 +117,7 @@ def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:
                 updated_ms=record.updated_ms,
                 lag_messages=everything.minus(running_totals.upto(snapshot, living, position_of(after))).rows,
                 lag_seconds=_age_of_next(snapshot, living, after, now_ms),
+                table=record.fills,
             )
         )
     return found

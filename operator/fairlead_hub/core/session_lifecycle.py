@@ -122,6 +122,7 @@ class SessionLifecycle:
             frame_bytes_max=FRAME_BYTES_MAX,
             upstream_window=link.upstream_window,
             renew_after_seconds=renew_after,
+            tables=True,
         )
 
     def _replace(self, node: str, hello: message.Hello, now: float) -> None:

@@ -12,14 +12,17 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairlead_messaging.api.responses import Placed
 from fairlead_wire import codec, message, peer_json
 from fairlead_wire.errors import Malformed
 
 MESSAGES_MAX = 512
 """Messages in one batch; an edge that sends more breaks the protocol.  An edge of ours sends 256, and an ack has to
 have room for as many refusals."""
-REASONS_BYTES_MAX = codec.HEADER_BYTES_MAX // 2
-"""Of an ack's header; the other half holds the indexes and codes."""
+REASONS_BYTES_MAX = codec.HEADER_BYTES_MAX // 3
+"""Of an ack's header; the rest holds the indexes and codes, and the positions."""
+POSITIONS_MAX = 64
+"""Of an ack; where a batch goes to more topics, those of the others are not said."""
 
 _messages = msgspec.json.Decoder(list[message.UpstreamMessage])
 
@@ -154,6 +157,19 @@ def bounded(refused: Iterable[message.Refused]) -> list[message.Refused]:
         room -= len(msgspec.json.encode(item.reason))
         found.append(item if room >= 0 else msgspec.structs.replace(item, reason=""))
     return found
+
+
+def position(parcel: PublishBatch, published: Placed) -> message.TopicPosition | None:
+    """Where the messages of a parcel stand that was published as a whole; None: messaging does not say."""
+    if not published.newest:
+        return None
+    return message.TopicPosition(
+        index=parcel.indexes[0],
+        service=published.service,
+        generation=published.generation,
+        first=published.first if len(published.stored) == len(parcel.indexes) else "",
+        newest=published.newest,
+    )
 
 
 def envelope(node: str, stream: str, item: message.UpstreamMessage) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, hub_account, printable
+from fairlead_cli import durations, hub_account, printable, to_table
 from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
@@ -154,6 +154,8 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
         _say(f"rules    {row['rules']}")
     for name, policy in row.get("delivery", {}).items():
         _say(f"delivery {name}: {policy}")
+    for each in row.get("toTable", []):
+        _say(to_table.line(each))
     for pending in row.get("pendingObjects", []):
         _say(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):

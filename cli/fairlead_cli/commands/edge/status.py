@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, edge_account, printable
+from fairlead_cli import durations, edge_account, printable, to_table
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
 QUEUES = tables.of_tuples("queue", *HEADS)
-DEFAULT_PRIORITY_SHOWN = "default"
 
 
 def register(root: click.Group) -> None:
@@ -66,24 +65,18 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"messages  {store['bytes']} of {store['maxBytes']} bytes, {found['deadLetters']} dead letters",
     ]
     lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
+    lines += [to_table.line(each) for each in found["toTable"]]
     for name, routes in sorted(found["routes"].items()):
         refused = f", {len(routes['errors'])} refused" if routes.get("errors") else ""
         lines.append(f"routes    {name}: {len(routes['accepted'])} run{refused}")
     return lines
 
 
-def priority_shown(priority: int) -> int | str:
-    """The one of routes that name none is a number behind all that can be named."""
-    from fairlead_wire.route_manifest import DEFAULT_PRIORITY
-
-    return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority
-
-
 def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
     stalled = queue["stalled"]
     return (
         queue["endpoint"],
-        priority_shown(queue["priority"]),
+        to_table.priority_shown(queue["priority"]),
         queue["length"],
         queue["bytes"],
         durations.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",

@@ -89,7 +89,10 @@ class Conversation:
         self._ended: asyncio.Future[effects.Close] = asyncio.get_running_loop().create_future()
         self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
         self._renewals: dict[int, asyncio.Future[tuple[message.Issued | message.Nack, bytes]]] = {}
+        self._questions: dict[int, asyncio.Future[bytes | message.Nack]] = {}
         self._was_open = False
+        self.answers_tables = False
+        """The hub of this session says how far tables have read."""
         self.upstream_window = 0
         """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
 
@@ -167,6 +170,20 @@ class Conversation:
         finally:
             self._renewals.pop(id, None)
 
+    async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
+        """How far tables have read these topics, as the hub says it.  Raises ``LinkDown`` as ``send_upstream`` does."""
+        if not self._core.is_open or not self.answers_tables:
+            raise LinkDown("no session with a hub that answers is open")
+        loop = asyncio.get_running_loop()
+        id, send = self._core.ask_tables(topics, loop.time())
+        answer: asyncio.Future[bytes | message.Nack] = loop.create_future()
+        self._questions[id] = answer
+        self._perform(send)
+        try:
+            return await answer
+        finally:
+            self._questions.pop(id, None)
+
     def _perform(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Send():
@@ -183,6 +200,7 @@ class Conversation:
             case effects.Opened():
                 self.upstream_window = max(1, effect.welcome.upstream_window)
                 self._was_open = True
+                self.answers_tables = effect.welcome.tables
                 self._retimed.set()
                 self._opened(effect.welcome)
             case effects.UpstreamAnswered():
@@ -190,7 +208,10 @@ class Conversation:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(effect.answer)
                 elif isinstance(effect.answer, message.Nack):
+                    self._told_of_tables(effect.answer.parent_id, effect.answer)
                     self._renewal_answered(effect.answer, b"")
+            case effects.TablesTold():
+                self._told_of_tables(effect.answer.parent_id, effect.content)
             case effects.Certified():
                 self._renewal_answered(effect.issued, effect.content)
             case effects.Told():
@@ -198,6 +219,11 @@ class Conversation:
                     self._told(effect.authorities, effect.content)
             case effects.Close():
                 self.end(effect)
+
+    def _told_of_tables(self, parent_id: int, answer: bytes | message.Nack) -> None:
+        waiting = self._questions.get(parent_id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
 
     def _renewal_answered(self, answer: message.Issued | message.Nack, content: bytes) -> None:
         waiting = self._renewals.get(answer.parent_id)
@@ -312,7 +338,12 @@ class Conversation:
 
     def _fail_unanswered(self) -> None:
         unsent = (batch.answer for _, _, batch in self._bulk)
-        all_waiting: list[asyncio.Future[Any]] = [*self._unanswered.values(), *unsent, *self._renewals.values()]
+        all_waiting: list[asyncio.Future[Any]] = [
+            *self._unanswered.values(),
+            *unsent,
+            *self._renewals.values(),
+            *self._questions.values(),
+        ]
         for waiting in all_waiting:
             if not waiting.done():
                 waiting.set_exception(_lost())

@@ -146,6 +146,17 @@ class Link:
             stream, encoding, content, follows=follows, priority=priority, traceparent=traceparent
         )
 
+    @property
+    def answers_tables(self) -> bool:
+        """A session is open whose hub says how far tables have read."""
+        return self._conversation is not None and bool(self.upstream_window) and self._conversation.answers_tables
+
+    async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
+        """How far tables have read these topics (JSON array of ``message.TopicTables``).  Raises ``LinkDown``."""
+        if not self._conversation:
+            raise LinkDown("not connected to the hub")
+        return await self._conversation.ask_tables(topics)
+
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
         """Ask the hub for a certificate; its answer and the content.  Raises ``LinkDown``."""
         if not self._conversation:

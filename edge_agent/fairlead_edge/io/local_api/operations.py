@@ -17,12 +17,14 @@ from fairlead_edge.io.local_api.bodies import (
     Abandoned,
     Acked,
     AgentAccount,
+    AskReceipt,
     DeadLetters,
     Ids,
     NothingPublished,
     Page,
     Publish,
     Published,
+    Receipt,
     Replay,
     Replayed,
     Selection,
@@ -90,6 +92,12 @@ ABANDONS: Final = tuple(
     )
     for name, way in zip(("abandon", "abandonShort"), _WAYS, strict=True)
 )  # fmt: skip
+RECEIPT: Final = Operation(
+    name="receipt", method="GET", path="/v1/receipts/{id}", query=AskReceipt, answer=Receipt,
+    summary="Where a message is: waiting here, in its topic, in a table; also without a link, as far as is known.",
+    refusals={400: _BAD, 401: _NO_TOKEN, 404: "`unknown_message`: nothing is known of it, or it is another module's.",
+              429: "`too_many_receipts`: come back after Retry-After.", 503: _NOT_NOW},
+)  # fmt: skip
 DEAD_LETTERS: Final = Operation(
     name="listDeadLetters", method="GET", path="/v1/deadletters", query=Page, answer=DeadLetters,
     summary="Messages that were set aside, by number.",
@@ -125,7 +133,7 @@ METRICS: Final = Operation(
 )  # fmt: skip
 
 OPERATIONS: Final = (
-    PUBLISH, TAKE, *ACKS, *ABANDONS, DEAD_LETTERS, REPLAY, STATUS, SERVER_VERSION, OPENAPI_V3, DESCRIBE,
+    PUBLISH, TAKE, *ACKS, *ABANDONS, RECEIPT, DEAD_LETTERS, REPLAY, STATUS, SERVER_VERSION, OPENAPI_V3, DESCRIBE,
     HEALTHZ, READYZ, METRICS,
 )  # fmt: skip
 
@@ -164,6 +172,7 @@ def document() -> dict[str, Any]:
     """The OpenAPI document, as JSON values."""
     names = {"module": "Name of the module.", "input": "Name of the module's input.", "group": "Group of the type.",
              "version": "Version of the type.", "plural": "The type, as kubectl writes it in paths.",
+             "id": "The message, as publishing answered it.",
              "namespace": "Namespace of the object.", "name": "Name of the object."}  # fmt: skip
     return openapi.document(
         (*OPERATIONS, *OBJECT_PATHS),

@@ -14,6 +14,7 @@ from fairlead_edge.outbox import publishing, traces
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts import mark
 from fairlead_wire import trace_names
 from fairlead_wire.errors import FairleadError, Temporary
 from fairlead_wire.io.spans import Spans
@@ -135,16 +136,17 @@ class Publisher:
             key = author.own_key(publishing.check_key(key))
         submissions = author.sign(publishing.parse(content, default_source=author.default_source))
         if self._spans is None:
-            return await self._store(content, submissions, key)
+            return await self._store(content, submissions, key, author.module)
         came = traces.incoming(submissions, headers.get(TRACEPARENT), headers.get(TRACESTATE))
         named = trace_names.of_messages(len(submissions), operation="send")
         hop = self._spans.begin(trace_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
         if hop is None:
-            return await self._store(content, traces.not_recorded(submissions), key)
+            return await self._store(content, traces.not_recorded(submissions), key, author.module)
         failure = "not stored"
         with hop.named_in_logs():
             try:
-                answer = await self._store(content, traces.recorded(submissions, came, hop.trace), key)
+                recorded = traces.recorded(submissions, came, hop.trace)
+                answer = await self._store(content, recorded, key, author.module)
                 failure = answer.refusal.code if answer.refusal is not None else ""
             except (FairleadError, asyncio.CancelledError) as error:
                 failure = str(error) or type(error).__name__
@@ -154,12 +156,22 @@ class Publisher:
         return msgspec.structs.replace(answer, trace=hop.trace)
 
     async def _store(
-        self, content: bytes, submissions: Sequence[publishing.Submission | publishing.Reason], key: str | None
+        self,
+        content: bytes,
+        submissions: Sequence[publishing.Submission | publishing.Reason],
+        key: str | None,
+        module: str,
     ) -> Answer:
         if self._router is None:
             reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
             raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
-        plan = publishing.plan(submissions, self._router, new_id=self._new_id, enqueued_at=self._timestamp())
+        plan = publishing.plan(
+            submissions,
+            self._router,
+            new_id=self._new_id,
+            enqueued_at=self._timestamp(),
+            mark=mark.marker(module),
+        )
         answer = plan.answer()
         if plan.entries or (key is not None and plan.refusal is None):
             idempotency = None if key is None else IdempotencyKey(key, publishing.digest(content), answer)

@@ -30,7 +30,10 @@ from fairlead_edge.io.outbox.tables import (
     schema,
     settlement,
     store_identity,
+    whereabouts,
 )
+from fairlead_edge.io.outbox.tables import departures as departures_table
+from fairlead_edge.io.outbox.tables import reached as reached_table
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.eviction import Eviction
@@ -43,6 +46,9 @@ from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts import reached
+from fairlead_edge.outbox.receipts.departure import Departure
+from fairlead_edge.outbox.receipts.receipt import Way
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
@@ -155,7 +161,7 @@ class SqliteOutbox:
         for entry in entries[-1:]:
             self._topics.update({(to.queue.endpoint, to.queue.priority): to.topic for to in entry.references})
         entries = outbox.inheriting(entries, self._ttl_seconds)
-        eviction = Eviction(self.in_flight, []) if evict else None
+        eviction = Eviction(self.in_flight, [], now) if evict else None
         self._evicts = self._evicts or evict
         answer = await self.writer.submit(
             partial(
@@ -266,13 +272,29 @@ class SqliteOutbox:
         refused: Sequence[outbox.Refusal] = (),
         checkpoint: int,
         at: str,
+        departures: Sequence[Departure] = (),
     ) -> None:
-        damaged = await self.writer.submit(
-            partial(settlement.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
-        )
+        job = partial(settlement.settle, queue=queue, sent=sent, refused=refused, checkpoint=checkpoint, at=at)
+        damaged = await self.writer.submit(partial(job, departures=departures))
         self.in_flight.decided(queue, [*sent, *(refusal.offset for refusal in refused)])
         if damaged:
             await self.set_aside(queue, damaged, self.now())
+
+    async def whereabouts(self, id: bytes) -> list[Way]:
+        """Where the message of this id is, or was when it left; empty: nothing is known of it (any more)."""
+        return await self.writer.read(partial(whereabouts.whereabouts, id=id, in_flight=self.in_flight))
+
+    async def remembers_since(self) -> float | None:
+        """Since when (the store's clock) what left is remembered; None: nothing left so far."""
+        return await self.writer.read(departures_table.oldest)
+
+    async def tables_reached(self) -> dict[str, reached.Topic]:
+        """How far tables have read, as it was kept."""
+        return await self.writer.read(reached_table.read)
+
+    async def keep_reached(self, topics: Sequence[reached.Topic]) -> None:
+        """Keep this of each topic, instead of what was kept."""
+        await self.writer.submit(partial(reached_table.keep, topics=topics))
 
     async def checkpoint(self, queue: QueueId) -> int:
         found = await self.writer.read(partial(log.checkpoint, queue=queue))

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.outbox.broker import Broker
 from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.io.outbox.publisher import Publisher
+from fairlead_edge.io.outbox.receipts import Receipts, TablesLink
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import UpstreamLink, UpstreamPump
@@ -36,6 +37,10 @@ ID_BITS: Final = 128
 _log = logs.get("edge.upstream")
 
 
+class _Link(UpstreamLink, TablesLink, Protocol):
+    """What all of it needs of the link."""
+
+
 class Upstream:
     """One per agent, on an open outbox (whose clock and closing are its owner's business).
 
@@ -49,7 +54,7 @@ class Upstream:
         *,
         outbox: SqliteOutbox,
         node: str,
-        link: UpstreamLink,
+        link: _Link,
         random: Random,
         cleanup_seconds: float,
         check_entire_queue: bool,
@@ -57,6 +62,7 @@ class Upstream:
         policy: DeliveryPolicy = UPSTREAM_POLICY,
         brokered_policy: DeliveryPolicy = BROKERED_POLICY,
         spans: Spans | None = None,
+        modules_have_tokens: bool = False,
     ) -> None:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
@@ -65,8 +71,16 @@ class Upstream:
         self.policies: Mapping[str, DeliveryPolicy] = {"upstream": policy, "brokered": brokered_policy}
         """By which messages go again."""
         clock = outbox.now
+        self.receipts = Receipts(outbox, link, clock=clock, modules_have_tokens=modules_have_tokens)
         self.pump = UpstreamPump(
-            self.outbox, link, clock=clock, timestamp=timestamp, uniform=random.random, policy=policy, spans=spans
+            self.outbox,
+            link,
+            clock=clock,
+            timestamp=timestamp,
+            uniform=random.random,
+            policy=policy,
+            spans=spans,
+            departed=self.receipts,
         )
         self.broker = Broker(
             self.outbox, clock=clock, timestamp=timestamp, uniform=random.random, policy=brokered_policy
@@ -101,7 +115,7 @@ class Upstream:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
         try:
             async with asyncio.TaskGroup() as parts:
-                for part in (self._keep_inherited, self.pump.run, self.broker.run, self.sweeper.run):
+                for part in (self._keep_inherited, self.pump.run, self.broker.run, self.sweeper.run, self.receipts.run):
                     parts.create_task(part())
         except BaseExceptionGroup as group:
             failed = group.subgroup(StoreFailed)

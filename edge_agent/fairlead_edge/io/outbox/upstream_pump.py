@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from fairlead_edge.agent_status import STALLED_SECONDS, Stall
-from fairlead_edge.errors import LinkDown
+from fairlead_edge.errors import LinkDown, StoreFull
 from fairlead_edge.outbox import envelope, traces
-from fairlead_edge.outbox.outbox import Outbox
+from fairlead_edge.outbox.outbox import Item, Outbox
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import codec, message, trace_names
 from fairlead_wire.delivery import DeliveryPolicy, Uniform
@@ -67,6 +68,29 @@ class UpstreamLink(Protocol):
         ...
 
 
+class Departed(Protocol):
+    """Who gives receipts for what left; ``io.outbox.receipts.Receipts`` is one."""
+
+    def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
+        """What is to be remembered of an acknowledged batch, in the transaction that settles it."""
+        ...
+
+    def settled(self, queue: QueueId, departures: Sequence[Departure]) -> None:
+        """It is on disk now."""
+        ...
+
+
+class _NoReceipts:
+    def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
+        return []
+
+    def settled(self, queue: QueueId, departures: Sequence[Departure]) -> None:
+        pass
+
+
+NO_RECEIPTS: Final[Departed] = _NoReceipts()
+
+
 class UpstreamPump:
     """Runs the upstream endpoint.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text of the present."""
 
@@ -80,7 +104,9 @@ class UpstreamPump:
         uniform: Uniform,
         policy: DeliveryPolicy = UPSTREAM_POLICY,
         spans: Spans | None = None,
+        departed: Departed = NO_RECEIPTS,
     ) -> None:
+        self._departed = departed
         self._spans = spans
         self._outbox = outbox
         self._link = link
@@ -254,7 +280,7 @@ class UpstreamPump:
         self._watch_stalls(send.queue)
         self._wake.set()
         if settle is not None:
-            await self._settle(settle)
+            await self._settle(settle, self._departed.of(send.items, answer) if isinstance(answer, message.Ack) else ())
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
     def _give_back(self, send: Send, *, in_doubt: bool) -> None:
@@ -262,7 +288,7 @@ class UpstreamPump:
         offsets = [item.offset for item in send.items]
         self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=in_doubt)
 
-    async def _settle(self, settle: Settle) -> None:
+    async def _settle(self, settle: Settle, departures: Sequence[Departure] = ()) -> None:
         for refusal in settle.refused:
             _log.warning(
                 "dead_lettered",
@@ -279,12 +305,19 @@ class UpstreamPump:
                     refused=settle.refused,
                     checkpoint=settle.checkpoint,
                     at=self._timestamp(),
+                    departures=departures,
                 )
                 break
             except Temporary as error:  # the disk is full or slow: the hub has the messages, only our note of it waits
                 _log.warning("settle_delayed", queue=str(settle.queue), reason=str(error))
+                if isinstance(error, StoreFull) and departures:
+                    # What left has to give its room back; a receipt may not keep it from that.
+                    self.counters["receipts_lost"] += len(settle.sent)
+                    departures = ()
+                    continue
                 await asyncio.sleep(SETTLE_RETRY_SECONDS)
         self.counters["acked"] += len(settle.sent)
         self.counters["refused"] += len(settle.refused)
         self._pump.settled(settle.batch)
+        self._departed.settled(settle.queue, departures)
         self._wake.set()

@@ -53,6 +53,13 @@ class UpstreamAnswered(msgspec.Struct, frozen=True):
     answer: message.Ack | message.Nack
 
 
+class TablesTold(msgspec.Struct, frozen=True):
+    """The hub answered the question ``answer.parent_id`` (content: JSON array of ``message.TopicTables``)."""
+
+    answer: message.Tables
+    content: bytes
+
+
 class Certified(msgspec.Struct, frozen=True):
     """The hub answered the request for a certificate ``issued.parent_id``."""
 
@@ -78,4 +85,16 @@ class Close(msgspec.Struct, frozen=True):
     retry_after: float | None = 0.0
 
 
-Effect = Send | Apply | PersistFence | Summarise | ListEntries | Opened | UpstreamAnswered | Certified | Told | Close
+Effect = (
+    Send
+    | Apply
+    | PersistFence
+    | Summarise
+    | ListEntries
+    | Opened
+    | UpstreamAnswered
+    | TablesTold
+    | Certified
+    | Told
+    | Close
+)

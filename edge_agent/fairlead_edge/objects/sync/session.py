@@ -32,6 +32,7 @@ from fairlead_edge.objects.sync.effects import (
     PersistFence,
     Send,
     Summarise,
+    TablesTold,
     Told,
     UpstreamAnswered,
 )
@@ -119,8 +120,20 @@ class EdgeSession:
         if not self.is_open:
             raise LocalError("no session is open")
         id = self.session.take_id()
-        header = message.Upstream(id=id, stream=stream, encoding=encoding, follows=follows, traceparent=traceparent)
+        header = message.Upstream(
+            id=id, stream=stream, encoding=encoding, follows=follows, traceparent=traceparent, positions=True
+        )
         return id, self._send(header, now, content)
+
+    def ask_tables(self, topics: list[str], now: float) -> tuple[int, Send]:
+        """Asks how far tables have read; ``TablesTold`` or ``UpstreamAnswered`` follows unless the session ends.
+
+        Only to a hub whose welcome says that it answers.  Raises ``LocalError`` unless the session is open.
+        """
+        if not self.is_open:
+            raise LocalError("no session is open")
+        id = self.session.take_id()
+        return id, self._send(message.AskTables(id=id, topics=topics), now)
 
     def send_renew(self, request: bytes, now: float) -> tuple[int, Send]:
         """Asks for a certificate; ``Certified`` or ``UpstreamAnswered`` with its id follows unless the session ends.
@@ -182,6 +195,8 @@ class EdgeSession:
                 return self._enqueue(Query(header))
             case message.Ack() | message.Nack():
                 return [UpstreamAnswered(header)]
+            case message.Tables():
+                return [TablesTold(header, content)]
             case message.Issued():
                 return [Certified(header, content)]
             case message.Authorities():

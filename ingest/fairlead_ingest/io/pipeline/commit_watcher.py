@@ -17,9 +17,10 @@ from fairlead_ingest.io.pipeline.round_robin import RoundRobin
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.settings import Pipeline
-from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import Committed, LogEntry
 from fairlead_ingest.table.store_path import Place
+from fairlead_messaging.api.requests import APPLICATION_CHARS_MAX, TABLE_CHARS_MAX, TableNote
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
@@ -30,6 +31,9 @@ PUBLISHED_AGAIN_MAX = 8
 # Positions are reported to the service beside the work, no longer than this at a time: a service that is slow or
 # silent would keep the other pipelines and a stop waiting, once for each topic.
 REPORT_SECONDS_MAX = 5.0
+# What a service before 0.3 answers to a field it does not know.
+UNKNOWN_FIELD = "bad_body"
+FIRST_COMMIT = 1
 # Entries of the log that are read first; more only where all of them are new.
 _ENTRIES = 8
 
@@ -57,6 +61,13 @@ class CommitWatcher:
         self._to_report = RoundRobin(pipeline.topics)
         self._reported: dict[str, str] = {}
         self._seen_batch = -1
+        self._latest: Committed | None = None
+        # Where the table was before the commit that is seen next; None: it is not known.
+        self._before: Offsets | None = None
+        self._is_whole = pipeline.starting_position == "earliest"
+        # By topic: its generation, and after which position the table has taken all of it, as far as commits were seen.
+        self._starts: dict[str, tuple[int, str]] = {}
+        self._says_table = True
         # How far the table goes, as last seen.
         self.reached = Offsets()
 
@@ -70,6 +81,9 @@ class CommitWatcher:
         if self._publisher is not None and self._seen_batch >= 0:
             self._publish(self._ours(self._table_format.last_entries(self._table, PUBLISHED_AGAIN_MAX))[::-1])
         self.reached = self._table_format.reached(self._table)
+        self._before, self._starts = (self.reached, {}) if self._seen_batch < 0 else (None, {})
+        if self._seen_batch >= 0:
+            self._see(self._ours(self._table_format.last_entries(self._table, _ENTRIES))[::-1])
 
     def observe(self) -> int:
         """Report what was committed since last time; how many batches. Raises ``Stop``."""
@@ -89,6 +103,7 @@ class CommitWatcher:
             )
         self._publish(commits)
         if commits:
+            self._see(commits)
             self.reached = commits[-1].info.reached
             self.report_positions()
         return len(commits)
@@ -100,9 +115,7 @@ class CommitWatcher:
             if offset is None or not offset.position or self._reported.get(topic) == offset.position:
                 continue
             try:
-                self._connect().note_reader(
-                    topic, self._pipeline, position=offset.position, generation=offset.generation
-                )
+                self._report(topic, offset)
                 self._reported[topic] = offset.position
             except (Temporary, Permanent) as error:
                 log.debug("position_not_reported", pipeline=self._pipeline, topic=topic, reason=str(error))
@@ -110,6 +123,56 @@ class CommitWatcher:
                     break
 
     # --- inside
+
+    def _see(self, commits: Sequence[Committed]) -> None:
+        """Batches of one checkpoint go on from each other, and from the table (``table.commit``); oldest first."""
+        for each in commits:
+            before = Offsets() if each.info.sequence == FIRST_COMMIT else self._before
+            for topic, offset in each.info.reached.topics.items():
+                if self._starts.get(topic, (None, ""))[0] != offset.generation:
+                    start = self._start(before, topic, offset)
+                    self._starts[topic] = offset.generation, start
+            self._latest, self._before = each, each.info.reached
+
+    def _start(self, before: Offsets | None, topic: str, reached: TopicOffset) -> str:
+        """After which position the table has taken all of a topic, where it had read so far before its commit; where
+        that is not known, nothing of before is claimed."""
+        if before is None:
+            return reached.position
+        held = before.topics.get(topic)
+        if held is not None and held.generation in (0, reached.generation):
+            return held.position
+        return "" if held is not None or self._is_whole else reached.position
+
+    def _report(self, topic: str, offset: TopicOffset) -> None:
+        """With what nodes' receipts say of the table; a service before 0.3 takes the position alone."""
+        note = self._note(topic, offset) if self._says_table else None
+        if note is not None:
+            try:
+                self._connect().note_reader(
+                    topic, self._pipeline, position=offset.position, generation=offset.generation, table=note
+                )
+                return
+            except Permanent as error:
+                if error.code != UNKNOWN_FIELD:
+                    raise
+                self._says_table = False
+        self._connect().note_reader(topic, self._pipeline, position=offset.position, generation=offset.generation)
+
+    def _note(self, topic: str, offset: TopicOffset) -> TableNote | None:
+        """None where no batch of this checkpoint was seen."""
+        generation, start = self._starts.get(topic, (0, ""))
+        if self._latest is None or generation != offset.generation:
+            return None
+        totals = self._latest.info.totals
+        return TableNote(
+            name=str(self._table)[-TABLE_CHARS_MAX:],
+            application=self._latest.info.application[:APPLICATION_CHARS_MAX],
+            start=start,
+            batch=self._latest.info.batch,
+            version=self._latest.version,
+            rowless=totals.dead_letters + totals.filtered + totals.expired_unread,
+        )
 
     def _publish(self, commits: Sequence[Committed]) -> None:
         """Each commit on the system topic, numbered by its batch: what was published before is stored once."""

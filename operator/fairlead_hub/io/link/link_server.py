@@ -28,6 +28,7 @@ from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link.acceptor import Acceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
+from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_wire import codec, message
 from fairlead_wire.errors import LocalError, Malformed, RemoteError
@@ -93,6 +94,7 @@ class LinkServer:
         traces: ChangeTraces | None = None,
         joining: WithoutCertificate | None = None,
         renewals: Callable[[NodeSession, message.Renew, bytes], None] | None = None,
+        tables: TablePositions | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
 
@@ -100,6 +102,7 @@ class LinkServer:
         certificates in sessions, None: this hub signs none.
         """
         self._joining, self._renewals = joining, renewals
+        self._tables = tables if tables is not None else TablePositions(hub, None)
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
@@ -232,6 +235,9 @@ class LinkServer:
             if isinstance(header, message.Upstream):
                 if self._hub.upstream_received(link.session, header, now):
                     self._upstream.accept(link.session, header, content)
+            elif isinstance(header, message.AskTables):
+                if self._hub.upstream_received(link.session, header, now):
+                    self._tables.ask(link.session, header)
             elif isinstance(header, message.Renew):
                 if self._hub.renewal_received(link.session, header, now):
                     self._renew(link.session, header, content)
@@ -272,6 +278,7 @@ class LinkServer:
         if link.timer is not None:
             link.timer.cancel()
         self._upstream.forget(link.session)
+        self._tables.forget(link.session)
         self._hub.closed(link.session, self._clock())
         if self._traces is not None:
             self._traces.closed(link.session)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -20,7 +21,7 @@ from fairlead_hub.hub import Hub
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
-from fairlead_messaging.api.responses import Published
+from fairlead_messaging.api.responses import Placed
 from fairlead_messaging.client.errors import Busy, NoAnswer, NotAllowed, Unreachable
 from fairlead_wire import message, trace, trace_names
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
@@ -54,7 +55,7 @@ class Messaging(Protocol):
         *,
         producer: Producer | None = None,
         traceparent: str | None = None,
-    ) -> Published: ...
+    ) -> Placed: ...
 
 
 class _HubRefused(Temporary):
@@ -63,6 +64,14 @@ class _HubRefused(Temporary):
 
 class _TopicRefused(Temporary):
     """Messaging says that this topic can never be."""
+
+
+class _Outcome(NamedTuple):
+    """What became of a parcel."""
+
+    refused: list[message.Refused]
+    position: message.TopicPosition | None = None
+    """Of those that were stored."""
 
 
 class _StreamQueue:
@@ -209,10 +218,13 @@ class UpstreamPublisher:
         if away_seconds > 0:
             return self._not_now(header, "messaging_away", self._away_reason, away_seconds, scope="hub")
         plan = publish_batch.plan(session.node, header, content, self._hub.grants.of(session.node))
-        refused = list(plan.refused)
+        refused, positions = list(plan.refused), list[message.TopicPosition]()
         try:
             for parcel in plan.parcels:
-                refused.extend(await self._publish(parcel, traceparent))
+                outcome = await self._publish(parcel, traceparent)
+                refused.extend(outcome.refused)
+                if header.positions and outcome.position is not None:
+                    positions.append(outcome.position)
         except _HubRefused as error:
             if (times := self._refusals.due("refused", asyncio.get_running_loop().time())) is not None:
                 remedy = "grant the hub's certificate publish and create in messaging's [[access]]"
@@ -232,7 +244,11 @@ class UpstreamPublisher:
             self.counts.refused(item.code)
         if refused:
             self._hub.messages_refused(session.node, refused, asyncio.get_running_loop().time())
-        return message.Ack(parent_id=header.id, refused=publish_batch.bounded(refused))
+        return message.Ack(
+            parent_id=header.id,
+            refused=publish_batch.bounded(refused),
+            positions=positions[: publish_batch.POSITIONS_MAX],
+        )
 
     async def _is_away(self, error: Temporary) -> bool:
         """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
@@ -265,7 +281,7 @@ class UpstreamPublisher:
         self.counts.put_off(code)
         return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
-    async def _publish(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> list[message.Refused]:
+    async def _publish(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> _Outcome:
         """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""
         assert self._messaging is not None
         namespace, _, name = parcel.topic.partition("/")
@@ -283,10 +299,10 @@ class UpstreamPublisher:
                 await self._create(parcel.topic)
                 raise Temporary(f"topic {parcel.topic} was missing, it is there now", retry_after_seconds=0.1) from None
             if len(parcel.payloads) == 1:
-                return [message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))]
-            return [item for half in parcel.halves() for item in await self._publish(half, traceparent)]
+                return _Outcome([message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))])
+            return _joined(parcel, [await self._publish(half, traceparent) for half in parcel.halves()])
         self.counts.stored_before(len(published.known))
-        return []
+        return _Outcome([], publish_batch.position(parcel, published))
 
     async def ensure_topics(self) -> None:
         """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
@@ -314,3 +330,14 @@ class UpstreamPublisher:
             text = f"topic {topic} cannot be created: {error}"
             raise _TopicRefused(text, retry_after_seconds=NOT_NOW_SECONDS) from None
         self._ready.add(topic)
+
+
+def _joined(parcel: publish_batch.PublishBatch, halves: Sequence[_Outcome]) -> _Outcome:
+    """Of a parcel that was published in halves: each message stands at the latest position or before."""
+    positions = [half.position for half in halves if half.position is not None]
+    latest = max(positions, key=lambda each: (each.generation, each.newest), default=None)
+    if latest is None or len({(each.service, each.generation) for each in positions}) > 1:
+        latest = None  # the topic was made anew between the halves
+    else:
+        latest = msgspec.structs.replace(latest, index=parcel.indexes[0], first="")
+    return _Outcome([item for half in halves for item in half.refused], latest)

@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.support.edge_api import serving
 from tests.support.upstream import FakeHub, open_upstream
 
-from fairlead_edge.io.local_api import operations, publish_api
+from fairlead_edge.io.local_api import operations, publish_api, receipts_api
 
 DOCUMENT = operations.document()
 
@@ -27,6 +27,7 @@ async def test_each_route_is_described_and_no_other(tmp_path: Path) -> None:
         found = {(route.method, route.resource.canonical) for route in api.client.app.router.routes() if route.resource}
     app = web.Application()
     publish_api.add_routes(app, upstream)
+    receipts_api.add_routes(app, upstream.receipts)
     found |= {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource}
     await upstream.outbox.close()
     trees = {("*", path) for root in operations.OBJECT_TREES for path in (root, root + "/{rest}")}

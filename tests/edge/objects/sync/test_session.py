@@ -359,7 +359,10 @@ def test_a_batch_goes_up_and_its_answer_comes_back() -> None:
         edge.core.send_upstream("iothub", "", b"[]", 0.0)
     edge.opened()
     id, send = edge.core.send_upstream("iothub", "", b"[]", 0.0, follows=True)
-    assert codec.decode_from_edge(send.frame) == (message.Upstream(id=id, stream="iothub", follows=True), b"[]")
+    assert codec.decode_from_edge(send.frame) == (
+        message.Upstream(id=id, stream="iothub", follows=True, positions=True),
+        b"[]",
+    )
     ack = message.Ack(parent_id=id)
     assert edge.hears(ack) == [UpstreamAnswered(ack)]
 

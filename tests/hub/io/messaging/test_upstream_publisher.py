@@ -18,7 +18,7 @@ from tests.support.upstream import until
 from fairlead_hub.io.messaging import upstream_publisher
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_messaging.api.requests import Producer
-from fairlead_messaging.api.responses import Published
+from fairlead_messaging.api.responses import Placed
 from fairlead_messaging.client.errors import Busy, Disconnected, NotAllowed, TimedOut, Unreachable
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import message
@@ -59,7 +59,7 @@ class Door:
         *,
         producer: Producer | None = None,
         traceparent: str | None = None,
-    ) -> Published:
+    ) -> Placed:
         self.published.append((f"{namespace}/{name}", producer))
         self.traceparents.append(traceparent)
         await self.open.wait()

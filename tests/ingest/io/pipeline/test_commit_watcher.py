@@ -22,6 +22,7 @@ from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_wire.errors import Permanent
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
@@ -48,10 +49,10 @@ class Lab:
         (folder / "checkpoint" / "metadata").write_text(json.dumps({"id": "q"}))
         self.client = BulkClient(service.url)
 
-    def watcher(self) -> CommitWatcher:
+    def watcher(self, starting_position: str = "earliest") -> CommitWatcher:
         """Of one run."""
         return CommitWatcher(
-            Pipeline(name="p", topics=[self.topic], table="", checkpoint=""),
+            Pipeline(name="p", topics=[self.topic], table="", checkpoint="", starting_position=starting_position),
             self.table_format,
             self.folder / "rows",
             self.folder / "checkpoint",
@@ -118,3 +119,66 @@ def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> N
     assert watcher.observe() == 0
     assert lab.published.numbers == [2 * batch for batch in range(3, PUBLISHED_AGAIN_MAX + 3)]
     assert lab.rows() is None
+
+
+def test_the_service_knows_which_table_reached_the_position_and_where_it_began(lab: Lab) -> None:
+    """Also after a restart of the job, from the table's log."""
+    lab.service.publish(lab.topic, [b"1"])
+    plan = lab.client.plan(lab.topic, after="")
+    watcher = lab.watcher()
+    watcher.start()
+    lab.commit(0, TopicOffset.at(plan.generation, plan.upto or ""))
+    for _ in range(2):
+        watcher.observe()
+        [reader] = lab.service.readers(lab.topic)
+        table = reader["table"]
+        assert (table["name"], table["batch"], table["rowless"]) == (str(lab.folder / "rows"), 0, 1)
+        assert (table["start"], reader["position"]) == ("", plan.upto)
+        watcher = lab.watcher()
+        watcher.start()
+        watcher.report_positions()
+
+
+@pytest.mark.parametrize("starting_position", ["earliest", "latest"])
+def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_position: str) -> None:
+    """One that began at the end of the topic, and one that read all of it."""
+    places = []
+    for _ in range(3):
+        lab.service.publish(lab.topic, [b"1"])
+        places.append(lab.client.plan(lab.topic, after=""))
+    watcher = lab.watcher(starting_position=starting_position)
+    watcher.start()
+    begin = ""
+    for batch, place in enumerate(places):
+        end = TopicOffset(
+            generation=place.generation,
+            position=place.upto or "",
+            start_generation=place.generation,
+            start_position=begin,
+        )
+        lab.commit(batch, end)
+        begin = end.position
+    watcher.observe()
+    [reader] = lab.service.readers(lab.topic)
+    assert reader["table"]["start"] == ("" if starting_position == "earliest" else places[0].upto)
+    assert reader["position"] == places[2].upto
+
+
+def test_a_service_that_knows_no_tables_gets_the_position_alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses what it does not know; it is not asked again."""
+    noted: list[dict[str, Any]] = []
+
+    class Older:
+        def note_reader(self, topic: str, reader: str, **more: Any) -> None:
+            noted.append(more)
+            if "table" in more:
+                raise Permanent("body: Object contains unknown field `table`", code="bad_body")
+
+    watcher = lab.watcher()
+    watcher.start()
+    monkeypatch.setattr(watcher, "_connect", Older)
+    for batch in range(2):
+        lab.commit(batch, TopicOffset(generation=1, position=f"{batch + 1:020x}" + "0" * 20))
+        assert watcher.observe() == 1
+    assert ["table" in each for each in noted] == [True, False, False]
+    assert watcher._reported == {lab.topic: "0" * 19 + "2" + "0" * 20}

@@ -109,7 +109,7 @@ def _version(source: apsw.Connection) -> int:
     present = len(schema.MIGRATIONS)
     try:
         found = rows(source, sqlite.USER_VERSION)[0][0]
-        if 0 < found < present and not set(salvage.columns(source, "runs")) >= {"inherits"}:
+        if 0 < found < present and not set(salvage.columns(source, "runs")) >= {"marks"}:
             return int(found)
     except salvage.READ_ERRORS:
         pass

@@ -36,6 +36,11 @@ def after(connection: apsw.Connection, *, after: int, limit: int) -> Read:
     return _read(rows(connection, sql.LETTERS_AFTER, (after, limit)))
 
 
+def containing(connection: apsw.Connection, part: bytes, *, limit: int) -> list[outbox.DeadLetter]:
+    """Those in whose messages these bytes are."""
+    return _read(rows(connection, sql.LETTERS_WITH, (part, limit))).letters
+
+
 def replay(
     connection: apsw.Connection,
     numbers: Sequence[int] | None,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import log
+from fairlead_edge.io.outbox.tables import departures, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
@@ -20,6 +20,8 @@ class Eviction(NamedTuple):
 
     in_flight: InFlight
     evicted: list[tuple[QueueId, list[int]]]
+    now: float = 0.0
+    """Of the store's clock."""
 
 
 def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Eviction) -> int:
@@ -39,6 +41,7 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
             after = oldest[-1][0]
             going = eviction.in_flight.spare(queue, [offset for (offset,) in oldest])
             before = rows(connection, sql.USED_BYTES)[0][0]
+            departures.note_lost(connection, number, going, "evicted", eviction.now)
             evicted = log.remove(connection, number, going)
             connection.execute(sql.COUNT_EVICTED, (evicted, number))
             freed += before - rows(connection, sql.USED_BYTES)[0][0]

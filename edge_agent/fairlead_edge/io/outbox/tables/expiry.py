@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import log
+from fairlead_edge.io.outbox.tables import departures, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import forget_keys
 from fairlead_edge.io.outbox.tables.bodies import is_sound
@@ -29,6 +29,7 @@ def sweep(
     found = _expired_anywhere if entire else _expired_at_heads
     swept: list[tuple[QueueId, list[int]]] = []
     for (number, queue), offsets in found(connection, now, in_flight).items():
+        departures.note_lost(connection, number, offsets, "expired", now)
         removed = log.remove(connection, number, offsets)
         connection.execute(sql.COUNT_EXPIRED, (removed, number))
         if removed:

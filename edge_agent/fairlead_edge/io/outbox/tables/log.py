@@ -21,6 +21,7 @@ from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.checksum import of_expiry, of_reference, of_run
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts import mark
 
 HANDED_OUT_MAX: Final = 10_000
 """Messages of one queue that are remembered as handed out before a start; the hub's window is far smaller."""
@@ -110,14 +111,16 @@ class _Placed(NamedTuple):
     size: int
     reference: outbox.Reference
     body: bytes
+    mark: bytes
 
 
 def append(connection: apsw.Connection, entries: Sequence[outbox.Entry], *, epoch: int, now: float) -> None:
     """Store each body once, and its references in their queues."""
     logs: dict[QueueId, list[_Placed]] = defaultdict(list)
     for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
+        named = entry.mark or mark.of(entry.content)
         for reference in entry.references:
-            logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference, entry.content))
+            logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference, entry.content, named))
     for queue, log in logs.items():
         _extend(connection, queue, log, epoch, now)
 
@@ -152,7 +155,8 @@ def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epo
         inherits = run[0][1].reference.inherits or None
         sealed = _checksum_of(queue, row, inherits)
         expiry = None if inherits is None else of_expiry(sealed, row[8])
-        connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry))
+        marks = mark.kept((offset - run[0][0], each.mark) for offset, each in run)
+        connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry, marks))
         connection.executemany(
             sql.INSERT_REFERENCE,
             [

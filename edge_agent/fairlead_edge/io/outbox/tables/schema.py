@@ -3,11 +3,14 @@
     queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
     references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
     runs         what the references of one request to one queue share: epoch, age, time to live, topic; ``inherits``
-                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``)
+                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``);
+                 ``marks`` are the ids and authors of its messages, end to end
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
     attempts     messages that modules have, or had and did not acknowledge, by (queue, offset)
+    departures   messages that left, in pages, for receipts; numbered by the bytes of the ring up to their end
+    reached      how far tables have read each topic, as the hub said last
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
 
@@ -116,6 +119,23 @@ MIGRATIONS: Final = (
     """
     ALTER TABLE runs ADD COLUMN inherits TEXT;
     ALTER TABLE runs ADD COLUMN expiry_checksum INTEGER;
+    """,
+    """
+    ALTER TABLE runs ADD COLUMN marks BLOB;
+    CREATE TABLE departures(
+        number INTEGER PRIMARY KEY,
+        queue INTEGER NOT NULL,
+        outcome TEXT NOT NULL,
+        left_at REAL NOT NULL,
+        topic TEXT NOT NULL,
+        service TEXT NOT NULL,
+        generation INTEGER NOT NULL,
+        first TEXT NOT NULL,
+        newest TEXT NOT NULL,
+        entries BLOB NOT NULL,
+        checksum INTEGER NOT NULL
+    );
+    CREATE TABLE reached(topic TEXT PRIMARY KEY, content BLOB NOT NULL, as_of REAL NOT NULL, checksum INTEGER NOT NULL);
     """,
 )
 

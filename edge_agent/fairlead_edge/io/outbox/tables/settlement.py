@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import apsw
 
 from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.io.outbox.tables import departures as departures_table
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Refusal
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts.departure import Departure
 
 
 def settle(
@@ -23,6 +25,7 @@ def settle(
     refused: Sequence[Refusal],
     checkpoint: int,
     at: str,
+    departures: Sequence[Departure] = (),
 ) -> list[Damage]:
     """See ``outbox.Outbox.settle``; returns what was refused and is found damaged, which stays where it is."""
     number = log.number_of(connection, queue)
@@ -30,6 +33,7 @@ def settle(
         return []
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
+    departures_table.note(connection, number, departures)
     connection.execute(sql.COUNT_SENT, (removed, checkpoint, number))
     return damaged
 

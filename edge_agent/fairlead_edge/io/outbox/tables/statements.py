@@ -87,8 +87,9 @@ LAST_TOPIC: Final = f"SELECT CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.que
 """Where the last message was to go."""
 INSERT_SEGMENT: Final = "INSERT INTO segments VALUES(?, ?, ?, ?)"
 """Number, size, encoding, content."""
-INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum, inherits, expiry_checksum."""
+INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum, inherits, expiry_checksum,
+marks."""
 INSERT_REFERENCE: Final = "INSERT INTO references_ VALUES(?, ?, ?, ?, ?, ?)"
 """Queue, offset, segment, start, size, checksum."""
 LIVE_MESSAGES: Final = (
@@ -223,6 +224,43 @@ ATTEMPTS: Final = (
 """Of messages that are there."""
 DELETE_ATTEMPTS: Final = f"DELETE FROM attempts WHERE queue = ? AND offset {_LISTED}"
 """They went with their messages."""
+
+# ---- receipts ------------------------------------------------------------------------------------------------------
+
+INSERT_DEPARTURE: Final = (
+    "INSERT INTO departures SELECT coalesce(max(number), 0) + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM departures"
+)
+"""Its weight in the ring, queue, outcome, left_at, topic, service, generation, first, newest, entries, checksum."""
+FORGET_DEPARTURES: Final = "DELETE FROM departures WHERE number <= (SELECT max(number) FROM departures) - ?"
+"""Those beyond so many bytes of newer ones."""
+DEPARTURES_OF: Final = (
+    "SELECT d.number, q.endpoint, q.priority, d.queue, CAST(d.outcome AS BLOB), d.left_at, CAST(d.topic AS BLOB),"
+    " CAST(d.service AS BLOB), d.generation, CAST(d.first AS BLOB), CAST(d.newest AS BLOB), d.entries, d.checksum"
+    " FROM departures d JOIN queues q ON q.id = d.queue WHERE instr(d.entries, ?) > 0 ORDER BY d.number"
+)
+"""Pages in which these bytes are, oldest first."""
+OLDEST_DEPARTURE: Final = "SELECT left_at FROM departures ORDER BY number LIMIT 1"
+"""Since when what left is remembered."""
+RUNS_OF: Final = (
+    "SELECT u.segment, q.id, q.endpoint, q.priority, q.checkpoint, u.first, u.marks FROM runs u"
+    " JOIN queues q ON q.id = u.queue WHERE instr(u.marks, ?) > 0"
+)
+"""Runs in whose marks these bytes are."""
+AHEAD: Final = "SELECT count(*) FROM (SELECT 1 FROM references_ WHERE queue = ? AND offset > ? AND offset < ? LIMIT ?)"
+"""How many wait between two offsets, counted up to a limit."""
+MARKS_OF: Final = (
+    f"SELECT r.offset, u.first, u.marks, u.enqueued, CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.queue = ?"
+    f" AND r.offset {_LISTED}"
+)
+"""Of these offsets: the run's first, marks, enqueued and topic."""
+LETTERS_WITH: Final = f"{_LETTERS} WHERE instr(d.content, ?) > 0 ORDER BY d.number LIMIT ?"
+"""Dead letters in whose content these bytes are."""
+KEEP_REACHED: Final = "INSERT OR REPLACE INTO reached VALUES(?, ?, ?, ?)"
+"""Topic, content, as_of, checksum."""
+FORGET_REACHED: Final = "DELETE FROM reached WHERE topic NOT IN (SELECT topic FROM reached ORDER BY as_of DESC LIMIT ?)"
+"""All but so many of the latest."""
+REACHED: Final = "SELECT CAST(topic AS BLOB), content, as_of, checksum FROM reached"
+"""What was said of every topic."""
 
 # ---- idempotency keys ----------------------------------------------------------------------------------------------
 

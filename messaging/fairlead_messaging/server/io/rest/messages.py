@@ -11,7 +11,17 @@ from functools import partial
 from aiohttp import web
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.api.headers import ARROW, AVRO, JSON, NEXT_POSITION
+from fairlead_messaging.api.headers import (
+    ARROW,
+    AVRO,
+    FIRST_POSITION,
+    GENERATION,
+    JSON,
+    NEWEST_POSITION,
+    NEXT_POSITION,
+    SERVICE,
+)
+from fairlead_messaging.api.message_id import id_of
 from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import avro, json_bodies, page_cache, validation
 from fairlead_messaging.server.commands import Publish, Published
@@ -71,8 +81,17 @@ async def publish(request: web.Request) -> web.Response:
             return web.Response(body=avro.encode_rollback(detail), content_type=content_type)
         return json_response(detail)
     if producer is not None:
-        return json_response(json_bodies.published_of(answer))
+        return json_response(json_bodies.published_of(answer), headers=_places(answer, broker.service_id))
     return web.Response()
+
+
+def _places(answer: Published, service: str) -> dict[str, str]:
+    """Where the messages stand, for those who give receipts."""
+    found = {SERVICE: service, GENERATION: str(answer.generation)}
+    for name, position in ((FIRST_POSITION, answer.first), (NEWEST_POSITION, answer.newest)):
+        if position is not None:
+            found[name] = id_of(position.encode()).hex()
+    return found
 
 
 async def _publish_body(request: web.Request, content_type: str) -> tuple[PublishRequest, Messages, int]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from fairlead_messaging.api.headers import (
-    JSON,
-)
+from fairlead_messaging.api.headers import GENERATION, JSON, SERVICE
 from fairlead_messaging.api.message_id import FIRST
-from fairlead_messaging.api.requests import (
-    NoteReaderRequest,
-)
+from fairlead_messaging.api.requests import NoteReaderRequest, TableNote
+from fairlead_messaging.api.responses import Reader, Table
 from fairlead_messaging.server import json_bodies, readers, validation
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.io.rest.http import BROKER, body, check_content_type, json_response
 from fairlead_messaging.server.log import topics
+from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
 async def note_reader(request: web.Request) -> web.Response:
@@ -27,6 +25,7 @@ async def note_reader(request: web.Request) -> web.Response:
         reader=request.match_info["reader"],
         position=validation.bound(asked.position, FIRST),
         generation=asked.generation,
+        table=None if asked.table is None else _table(asked.table),
     )
     await broker.change(
         await broker.read(
@@ -39,7 +38,23 @@ async def note_reader(request: web.Request) -> web.Response:
 async def list_readers(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
-    found = await broker.read(
-        lambda snapshot: readers.every(snapshot, topics.lookup(snapshot, namespace, name), broker.now_ms())
+
+    def read(snapshot: Snapshot) -> tuple[int, list[Reader]]:
+        living = topics.lookup(snapshot, namespace, name)
+        return living.generation, readers.every(snapshot, living, broker.now_ms())
+
+    generation, found = await broker.read(read)
+    return json_response(found, headers={SERVICE: broker.service_id, GENERATION: str(generation)})
+
+
+def _table(noted: TableNote) -> Table:
+    """Raises: Refused for a start that is no position."""
+    start = validation.bound(noted.start, FIRST)
+    return Table(
+        name=noted.name,
+        application=noted.application,
+        start="" if start == FIRST else start.hex(),
+        batch=noted.batch,
+        version=noted.version,
+        rowless=noted.rowless,
     )
-    return json_response(found)

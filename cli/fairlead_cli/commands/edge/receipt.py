@@ -1,0 +1,109 @@
+"""`fairlead edge receipt`: where is a message that this node accepted?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairlead_cli import durations, edge_account, printable
+from fairlead_cli.output import forms, printer
+from fairlead_cli.output.printer import Printer
+
+WAIT_SECONDS_MAX = 60.0
+ENDED = {"expired": "its time to live ended here", "evicted": "it made room for more urgent ones"}
+NOT_KNOWN = (
+    "nothing is known of {id} here: it was not accepted, no route wanted it, or it left longer ago than is remembered;"
+    " for a row, ask the job: fairlead ingest receipt {id}"
+)
+
+
+def register(root: click.Group) -> None:
+    """Add `receipt` to `edge`."""
+    edge = root.commands["edge"]
+    assert isinstance(edge, click.Group)
+    edge.add_command(receipt)
+
+
+@click.command(short_help="Show where a message is: here, in its topic, in a table.")
+@click.argument("id")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, WAIT_SECONDS_MAX),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so long for it, at most 60.",
+)
+@click.option(
+    "--until",
+    type=click.Choice(["in_topic", "in_table"]),
+    default="in_table",
+    show_default=True,
+    help="What is waited for, and what exit code 0 means.",
+)
+@edge_account.options
+@printer.options(forms.DOCUMENTS)
+def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None, shown: Printer) -> None:
+    """Show where the message ID is, as publishing answered it. Also without a link to the hub: as far as is known.
+
+    Exit 0 when it is as far as --until says, 1 when not.
+
+    \b
+    fairlead edge receipt 9f86d081884c7d659a2feaa0c55ad015
+    fairlead edge receipt 9f86d081884c7d659a2feaa0c55ad015 --wait 30 --until in_topic -o json
+    """
+    from fairlead_wire.errors import FairleadError
+
+    client = edge_account.client(url, token_file)
+    try:
+        found = client.receipt(id, wait_seconds=wait, until="in_topic" if until == "in_topic" else "in_table")
+    except FairleadError as error:
+        raise click.ClickException(str(error)) from None
+    if found is None:
+        raise click.ClickException(NOT_KNOWN.format(id=id))
+    if shown.is_for_people:
+        try:
+            lines = _lines(found)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise click.ClickException(f"{url} is not an agent of this version: {error!r} in its answer") from None
+        click.echo("\n".join(map(printable.one_line, lines)))
+    else:
+        shown.document(found)
+    if found.get("state") not in (until, "in_table"):
+        raise click.exceptions.Exit(1)
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    age = found["accepted"]["age_seconds"]
+    since = f", accepted {durations.span(age)} ago" if age is not None else ""
+    lines = [f"message   {found['id']}: {found['state']}{since}"]
+    for each in found["deliveries"]:
+        lines += [f"{each['endpoint']:9} priority {each['priority']}: {line}" for line in _delivery(each)]
+    told = found["as_of"] or "never"
+    lines.append(f"tables    as the hub said at {told}" + ("" if found["online"] else "; it cannot be asked now"))
+    return lines
+
+
+def _delivery(each: dict[str, Any]) -> list[str]:
+    state = each["state"]
+    if state == "accepted":
+        left = each.get("expires_in_seconds")
+        until = f", expires in {durations.span(left)}" if left is not None else ""
+        way = "on its way" if each.get("in_flight") else f"waits, {each.get('ahead', 0)} before it"
+        return [f"{way}{until}"]
+    if state == "dead_lettered":
+        letter = each["dead_letter"]
+        return [f"dead letter {letter['number']}: {letter['code']}: {letter['reason']}"]
+    if state in ENDED:
+        return [f"{state}: {ENDED[state]}"]
+    place = each["in_topic"]
+    where = f" at {'' if place['exact'] else 'or before '}{place['position']}" if place["position"] else ""
+    lines = [f"in topic {place['topic']}{where}"]
+    for table in each.get("tables", ()):
+        read = "read, and has a row" if table["row"] else "read" if table["in_table"] else "not read yet"
+        batch = f" (batch {table['batch']} or before)" if table["in_table"] and table["batch"] is not None else ""
+        lines.append(f"table {table['table']} of {table['reader']}: {read}{batch}")
+    if each.get("note"):
+        lines.append(each["note"])
+    return lines

@@ -1,0 +1,267 @@
+"""Answers where a message is, and asks the hub how far tables have read while that matters to someone.
+
+    ask(id) ─▶ whereabouts in the store + what the hub said of its topic ─▶ receipt
+                                                 ▲
+    run: topics that were asked for lately, or of which messages are followed for ``latency`` ─ask▶ hub
+
+Nothing is asked of the hub for a node where nothing goes up and no receipt is wanted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from fairlead_edge.errors import LinkDown
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts import departure, latency, mark, reached, receipt
+from fairlead_edge.outbox.receipts.departure import Departure
+from fairlead_edge.outbox.receipts.receipt import Left, Moment, Way
+from fairlead_wire import message
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+
+WAITING_MAX: Final = 64
+"""Questions that are being answered or waited for at once."""
+BUSY_RETRY_SECONDS: Final = 1.0
+WANTED_SECONDS: Final = 30.0
+"""How long a topic is asked for after the latest question about a message of it."""
+WANTED_TOPICS_MAX: Final = 256
+ASK_SECONDS: Final = 1.0
+"""Between two questions about a topic that someone waits for."""
+ANSWER_SECONDS_MAX: Final = 30.0
+AWAY_SECONDS: Final = 2.0
+"""Between two tries where the hub cannot say."""
+LOOK_SECONDS: Final = 5.0
+"""Who waits for a message is not woken when it expires or is set aside: it is looked at again after so long."""
+KEEP_SECONDS: Final = 10.0
+"""Between two writes of what the hub said."""
+
+_log = logs.get("edge.receipts")
+_tables = msgspec.json.Decoder(list[message.TopicTables])
+
+
+class TablesLink(Protocol):
+    """What is needed of the link; ``io.link.link.Link`` is one."""
+
+    @property
+    def answers_tables(self) -> bool:
+        """A session is open whose hub says how far tables have read."""
+        ...
+
+    async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
+        """JSON array of ``message.TopicTables``.  Raises ``LinkDown``."""
+        ...
+
+
+class Receipts:
+    """One per agent.  ``clock`` is the store's."""
+
+    def __init__(
+        self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
+    ) -> None:
+        self._outbox, self._link, self._clock = outbox, link, clock
+        self._author_in = mark.author_in if modules_have_tokens else None
+        self._topics: dict[str, reached.Topic] = {}
+        self._unkept: set[str] = set()
+        self._wanted: dict[str, float] = {}
+        """Topics, and until when they are asked for."""
+        self._asked: dict[str, float] = {}
+        """When each was asked for last."""
+        self._awaited: dict[bytes, set[asyncio.Event]] = {}
+        """Messages that are waited for until they left."""
+        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._looking = asyncio.Semaphore(1)
+        self._waiting = 0
+        self.latency = latency.Latency()
+        self.counters: Counter[str] = Counter()
+        """Since the start: questions answered, unknown and refused; questions to the hub."""
+
+    # ---- what leaves (``upstream_pump.Departed``) --------------------------------------------------
+
+    def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
+        """What is to be remembered of an acknowledged batch."""
+        return departure.departures(items, ack, now=self._clock(), author_in=self._author_in)
+
+    def settled(self, queue: QueueId, departures: Sequence[Departure]) -> None:
+        """It is on disk now."""
+        for each in departures:
+            if self.latency.departed(queue.priority, each):
+                self._wake.set()
+            if self._awaited:
+                for id in self._awaited.keys() & departure.ids(each):
+                    for waiting in self._awaited[id]:
+                        waiting.set()
+
+    # ---- questions -------------------------------------------------------------------------------
+
+    async def ask(
+        self, id: bytes, *, author: bytes | None, wait_seconds: float = 0.0, until: str = "in_table"
+    ) -> dict[str, Any] | None:
+        """What is known of a message, when it is ``until`` or further, or after ``wait_seconds``; None: nothing.
+
+        ``author``: only if it is this one's; None: anyone's.  Raises ``Temporary`` where too many ask at once.
+        """
+        if self._waiting >= WAITING_MAX:
+            self.counters["refused"] += 1
+            raise Temporary(f"{WAITING_MAX} receipts are being answered", retry_after_seconds=BUSY_RETRY_SECONDS)
+        self._waiting += 1
+        try:
+            found = await self._ask(id, author, asyncio.get_running_loop().time() + wait_seconds, until)
+        finally:
+            self._waiting -= 1
+        self.counters["answered" if found is not None else "unknown"] += 1
+        return found
+
+    async def _ask(self, id: bytes, author: bytes | None, deadline: float, until: str) -> dict[str, Any] | None:
+        loop = asyncio.get_running_loop()
+        while True:
+            left = asyncio.Event()
+            self._awaited.setdefault(id, set()).add(left)
+            try:
+                ways = await self._whereabouts(id, author)
+                found = self._describe(id, ways)
+                if found is None or _is_enough(found["state"], until) or loop.time() >= deadline:
+                    return found
+                is_settled = all(isinstance(each, Left) for each in ways)
+                if not is_settled:
+                    await _first(left, min(deadline - loop.time(), LOOK_SECONDS))
+                    continue
+            finally:
+                self._awaited[id].discard(left)
+                if not self._awaited[id]:
+                    del self._awaited[id]
+            # It is in its topics: what is left to wait for is said by the hub, and nothing more is read from the disk.
+            while loop.time() < deadline:
+                self._want(ways)
+                await _first(self._news, min(deadline - loop.time(), LOOK_SECONDS))
+                found = self._describe(id, ways)
+                if found is None or _is_enough(found["state"], until):
+                    break
+            return found
+
+    async def _whereabouts(self, id: bytes, author: bytes | None) -> list[Way]:
+        async with self._looking:  # one reader, which the pump needs, too
+            ways = await self._outbox.whereabouts(id)
+        ways = ways if author is None else receipt.may_see(ways, author)
+        self._want(ways)
+        return ways
+
+    def _want(self, ways: Sequence[Way]) -> None:
+        for each in ways:
+            if not isinstance(each, Left) or not each.departure.newest:
+                continue
+            topic = each.departure.topic
+            if topic in self._wanted or len(self._wanted) < WANTED_TOPICS_MAX:
+                self._wanted[topic] = self._clock() + WANTED_SECONDS
+                self._wake.set()
+
+    def _describe(self, id: bytes, ways: Sequence[Way]) -> dict[str, Any] | None:
+        now = Moment(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
+        return receipt.describe(id.hex(), ways, self._topics, now, is_online=self._link.answers_tables)
+
+    async def remembers_since(self) -> str | None:
+        """Since when what left is remembered, as text; None: nothing left so far."""
+        oldest = await self._outbox.remembers_since()
+        now = Moment(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
+        return None if oldest is None else now.text(oldest)
+
+    # ---- what the hub says -------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
+        self._topics = {**await self._outbox.tables_reached(), **self._topics}
+        kept_at = float("-inf")
+        while True:
+            self._wake.clear()
+            now = self._clock()
+            topics, pause = self._due(now)
+            if topics and self._link.answers_tables:
+                pause = await self._ask_hub(topics, now)
+            elif topics:
+                pause = AWAY_SECONDS
+            if self._unkept and now - kept_at >= KEEP_SECONDS:
+                await self._keep()
+                kept_at = now
+            if self._unkept:
+                pause = KEEP_SECONDS if pause is None else min(pause, KEEP_SECONDS)
+            await _first(self._wake, pause)
+
+    def _due(self, now: float) -> tuple[list[str], float | None]:
+        """Topics to ask for now, and else after which time one is due (None: none is)."""
+        self._wanted = {topic: until for topic, until in self._wanted.items() if until > now}
+        pauses = {**self.latency.topics(now), **dict.fromkeys(self._wanted, ASK_SECONDS)}
+        self._asked = {topic: at for topic, at in self._asked.items() if topic in pauses}
+        left = {topic: self._asked.get(topic, -pause) + pause - now for topic, pause in pauses.items()}
+        due = sorted((topic for topic, seconds in left.items() if seconds <= 0), key=lambda topic: left[topic])
+        return due[: message.TABLE_TOPICS_MAX], max(0.01, min(left.values())) if left else None
+
+    async def _ask_hub(self, topics: list[str], now: float) -> float | None:
+        """Returns when to look again."""
+        self.counters["asked"] += 1
+        self._asked.update(dict.fromkeys(topics, now))
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                answer = await self._link.ask_tables(topics)
+        except LinkDown:
+            return AWAY_SECONDS
+        except TimeoutError:
+            answer = message.Nack(parent_id=0, code="timeout", reason="no answer", retry_after=AWAY_SECONDS)
+        if isinstance(answer, message.Nack):
+            self.counters["not_told"] += 1
+            return max(AWAY_SECONDS, min(answer.retry_after or AWAY_SECONDS, latency.ASK_SECONDS_MAX))
+        try:
+            told = _tables.decode(answer)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self.counters["not_told"] += 1
+            _log.warning(
+                "tables_unreadable", reason=str(error), remedy="the hub says something else; look at its version"
+            )
+            return latency.ASK_SECONDS_MAX
+        # As of the question, not of its answer: the table may have gone on meanwhile, it has not gone less far.
+        for said in told:
+            if said.topic in topics:
+                self._told(said, now)
+        for topic in topics:
+            if topic not in {said.topic for said in told}:  # no table reads it
+                self._told(message.TopicTables(topic=topic, service="", generation=0), now)
+        self._news.set()
+        self._news = asyncio.Event()
+        return self._due(self._clock())[1]
+
+    def _told(self, said: message.TopicTables, now: float) -> None:
+        before = self._topics.get(said.topic)
+        after = reached.told(before, said, now)
+        for table in reached.went_back(before, after):
+            self.counters["went_back"] += 1
+            _log.warning("table_went_back", topic=said.topic, reader=table.reader, table=table.name)
+        self._topics[said.topic] = after
+        self.latency.reached(after, self._clock())
+        self._unkept.add(said.topic)
+
+    async def _keep(self) -> None:
+        try:
+            await self._outbox.keep_reached([self._topics[topic] for topic in self._unkept])
+            self._unkept.clear()
+        except Temporary as error:  # a full disk: it is asked for again after a restart
+            _log.warning("tables_not_kept", reason=str(error))
+
+
+def _is_enough(state: str, until: str) -> bool:
+    return state in receipt.FINAL or state == until
+
+
+async def _first(event: asyncio.Event, seconds: float | None) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

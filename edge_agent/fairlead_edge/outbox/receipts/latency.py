@@ -1,0 +1,112 @@
+"""How long messages take from their acceptance at this node to a table: a few of them are followed, and counted.
+
+    departed ─▶ followed (one of each batch, few at a time) ─ a table has read beyond it ─▶ measured
+
+Both ends are moments of the store's own clock, which goes on over restarts and while the node is off: the clock of the
+cluster does not matter.  The second one is when the node heard of it, so each measure is too long by the time between
+two questions: two seconds, or a tenth of the wait where that is longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.outbox.receipts import departure as departures
+from fairlead_edge.outbox.receipts import reached
+from fairlead_edge.outbox.receipts.departure import Departure
+
+FOLLOWED_MAX: Final = 32
+"""Messages of one priority that are followed at once."""
+MEASURED_MAX: Final = 512
+"""Of one priority; quantiles are of the latest."""
+GIVEN_UP_SECONDS: Final = 3600.0
+"""After so long no table is expected any more."""
+ASK_SECONDS_MIN: Final = 2.0
+ASK_SECONDS_MAX: Final = 60.0
+ASK_SHARE: Final = 0.1
+
+
+class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one priority: how many were measured since the start, and the latest ones' median and 95th percentile."""
+
+    priority: int
+    measured: int
+    p50: float
+    p95: float
+
+
+class _Followed(msgspec.Struct, frozen=True):
+    departure: Departure
+    entry: departures.Entry
+
+
+class Latency:
+    """Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._followed: dict[int, list[_Followed]] = {}
+        self._measured: dict[int, deque[float]] = {}
+        self._counts: dict[int, int] = {}
+
+    def departed(self, priority: int, departure: Departure) -> bool:
+        """Follow the first message of it, which waited longest.  False: it is not followed."""
+        followed = self._followed.setdefault(priority, [])
+        if len(followed) >= FOLLOWED_MAX or departure.outcome != "in_topic" or not departure.newest:
+            return False
+        found = departures.find(departure, departures.ids(departure)[0])
+        if found is None:
+            return False
+        followed.append(_Followed(msgspec.structs.replace(departure, entries=b""), found))
+        return True
+
+    def topics(self, now: float) -> dict[str, float]:
+        """Topics to ask about, each with the pause between two questions."""
+        pauses: dict[str, float] = {}
+        for followed in self._followed.values():
+            followed[:] = [each for each in followed if now - each.departure.left_at < GIVEN_UP_SECONDS]
+            for each in followed:
+                pause = ASK_SHARE * (now - each.departure.left_at)
+                pause = min(max(pause, ASK_SECONDS_MIN), ASK_SECONDS_MAX)
+                pauses[each.departure.topic] = min(pause, pauses.get(each.departure.topic, math.inf))
+        return pauses
+
+    def reached(self, topic: reached.Topic, now: float) -> None:
+        """Of those that are followed, which does a table have, as was heard ``now``?"""
+        for priority, followed in self._followed.items():
+            left = []
+            for each in followed:
+                if each.departure.topic != topic.topic or not topic.tables:
+                    left.append(each)
+                elif not reached.is_of(each.departure, topic):
+                    continue  # its topic is another one now
+                elif any(reached.has_taken(each.entry, table) for table in topic.tables):
+                    self._measured.setdefault(priority, deque(maxlen=MEASURED_MAX)).append(
+                        max(0.0, now - each.entry.enqueued)
+                    )
+                    self._counts[priority] = self._counts.get(priority, 0) + 1
+                else:
+                    left.append(each)
+            followed[:] = left
+
+    def quantiles(self) -> list[Quantiles]:
+        """By priority, the most urgent first."""
+        return [
+            Quantiles(
+                priority=priority,
+                measured=self._counts[priority],
+                p50=_quantile(measured, 0.5),
+                p95=_quantile(measured, 0.95),
+            )
+            for priority, found in sorted(self._measured.items())
+            if (measured := sorted(found))
+        ]
+
+
+def _quantile(measured: Sequence[float], share: float) -> float:
+    """The smallest that is as long as that share of them."""
+    return round(measured[max(0, math.ceil(share * len(measured)) - 1)], 3)

@@ -1,0 +1,157 @@
+"""How far tables have read topics: asked of messaging for the nodes that want to know, and answered to each.
+
+    node ─tables▶ ask ─▶ granted topics ─▶ what is known for less than a second, or messaging's readers ─tables▶ node
+
+One place asks, however many nodes do: each topic at most once in ``FRESH_SECONDS``, few at the same time.  A reader
+fills a table where it says so (ingest does, with each commit); other readers are passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_messaging.api.responses import Reader
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.io import logs
+from fairlead_wire.log_limiter import LogLimiter
+
+FRESH_SECONDS = 1.0
+ASKED_AT_ONCE_MAX = 4
+"""Questions to messaging at the same time."""
+WAITING_NODES_MAX = 2_000
+"""Nodes that are being answered; more are asked to come later."""
+TOPICS_KEPT_MAX = 4_096
+RETRY_SECONDS = 2.0
+REFUSED_LOG_SECONDS = 60.0
+_log = logs.get("hub.tables")
+_encode = msgspec.json.encode
+
+
+class Messaging(Protocol):
+    """What is used of ``AsyncClient``."""
+
+    async def readers(self, namespace: str, name: str) -> Sequence[Reader]: ...
+
+
+class TablePositions:
+    """One for all sessions."""
+
+    def __init__(self, hub: Hub, messaging: Messaging | None) -> None:
+        self._hub, self._messaging = hub, messaging
+        self._known: dict[str, tuple[float, asyncio.Task[message.TopicTables | None]]] = {}
+        """By topic: when it was asked for, oldest first, and the answer."""
+        self._room = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
+        self._answering: dict[NodeSession, asyncio.Task[None]] = {}
+        self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
+
+    def ask(self, session: NodeSession, header: message.AskTables) -> None:
+        """Raises ``Malformed`` where the answer before is still awaited."""
+        if session in self._answering:
+            raise Malformed("tables are asked for while an answer is awaited")
+        if self._messaging is None:
+            self._not_now(session, header, "no_messaging", "this hub has no messaging service")
+        elif len(self._answering) >= WAITING_NODES_MAX:
+            self._not_now(session, header, "busy", f"{WAITING_NODES_MAX} nodes are being answered")
+        else:
+            task = asyncio.get_running_loop().create_task(self._answer(session, header))
+            self._answering[session] = task
+            task.add_done_callback(lambda done: self._answered(session, done))
+
+    def forget(self, session: NodeSession) -> None:
+        """The session ended."""
+        task = self._answering.get(session)
+        if task is not None:
+            task.cancel()
+
+    def _answered(self, session: NodeSession, done: asyncio.Task[None]) -> None:
+        self._answering.pop(session, None)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            _log.error("tables_error", node=session.node, **logs.describe_error(error), remedy="report it")
+
+    async def _answer(self, session: NodeSession, header: message.AskTables) -> None:
+        granted = self._hub.grants.of(session.node)
+        wanted = [topic for topic in dict.fromkeys(header.topics) if topic in granted]
+        try:
+            # Shielded: others wait for the same answer.
+            found = [await asyncio.shield(self._topic(topic)) for topic in wanted]
+        except (Temporary, Permanent, RemoteError) as error:
+            if (times := self._refusals.due("tables", asyncio.get_running_loop().time())) is not None:
+                _log.warning("tables_unknown", reason=str(error), times=times)
+            self._not_now(session, header, "messaging_unavailable", str(error))
+            return
+        content = _encode([each for each in found if each is not None])
+        self._hub.upstream_answered(session, message.Tables(parent_id=header.id), content)
+
+    def _not_now(self, session: NodeSession, header: message.AskTables, code: str, reason: str) -> None:
+        nack = message.Nack(
+            parent_id=header.id, code=code, reason=reason[: message.REASON_CHARS_MAX], retry_after=RETRY_SECONDS
+        )
+        self._hub.upstream_answered(session, nack)
+
+    def _topic(self, topic: str) -> asyncio.Task[message.TopicTables | None]:
+        """The latest answer, or the one that is under way."""
+        loop = asyncio.get_running_loop()
+        known = self._known.get(topic)
+        if known is not None and (not known[1].done() or loop.time() - known[0] < FRESH_SECONDS):
+            return known[1]
+        self._known.pop(topic, None)
+        while len(self._known) >= TOPICS_KEPT_MAX:
+            del self._known[next(iter(self._known))]
+        task = loop.create_task(self._read(topic))
+        task.add_done_callback(_looked_at)
+        self._known[topic] = (loop.time(), task)
+        return task
+
+    async def _read(self, topic: str) -> message.TopicTables | None:
+        assert self._messaging is not None
+        namespace, _, name = topic.partition("/")
+        async with self._room:
+            try:
+                readers = await self._messaging.readers(namespace, name)
+            except Permanent as error:
+                if error.code == "topic_not_found":
+                    return None
+                raise
+        return tables_of(topic, readers)
+
+
+def tables_of(topic: str, readers: Sequence[Reader]) -> message.TopicTables | None:
+    """What a node is told of a topic; None where no reader fills a table.
+
+    Bounded by what was noted last: a frame has to hold it, and who may consume a topic names readers as it likes.
+    """
+    filling = [each for each in readers if each.table is not None and each.service]
+    if not filling:
+        return None
+    latest = sorted(filling, key=lambda each: each.updated_ms)[-message.TABLE_READERS_MAX :]
+    return message.TopicTables(
+        topic=topic,
+        service=latest[0].service,
+        generation=latest[0].generation,
+        readers=[
+            message.TableReached(
+                reader=each.name,
+                table=each.table.name,
+                start=each.table.start,
+                position=each.position,
+                batch=each.table.batch,
+                version=each.table.version,
+                rowless=each.table.rowless,
+            )
+            for each in latest
+            if each.table is not None
+        ],
+    )
+
+
+def _looked_at(task: asyncio.Task[message.TopicTables | None]) -> None:
+    """Each that waits gets the error; where none does any more, it is not a surprise either."""
+    if not task.cancelled():
+        task.exception()

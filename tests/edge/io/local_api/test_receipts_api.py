@@ -1,0 +1,130 @@
+"""``GET /v1/receipts/{id}`` over real HTTP: who may ask, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from tests.support.topic_model import TopicModel
+from tests.support.upstream import FakeHub, open_upstream, until
+
+from fairlead_edge import module_tokens
+from fairlead_edge.errors import StoreFailed
+from fairlead_edge.io.local_api import bodies, receipts_api
+from fairlead_edge.io.local_api.publish_api import add_routes
+from fairlead_edge.io.local_api.server import Guard
+from fairlead_edge.io.outbox import receipts
+from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.module_tokens import line
+
+TOKENS = module_tokens.parse("\n".join([line("filter", "of-filter"), line("pump", "of-pump")]))
+AGENT, FILTER, PUMP = "agents-own", "of-filter", "of-pump"
+Client = TestClient[web.Request, web.Application]
+
+
+@pytest.fixture
+def hub() -> FakeHub:
+    found = FakeHub()
+    found.answer = TopicModel().answer
+    return found
+
+
+@pytest.fixture
+async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
+    opened = open_upstream(tmp_path / "outbox.db", hub, modules_have_tokens=True)
+    running = asyncio.create_task(opened.run())
+    yield opened
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await opened.outbox.close()
+
+
+@pytest.fixture
+async def client(upstream: Upstream) -> AsyncIterator[Client]:
+    guard = Guard(AGENT, required=False, modules=lambda: TOKENS)
+    app = web.Application()
+    add_routes(app, upstream, guard)
+    receipts_api.add_routes(app, upstream.receipts, guard)
+    async with TestClient(TestServer(app)) as opened:
+        yield opened
+
+
+async def ask(client: Client, path: str, token: str = AGENT) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with client.get(f"/v1/receipts/{path}", headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def publish(client: Client, token: str = "") -> str:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    said = {"body": 1} if token else {"source": "/messages/modules/m", "body": 1}
+    async with client.post("/v1/messages", json={"messages": [said]}, headers=headers) as response:
+        answer = await response.json()
+    return str(answer["results"][0]["id"])
+
+
+async def test_a_receipt_is_what_the_description_says(client: Client, hub: FakeHub) -> None:
+    id = await publish(client)
+    status, found = await ask(client, id)
+    assert (status, msgspec.convert(found, bodies.Receipt, strict=True).state) == (200, "accepted")
+    hub.connect()
+    status, found = await ask(client, f"{id}?wait=60&until=in_topic")
+    said = msgspec.convert(found, bodies.Receipt, strict=True)
+    assert status == 200 and said.in_topic is not None and said.in_topic.topic == "default/telemetry"
+    assert found.keys() >= {"accepted", "in_topic", "in_table"}
+
+
+@pytest.mark.parametrize("away", [True, False])
+async def test_a_module_asks_for_its_own_messages_only(client: Client, hub: FakeHub, away: bool) -> None:
+    """Others are as unknown to it as those that never were, before and after they left; the agent's token sees all."""
+    mine, anyones = await publish(client, PUMP), await publish(client)
+    if not away:
+        hub.connect()
+        await until(lambda: len(hub.stored) == 2)
+        assert (await ask(client, f"{mine}?wait=60&until=in_topic", PUMP))[1]["state"] == "in_topic"
+    assert [(await ask(client, mine, token))[0] for token in (PUMP, FILTER, "", AGENT)] == [200, 404, 404, 200]
+    assert [(await ask(client, anyones, token))[0] for token in (PUMP, "", AGENT)] == [404, 200, 200]
+    _, other = await ask(client, mine, FILTER)
+    _, never = await ask(client, "0" * 31 + "1", FILTER)
+    assert other["error"]["code"] == never["error"]["code"] == "unknown_message"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["x", "0" * 32, "a" * 4000, "%00" * 16, "9f86d081884c7d659a2feaa0c55ad01", "A" * 32, "é" * 32]
+    + [f"{'a' * 32}?{query}" for query in ("wait=-1", "wait=61", "wait=nan", "wait=x", "until=x", "since=1")],
+)
+async def test_what_is_no_question_is_refused(client: Client, path: str) -> None:
+    status, found = await ask(client, path)
+    assert (status, found["error"]["code"]) == (400, "bad_request")
+
+
+async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub: FakeHub) -> None:
+    status, found = await ask(client, "a" * 32)
+    assert (status, found["error"]["code"]) == (404, "unknown_message")
+    hub.connect()
+    await ask(client, f"{await publish(client)}?wait=60&until=in_topic")
+    _, found = await ask(client, "a" * 32)
+    assert "is remembered since 20" in found["error"]["message"]
+
+
+async def test_too_many_and_a_failed_disk_are_said(
+    client: Client, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(receipts, "WAITING_MAX", 0)
+        async with client.get(f"/v1/receipts/{'a' * 32}", headers={"Authorization": f"Bearer {AGENT}"}) as response:
+            assert (response.status, response.headers["Retry-After"]) == (429, "1")
+
+    async def broken(*_: object, **__: object) -> None:
+        raise StoreFailed("the disk failed")
+
+    monkeypatch.setattr(upstream.outbox, "whereabouts", broken)
+    status, found = await ask(client, "a" * 32)
+    assert (status, found["error"]["code"]) == (503, "store_failed")

@@ -1,0 +1,89 @@
+"""Where a message is, by the tables: while it waits, after it left, in the dead letters."""
+
+from __future__ import annotations
+
+import apsw
+import pytest
+from tests.support.outbox_tables import append, settle, tables
+
+from fairlead_edge.io.outbox.tables import departures, whereabouts
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts import departure as pages
+from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.receipts.departure import Departure
+from fairlead_edge.outbox.receipts.receipt import Buried, Left, Waiting, Way
+
+ALARMS, REST = QueueId("iothub", 0), QueueId("iothub", 1)
+
+
+def id_of(number: int) -> bytes:
+    return (number + 1).to_bytes(16, "big")
+
+
+def entry(number: int, *references: Reference, author: bytes = mark.NO_AUTHOR) -> Entry:
+    id = id_of(number)
+    content = b'{"id":"%s","source":"/messages","body":1}' % id.hex().encode()
+    return Entry(id.hex(), content, references or (Reference(REST, 60.0, "n/t"),), id + author)
+
+
+@pytest.fixture
+def connection() -> apsw.Connection:
+    return tables()
+
+
+def ways(connection: apsw.Connection, number: int, in_flight: InFlight | None = None) -> list[Way]:
+    return whereabouts.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
+
+
+def page(*numbers: int, outcome: pages.Outcome = "in_topic") -> Departure:
+    entries = b"".join(pages.entry(id_of(number) + mark.NO_AUTHOR, 1.0) for number in numbers)
+    return Departure(outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, entries=entries)
+
+
+def test_a_message_that_waits_is_found_with_what_is_before_it(connection: apsw.Connection) -> None:
+    """In each of its queues, also where messages of one request take turns."""
+    other = Reference(ALARMS, None, "n/u")
+    append(connection, entry(0), entry(1, other), entry(2), entry(3, other, Reference(REST, 60.0, "n/t")), now=5)
+    [alone] = ways(connection, 2)
+    assert isinstance(alone, Waiting)
+    assert (alone.queue, alone.topic, alone.ahead, alone.expires) == (REST, "n/t", 1, 65.0)
+    out = InFlight()
+    out.take(REST, [2])
+    both = ways(connection, 3, out)
+    assert {(each.queue, each.ahead, each.in_flight) for each in both if isinstance(each, Waiting)} == {
+        (ALARMS, 1, False),
+        (REST, 2, True),
+    }
+    assert ways(connection, 9) == []
+
+
+def test_a_message_that_left_is_found_in_its_page(connection: apsw.Connection) -> None:
+    append(connection, entry(0), entry(1))
+    settle(connection, REST, 0)
+    departures.note(connection, 1, [page(0)])
+    [way] = ways(connection, 0)
+    assert isinstance(way, Left) and (way.queue, way.entry.position) == (REST, "1" * 40)
+    assert isinstance(ways(connection, 1)[0], Waiting)
+
+
+def test_a_dead_letter_is_found_and_one_that_quotes_it_is_not(connection: apsw.Connection) -> None:
+    quoting = entry(1)
+    quoting = Entry(quoting.id, quoting.content[:-2] + b'"%s"}' % id_of(0).hex().encode(), quoting.references)
+    append(connection, entry(0), quoting)
+    settle(connection, REST, refused=(Refusal(0, "bad_body", "why"), Refusal(1, "bad_body", "why")))
+    [way] = ways(connection, 0)
+    assert isinstance(way, Buried) and (way.number, way.code) == (1, "bad_body")
+
+
+def test_what_the_disk_changed_is_not_told(connection: apsw.Connection) -> None:
+    append(connection, entry(0), entry(1))
+    departures.note(connection, 1, [page(5)])
+    rows(connection, "UPDATE departures SET newest = '2'")
+    assert ways(connection, 5) == []
+    rows(connection, "UPDATE references_ SET checksum = 1 WHERE offset = 0")
+    assert ways(connection, 0) == []
+    rows(connection, "UPDATE runs SET marks = x'00'")
+    assert ways(connection, 1) == []
