@@ -127,12 +127,15 @@ class CommitWatcher:
     def _see(self, commits: Sequence[Committed]) -> None:
         """Batches of one checkpoint go on from each other, and from the table (``table.commit``); oldest first."""
         for each in commits:
-            before = Offsets() if each.info.sequence == FIRST_COMMIT else self._before
+            if each.info.sequence == FIRST_COMMIT:
+                self._before = Offsets()
             for topic, offset in each.info.reached.topics.items():
                 if self._starts.get(topic, (None, ""))[0] != offset.generation:
-                    start = self._start(before, topic, offset)
+                    start = self._start(self._before, topic, offset)
                     self._starts[topic] = offset.generation, start
-            self._latest, self._before = each, each.info.reached
+            self._latest = each
+            if each.info.reached.topics:  # an older entry of some tables says none; the next one goes on from it
+                self._before = each.info.reached
 
     def _start(self, before: Offsets | None, topic: str, reached: TopicOffset) -> str:
         """After which position the table has taken all of a topic, where it had read so far before its commit; where

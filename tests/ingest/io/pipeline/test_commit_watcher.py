@@ -160,7 +160,9 @@ def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_posit
         begin = end.position
     watcher.observe()
     [reader] = lab.service.readers(lab.topic)
-    assert reader["table"]["start"] == ("" if starting_position == "earliest" else places[0].upto)
+    # Where older entries of a log say no positions, less is claimed.
+    begins = {""} if starting_position == "earliest" else {places[0].upto, places[2].upto}
+    assert reader["table"]["start"] in begins
     assert reader["position"] == places[2].upto
 
 
