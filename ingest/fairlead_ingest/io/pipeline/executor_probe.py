@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -89,6 +90,10 @@ def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
     for folder in checkpoints:
         if hosts := task_report.not_shared(reports, folder):
             log.warning("checkpoint_not_shared", folder=folder, hosts=hosts, reason=NOT_SHARED)
+    elsewhere = sorted({each.host for each in reports} - {socket.gethostname()})
+    if elsewhere and any("://" in job.checkpoint for job in settings.jobs()):
+        # Its copy lies in the store; what the tasks note lies beside the folder that it is a copy of.
+        log.warning("checkpoint_not_shared", folder=tempfile.gettempdir(), hosts=elsewhere, reason=NOT_SHARED)
     for sentence in task_report.passing(reports):
         log.warning("executor_cannot_reach", reason=sentence)
     found = sorted({f"{each.executor} on {each.host}" for each in reports})
