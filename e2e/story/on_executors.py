@@ -221,7 +221,8 @@ class OnExecutors:
 
         def all_there() -> bool:
             nonlocal seen
-            seen = self.store.ids(TABLE)
+            if self.store.count(TABLE) >= len(published):
+                seen = self.store.ids(TABLE)
             return set(published) <= set(seen)
 
         self._until(f"all {len(published)} messages are rows", all_there)
@@ -282,7 +283,7 @@ class OnExecutors:
         return Client(f"https://{self.machine.address}:{NODE_PORT}", tls=tls)
 
     def _kubectl(self, *arguments: str, check: bool = True) -> str:
-        return self.machine.kubectl(*arguments, "-n", NAMESPACE, check=check)
+        return self.machine.kubectl("-n", NAMESPACE, *arguments, check=check)
 
     def _apply(self, *objects: dict[str, Any]) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
@@ -315,7 +316,7 @@ class OnExecutors:
         """What is published now becomes a row."""
         assert self.producing is not None
         wanted = len(self.producing.ids) + PAGE
-        self._until("what was published is a row", lambda: len(self.store.ids(TABLE)) >= wanted)
+        self._until("what was published is a row", lambda: self.store.count(TABLE) >= wanted)
 
     def _figure(self, name: str, began: float) -> None:
         self.figures[name] = round(time.monotonic() - began, 1)

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Self
 
+from deltalake import DeltaTable
 from tests.support.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
@@ -81,6 +82,13 @@ class Store:
                 "data": {"ca.crt": base64.b64encode(self.authority.read_bytes()).decode()},
             },
         ]
+
+    def count(self, table: str) -> int:
+        """Rows of a table, in no time: the store's content is a folder of this machine. 0 before there is one."""
+        folder = self._folder / "content" / table.removeprefix("s3://")
+        if not DeltaTable.is_deltatable(str(folder)):
+            return 0
+        return int(DeltaTable(str(folder)).to_pyarrow_dataset().count_rows())
 
     def ids(self, table: str) -> list[str]:
         """Column `id` of a table, read by polars in a process of its own: whom it believes is fixed at its start."""

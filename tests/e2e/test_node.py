@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from e2e.node import __main__ as program
-from e2e.node import cgroups, link, machine, node, programs, traces
+from e2e.node import cgroups, link, machine, node, processes, programs, traces
 from e2e.node.plan import SLOTS, Plan
 from tests.support.processes import wait_until
 
@@ -30,6 +30,20 @@ cgroups.make(plan.cgroup)
 hired = janitor.start(plan.folder)
 print(plan.folder, flush=True)
 time.sleep(600)
+"""
+
+WATCH = """
+import subprocess, sys
+from e2e.node import init
+PIPE = subprocess.PIPE
+def start(name):
+    print("again", name, flush=True)
+    etcd.stdin.close()
+    return again
+again, etcd = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE), subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE)
+code = init.watch({"kubelet": subprocess.Popen(["true"]), "etcd": etcd}, start)
+again.kill()
+sys.exit(10 + code)
 """
 
 
@@ -191,3 +205,31 @@ def test_slot_is_claimed_once(tmp_path: Path) -> None:
         node.remove(one.folder)
         node.remove(two.folder)
     assert traces.left(two) == []
+
+
+def test_a_kubelet_that_ends_is_started_again_and_another_program_ends_the_node() -> None:
+    """As a service manager does it; the story kills kubelets."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 11, done.stderr
+    said = done.stdout.splitlines()
+    assert said[:2] == ["kubelet ended with 0; it is started again", "again kubelet"]
+    assert said[2].startswith("etcd ended with 0")
+
+
+def test_a_program_is_killed_by_path_and_folder_and_no_other(tmp_path: Path) -> None:
+    """A node beside runs the same programs."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    mine, others = (subprocess.Popen([*command, str(tmp_path / name)]) for name in ("mine", "others"))
+    try:
+        killed = wait_until(
+            "it runs", lambda: processes.kill_program(Path(sys.executable), tmp_path / "mine"), seconds=60
+        )
+        assert killed == [mine.pid] and mine.wait(60) == -signal.SIGKILL
+        assert others.poll() is None
+        assert processes.kill_containers("no-such-pod-has-this-uid") == 0
+    finally:
+        for each in (mine, others):
+            each.kill()
+            each.wait()

@@ -43,6 +43,8 @@ conf:
   {{- end }}
   # A job that runs for months: what failed long ago does not count.
   spark.executor.failuresValidityInterval: 10m
+  # Begin with the first executor, not with most of them.
+  spark.scheduler.minRegisteredResourcesRatio: "0"
   spark.kubernetes.namespace: {{ .Release.Namespace }}
   spark.kubernetes.container.image: {{ include "fairlead.image" (list . "ingest-cluster") }}
   spark.kubernetes.container.image.pullPolicy: {{ .Values.image.pullPolicy }}
@@ -64,6 +66,7 @@ conf:
   spark.authenticate: "true"
   spark.authenticate.secret.file: /etc/fairlead/spark/secret
   spark.network.crypto.enabled: "true"
+  spark.network.crypto.saslFallback: "false"
 {{- end -}}
 
 {{/* Variables of everything that reads topics or writes tables: the driver's container, and the executors', which get
