@@ -18,6 +18,7 @@ from tests.support.table_formats import FORMATS
 
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
+ROOT = Path(__file__).resolve().parents[4]
 # Fewer would mean that the steps are no longer seen.
 STEPS_MIN = 40
 
@@ -32,7 +33,7 @@ def steps(messaging: MessagingService, topic: str, sink: str, folder: Path, ever
         generation = client.offsets(topic, "earliest").generation
     arguments = [messaging.url, topic, str(generation), sink, str(folder), "1", str(every)]
     ended = subprocess.run(
-        [sys.executable, kill_steps.__file__, *arguments], capture_output=True, text=True, timeout=840
+        [sys.executable, "-m", kill_steps.__name__, *arguments], capture_output=True, text=True, timeout=840, cwd=ROOT
     )
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]
