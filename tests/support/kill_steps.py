@@ -1,6 +1,6 @@
 """Batches as Spark drives them, without Spark: killed with SIGKILL at each step, and gone on with by a new process.
 
-python -m tests.support.kill_steps URL TOPIC GENERATION SINK FOLDER FIRST EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kill_steps URL TOPIC GENERATION SINK FOLDER FIRST EVERY   →  a JSON line for each last step
 
 A step is a call that leaves something on disk or asks the service: what a kill can come before or after. The parent
 only imports; each life of the job is a fork of its own, so a life costs milliseconds and no JVM.

@@ -1,4 +1,4 @@
-"""kill -9 at each third step of a repair (files, commits, marks), and run again: each letter is one row and has one mark."""
+"""kill -9 at each third step of a repair, and run again: each letter is one row and has one mark."""
 
 from __future__ import annotations
 
