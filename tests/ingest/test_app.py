@@ -77,6 +77,27 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(("table_format", "warns"), [("parquet", True), ("delta", False)])
+def test_a_format_that_ends_is_said_when_the_job_begins(tmp_path: Path, table_format: str, warns: bool) -> None:
+    """With what to do; the job then goes on as before (here as far as Java, which is not there)."""
+    path = config(tmp_path, "http://127.0.0.1:9", "a/t", table_format=table_format)
+    environ = {**{key: value for key, value in os.environ.items() if key != "JAVA_HOME"}, "PATH": ""}
+    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, env=environ, timeout=300)
+    assert ended.returncode == 2
+    assert ("table_format_ends" in ended.stdout + ended.stderr) is warns
+
+
+@pytest.mark.process
+def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Path) -> None:
+    """One sentence, with the address and the remedy."""
+    path = config(tmp_path, "http://127.0.0.1:9", "a/t", table_format="iceberg")
+    path.write_text(path.read_text() + f'[catalog]\nuri = "sqlite:///{tmp_path}/none/catalog.db"\n')
+    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
+    assert "FAIRLEAD_CATALOG_UNFIT: [catalog] sqlite:" in ended.stderr and "make it, or correct uri" in ended.stderr
+
+
+@pytest.mark.process
 def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     """One sentence, exit 2."""
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")

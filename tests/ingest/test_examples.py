@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import upstream_message
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.table_formats import IN_FOLDERS, format_of
 
 from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows import envelope
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "read"
@@ -30,7 +31,10 @@ def example(name: str) -> ModuleType:
 
 @pytest.fixture(params=IN_FOLDERS)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    table_format = tables.of(request.param)
+    return filled(tables.of(request.param), tmp_path)
+
+
+def filled(table_format: TableFormat, tmp_path: Path) -> str:
     now = datetime.datetime.now(datetime.UTC)
     payloads = [upstream_message(number) for number in (1, 2, 3)] + [upstream_message(4, node="edge-2")]
     moments = pa.array([now] * 4, envelope.TIMESTAMP)
@@ -54,6 +58,46 @@ def grown(table: str) -> str:
     writing.add(rows)
     table_format.append(Path(table), writing.close(), tables.UNNUMBERED)
     return table
+
+
+def test_a_plain_parquet_table_is_moved_to_delta_once(tmp_path: Path) -> None:
+    """Run again after a stop, it brings what is missing."""
+    table = Path(filled(tables.of("parquet"), tmp_path))
+    spec = importlib.util.spec_from_file_location("from_parquet", EXAMPLES.parent / "move" / "from_parquet.py")
+    assert spec is not None and spec.loader is not None
+    moving = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(moving)
+    assert moving.move(table, tmp_path / "new") == 4
+    assert moving.move(table, tmp_path / "new") == 0
+    old, new = (
+        tables.existing(tables.of(name), path).to_table(columns=["_topic", "_id", "node", "body"]).sort_by("_id")
+        for name, path in (("parquet", table), ("delta", tmp_path / "new"))
+    )
+    assert old.to_pylist() == new.to_pylist()
+
+
+def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    """Iceberg, with three engines, also after another column came."""
+    table_format, reading = format_of("iceberg", tmp_path), example("from_catalog")
+    table = Path(filled(table_format, tmp_path))
+
+    def counts() -> list[int]:
+        found = reading.find(f"sqlite:///{tmp_path}/catalog.db", "fairlead.rows")
+        answers = (
+            reading.with_polars(found).rows(), reading.with_duckdb(found),
+            [tuple(row) for row in reading.with_spark(spark, found)],
+        )  # fmt: skip
+        assert answers[0] == answers[1] == answers[2]
+        return [row[1] for row in answers[0]]
+
+    assert reading.with_duckdb(reading.find(f"sqlite:///{tmp_path}/catalog.db", "fairlead.rows")) == EXPECTED
+    assert counts() == [3, 1]
+    rows = tables.existing(table_format, table).to_table().slice(0, 1).append_column("warm", pa.array([True]))
+    table_format.ensure(table, rows.schema)
+    writing = table_format.writing(table)
+    writing.add(rows)
+    table_format.append(table, writing.close(), tables.UNNUMBERED)
+    assert sum(counts()) == 5
 
 
 def test_tables_that_have_grown_by_a_column_are_read_whole(spark: SparkSession, table: str) -> None:

@@ -30,9 +30,9 @@ TOPIC = "a/t"
 class IcebergTable:
     """``number`` of a row is its id and the position after it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, catalog: Catalog | None = None) -> None:
         self.folder = folder
-        self.catalog = Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db")
+        self.catalog = catalog or Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db")
         self.format = IcebergFormat(self.catalog)
         self.place = folder / "rows"
         self.format.ensure(self.place, SCHEMA)

@@ -1,4 +1,4 @@
-"""Between a client and a real object store: counts requests, and loses or makes up answers to commits.
+"""Between a client and a real object store, or a catalog: counts requests, loses or makes up answers to commits.
 
 with StoreProxy(store, folder) as proxy:
     proxy.mishaps(["lost", "503"])
@@ -24,6 +24,7 @@ import aiohttp
 from aiohttp import web
 from tests.support.object_store import ObjectStore
 from tests.support.processes import Running, free_ports, start, wait_until
+from tests.support.rest_catalog import RestCatalog
 from yarl import URL
 
 from fairlead_ingest.table.store_path import StorePath, parse
@@ -40,10 +41,10 @@ class StoreProxy:
     """`mishaps` say what happens to the next commits, in this order: `lost` (the store has it, the answer is not sent),
     `503`, `409` (it does not reach the store), "" (nothing)."""
 
-    def __init__(self, store: ObjectStore, folder: Path) -> None:
+    def __init__(self, store: ObjectStore | RestCatalog, folder: Path) -> None:
         self._store = store
         (self._port,) = free_ports(1)
-        self._url = f"http://127.0.0.1:{self._port}"
+        self.url = f"http://127.0.0.1:{self._port}"
         self._folder = folder
         self._running: Running | None = None
 
@@ -64,9 +65,10 @@ class StoreProxy:
 
     def place(self, path: str) -> StorePath:
         """As `ObjectStore.place`, through here."""
+        assert isinstance(self._store, ObjectStore)
         direct = self._store.place(path)
         fields = {name: getattr(direct.storage, name) for name in direct.storage.__struct_fields__}
-        return parse(str(direct), type(direct.storage)(**{**fields, "endpoint_url": self._url}))
+        return parse(str(direct), type(direct.storage)(**{**fields, "endpoint_url": self.url}))
 
     def mishaps(self, names: list[str]) -> None:
         self._control({"mishaps": names})
@@ -84,7 +86,7 @@ class StoreProxy:
 
     def _control(self, said: dict[str, Any]) -> dict[str, Any]:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"{self._url}{CONTROL}", data=json.dumps(said).encode(), timeout=60) as answer:
+        with opener.open(f"{self.url}{CONTROL}", data=json.dumps(said).encode(), timeout=60) as answer:
             found: dict[str, Any] = json.loads(answer.read())
             return found
 
@@ -116,7 +118,8 @@ class _Proxy:
 
     async def _hand_on(self, request: web.Request) -> web.StreamResponse:
         self._requests += 1
-        is_commit = request.method == "PUT" and "/_delta_log/" in request.path and request.path.endswith(".json")
+        is_of_store = request.method == "PUT" and "/_delta_log/" in request.path and request.path.endswith(".json")
+        is_commit = is_of_store or (request.method == "POST" and "/tables/" in request.path)
         mishap = self._mishaps.pop(0) if is_commit and self._mishaps else ""
         self._happened[mishap] += 1
         if mishap == "503":

@@ -19,6 +19,7 @@ import msgspec
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.io.table.files import sync
 from fairlead_ingest.table.store_path import SCHEME, Place, Storage, StorePath
@@ -78,6 +79,24 @@ def place_of(location: str, storage: Storage) -> Place:
     if location.startswith("file:/"):
         return Path("/" + location.removeprefix("file:").lstrip("/"))
     raise ValueError(f"{location[:200]!r}: only {SCHEME} and folders are supported, not {urlsplit(location).scheme}://")
+
+
+def plain(location: str) -> str:
+    """Engines write one folder as `/x`, `file:/x` and `file:///x`, one bucket as `s3://` and `s3a://`."""
+    if location.startswith("file:"):
+        return "/" + location.removeprefix("file:").lstrip("/").rstrip("/")
+    return location.replace("s3a://", "s3://", 1).replace("s3n://", "s3://", 1).rstrip("/")
+
+
+def relative(table: Place, location: str) -> str:
+    """The path below ``table`` of one of its files, whichever engine wrote it.  Raises ``Stop``."""
+    above, found = f"{plain(location_of(table))}/", plain(location)
+    if not found.startswith(above):
+        raise errors.Stop(
+            errors.TABLE_UNFIT,
+            f"{table}: its file {location} lies elsewhere (write.data.path?): not supported",
+        )
+    return found.removeprefix(above)
 
 
 class TableFiles(FileIO):

@@ -193,8 +193,7 @@ class IcebergFormat:
 
     def files(self, table: Place) -> list[tuple[str, str]]:
         """(path below the table, topic) of every file, oldest first."""
-        where = file_io.location_of(table)
-        return [(part.location.removeprefix(f"{where}/"), part.topic) for part in self.parts(table)]
+        return [(file_io.relative(table, part.location), part.topic) for part in self.parts(table)]
 
     def parts(self, table: Place) -> list[Part]:
         """Every file, oldest first; empty where there is no table."""
@@ -289,7 +288,7 @@ class IcebergFormat:
             except NoSuchTableError:
                 self._kept.tables.pop(table, None)
                 return None
-            if tidying.plain(found.location()) != tidying.plain(file_io.location_of(table)):
+            if file_io.plain(found.location()) != file_io.plain(file_io.location_of(table)):
                 raise errors.Stop(
                     errors.TABLE_UNFIT,
                     f"{table}: in the catalog {'.'.join(self._identifier(table))} lies at {found.location()}; give that"
@@ -374,11 +373,10 @@ def of(catalog: Catalog | None) -> IcebergFormat:
 
 
 def _files_dataset(table: Place, schema: pa.Schema, parts: Sequence[Part]) -> ds.Dataset:
-    where = file_io.location_of(table)
     parquet = ds.ParquetFileFormat()
     below = _file_system(table)
     fragments = [
-        parquet.make_fragment(part.location.removeprefix(f"{where}/"), below, partition_expression=_known(part))
+        parquet.make_fragment(file_io.relative(table, part.location), below, partition_expression=_known(part))
         for part in parts
     ]
     return ds.FileSystemDataset(fragments, schema, parquet, below)

@@ -71,7 +71,7 @@ def _needed(table: Table, without: frozenset[int], *, with_files: bool) -> set[s
             if with_files:
                 entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
                 found |= {entry.data_file.file_path for entry in entries}
-    return {plain(each) for each in found | seen}
+    return {file_io.plain(each) for each in found | seen}
 
 
 def _below(place: Place) -> Iterator[tuple[str, float]]:
@@ -86,14 +86,7 @@ def _below(place: Place) -> Iterator[tuple[str, float]]:
 
 
 def _location(table: Table, path: str) -> str:
-    return f"{plain(table.metadata.location)}/{path}"
-
-
-def plain(location: str) -> str:
-    """Engines write one folder as `/x`, `file:/x` and `file:///x`, one bucket as `s3://` and `s3a://`."""
-    if location.startswith("file:"):
-        return "/" + location.removeprefix("file:").lstrip("/")
-    return location.replace("s3a://", "s3://", 1).replace("s3n://", "s3://", 1).rstrip("/")
+    return f"{file_io.plain(table.metadata.location)}/{path}"
 
 
 def _delete(table: Table, paths: Iterable[str]) -> list[str]:

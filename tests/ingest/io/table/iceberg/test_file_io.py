@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import file_io
 from fairlead_ingest.io.table.iceberg.file_io import TableFiles
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, StorePath
@@ -62,3 +63,13 @@ def test_places_as_engines_write_them() -> None:
         assert file_io.place_of(location, FROM_ENVIRONMENT) == StorePath("bucket", "k")
     with pytest.raises(ValueError, match="only s3://"):
         file_io.place_of("gs://bucket/k", FROM_ENVIRONMENT)
+
+
+def test_places_that_engines_write_differently_are_one() -> None:
+    """Spark's `file:/` beside our `file:///`: rows would not be found, and files be taken for orphans."""
+    assert file_io.plain("file:/a/b") == file_io.plain("file:///a/b/") == file_io.plain("/a/b")
+    assert file_io.plain("s3a://b/k") == file_io.plain("s3://b/k/") == "s3://b/k"
+    assert file_io.relative(Path("/a/b"), "file:/a/b/data/_topic=a/1.parquet") == "data/_topic=a/1.parquet"
+    assert file_io.relative(StorePath("bucket", "k"), "s3a://bucket/k/1.parquet") == "1.parquet"
+    with pytest.raises(errors.Stop, match="lies elsewhere"):
+        file_io.relative(Path("/a/b"), "file:///a/bc/1.parquet")

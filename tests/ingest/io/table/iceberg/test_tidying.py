@@ -66,9 +66,3 @@ def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: Iceberg
     assert table.format.vacuum(table.place, retention_hours=2, dry_run=False) == listed
     assert table.numbers() == list(range(12))
     assert table.opened().scan().to_arrow().num_rows == 12
-
-
-def test_places_that_engines_write_differently_are_one() -> None:
-    """A file would be taken for an orphan otherwise."""
-    assert tidying.plain("file:/a/b") == tidying.plain("file:///a/b") == tidying.plain("/a/b")
-    assert tidying.plain("s3a://b/k") == tidying.plain("s3://b/k/") == "s3://b/k"

@@ -1,0 +1,64 @@
+"""Iceberg tables in a REST catalog (Apache Iceberg's own): killed, and with answers that are lost or made up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.support.iceberg_table import SCHEMA, IcebergTable
+from tests.support.rest_catalog import RestCatalog
+from tests.support.store_proxy import StoreProxy
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+from fairlead_ingest.table.commit import Collided
+
+pytestmark = [pytest.mark.process, pytest.mark.verify]
+BATCHES = 30
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[RestCatalog]:
+    with RestCatalog(tmp_path) as running:
+        yield running
+
+
+def commit(table: IcebergTable, batch: int) -> int:
+    """As the sink does it: every error means that the table is asked. How often it was tried."""
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            table.commit(batch, batch)
+            return tries
+        except (Collided, errors.Wait):
+            assert tries < 20
+
+
+def test_a_catalog_that_loses_answers_and_is_killed_has_each_batch_once(catalog: RestCatalog, tmp_path: Path) -> None:
+    """Also compacted and grown by a column in between; what others read is the same."""
+    chosen = random.Random(5)
+    with StoreProxy(catalog, tmp_path) as proxy:
+        table = IcebergTable(tmp_path, catalog.catalog(proxy.url))
+        for batch in range(BATCHES):
+            proxy.mishaps([chosen.choice(["", "lost", "503", "409"])])
+            commit(table, batch)
+            if batch % 10 == 4:
+                proxy.mishaps(["lost"])
+                IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+            if batch == BATCHES // 2:
+                catalog.kill()
+                with pytest.raises(errors.Wait, match=errors.CATALOG_AWAY):
+                    table.format.state(table.place, "app")
+                catalog.start()
+                proxy.mishaps([""])
+                table.format.ensure(table.place, pa.schema([*SCHEMA, ("warm", pa.float64())]))
+        happened = proxy.happened()
+        assert happened["lost"] >= 4 and happened["503"] and happened["409"]
+    direct = IcebergTable(tmp_path, catalog.catalog())
+    assert direct.numbers() == list(range(BATCHES))
+    state = direct.format.state(direct.place, "app")
+    assert (state.batch, state.commit_sequence, state.totals.rows) == (BATCHES - 1, BATCHES, BATCHES)
