@@ -58,6 +58,7 @@ GOALS: Mapping[str, Mapping[str, str]] = {
         "in.fresh": "p95 ≤ 2 s publish → row at 5,000/s; from the edge at 2,000/s",
         "in.idle": "≤ 1 request/s to messaging when idle",
         "in.executors": "≥ 0.75 of the ideal: four executors ÷ one, each the same part of a core",
+        "in.s3": "≥ 0.8 of the rate on the local disk, table and checkpoint in an object store",
         "in.million": "≤ 20 s for one million messages of 1 KiB on two cores",
     },
 }

@@ -32,11 +32,13 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest.io.pipeline import session
 from fairlead_ingest.io.pipeline.query import table_schema
+from fairlead_ingest.io.sink import spark_sink
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.topics.options import Options, spark_schema
 from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.source.offset_ranges import OffsetRange
+from fairlead_ingest.table.store_path import Place, StorePath
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -79,6 +81,10 @@ class Pipelines:
     def decoded_here(self) -> Run:
         """The product's default: the envelope decoded in the source, the body as text, our Delta sink."""
         return self._to_delta(transforms.lineage(self._topic("envelope")))
+
+    def decoded_here_to_store(self, folder: StorePath) -> Run:
+        """The product's default with its table, and the copy of its checkpoint, in an object store."""
+        return self._to_delta(transforms.lineage(self._topic("envelope")), folder)
 
     def from_json(self) -> Run:
         """Payloads from our source, all columns by `from_json`, our Delta sink."""
@@ -159,15 +165,19 @@ class Pipelines:
         path.mkdir()
         return path
 
-    def _to_delta(self, rows: DataFrame) -> Run:
+    def _to_delta(self, rows: DataFrame, store: StorePath | None = None) -> Run:
         name = self._fresh()
+        table: Place = name / "rows" if store is None else store / name.name / "rows"
         for suffix, schema in (
             ("", table_schema(rows.schema)),
             (tables.DEAD_LETTERS, tables.DEAD_LETTERS_SCHEMA),
             (tables.GAPS, tables.GAPS_SCHEMA),
         ):
-            delta.ensure(name / f"rows{suffix}", schema)
-        writer = rows.writeStream.format("fairlead_delta").option("table", str(name / "rows"))
+            delta.ensure(tables.beside(table, suffix), schema)
+        mirror = None if store is None else store / name.name / "checkpoint"
+        writer = rows.writeStream.format("fairlead_delta").options(
+            **spark_sink.place_options(table), **spark_sink.mirror_options(mirror)
+        )
         # A Parquet source has no positions of ours; the comparison is of reading and writing, not of accounts.
         writer = writer.option("checkpoint", str(name / "checkpoint"))
         return self._run(name, writer)

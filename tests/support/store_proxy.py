@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 import urllib.request
 from collections import Counter
@@ -73,6 +74,10 @@ class StoreProxy:
     def mishaps(self, names: list[str]) -> None:
         self._control({"mishaps": names})
 
+    def weather(self, *, delay: tuple[float, float] = (0.0, 0.0), busy: float = 0.0, resets: float = 0.0) -> None:
+        """From now on each answer takes so many seconds, from and to; these parts of requests get 503, or no answer."""
+        self._control({"weather": [*delay, busy, resets]})
+
     def happened(self) -> Counter[str]:
         return Counter(self._control({})["happened"])
 
@@ -100,6 +105,8 @@ class _Proxy:
         self._happened: Counter[str] = Counter()
         self._requests = 0
         self._bytes = 0
+        self._weather = [0.0, 0.0, 0.0, 0.0]
+        self._chance = random.Random(1)
 
     async def serve(self, port: int) -> None:
         async with aiohttp.ClientSession(auto_decompress=False) as self._session:
@@ -114,6 +121,7 @@ class _Proxy:
     async def _control(self, request: web.Request) -> web.Response:
         said = await request.json()
         self._mishaps = said.get("mishaps", self._mishaps)
+        self._weather = said.get("weather", self._weather)
         return web.json_response({"happened": self._happened, "requests": self._requests, "bytes": self._bytes})
 
     async def _hand_on(self, request: web.Request) -> web.StreamResponse:
@@ -121,6 +129,16 @@ class _Proxy:
         is_of_store = request.method == "PUT" and "/_delta_log/" in request.path and request.path.endswith(".json")
         is_commit = is_of_store or (request.method == "POST" and "/tables/" in request.path)
         mishap = self._mishaps.pop(0) if is_commit and self._mishaps else ""
+        least, most, busy, resets = self._weather
+        await asyncio.sleep(self._chance.uniform(least, most))
+        fate = self._chance.random()
+        if not mishap and fate < busy:
+            mishap = "503"
+        elif not mishap and fate < busy + resets:
+            self._happened["reset"] += 1
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
         self._happened[mishap] += 1
         if mishap == "503":
             return web.Response(status=503, text=SLOW_DOWN, content_type="application/xml")

@@ -305,6 +305,20 @@ def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_
     assert (happened["lost"], happened["503"], happened["409"]) == (3, 2, 1)
 
 
+@pytest.mark.verify
+def test_in_a_storm_of_refusals_and_resets_each_row_is_in_once(proxy: StoreProxy) -> None:
+    """A slow store that answers every twentieth request by 503 and breaks every hundredth connection."""
+    table = proxy.place("storm/rows")
+    delta.ensure(table, SCHEMA)
+    proxy.weather(delay=(0.03, 0.3), busy=0.05, resets=0.01)
+    for number in range(12):
+        commit(table, number)
+    proxy.weather()
+    assert rows_of(table) == [f"{number:03}" for number in range(12)]
+    happened = proxy.happened()
+    assert happened["503"] > 0
+
+
 def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no other job that commits all the time, for which the job would stop."""
     monkeypatch.setattr(batch_commit, "COLLISIONS_MAX", 2)
