@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import Final
 
 from deltalake.exceptions import DeltaError
@@ -73,7 +74,8 @@ class LatestKeeper:
         self._metrics = metrics
         self._changed = threading.Condition()
         self.thread: threading.Thread | None = None
-        self._over = False
+        # Of the thread that runs now: one that was left behind in a long read must not be woken up by the next start.
+        self._over = threading.Event()
         # Refreshes asked for, and the last of them that is done.
         self._wanted = 0
         self._done = 0
@@ -89,8 +91,10 @@ class LatestKeeper:
             self._next_at = 0.0
             self._changed.notify_all()
         if self.thread is None:
-            self._over = False
-            self.thread = threading.Thread(target=self._run, name=f"latest-{self._pipeline}", daemon=True)
+            self._over = threading.Event()
+            self.thread = threading.Thread(
+                target=self._run, args=(self._over,), name=f"latest-{self._pipeline}", daemon=True
+            )
             self.thread.start()
 
     def note(self) -> None:
@@ -122,7 +126,7 @@ class LatestKeeper:
             # One that fails now fails for reasons that outlast the job; the next start catches up.
             while not self._is_at_rest() and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
-            self._over = True
+            self._over.set()
             self._changed.notify_all()
         thread.join(CLOSE_SECONDS)
 
@@ -131,13 +135,13 @@ class LatestKeeper:
     def _is_at_rest(self) -> bool:
         return self._done >= self._wanted or self._stopped is not None or self._retry > RETRY_SECONDS[0]
 
-    def _run(self) -> None:
-        while self._is_due():
+    def _run(self, over: threading.Event) -> None:
+        while self._is_due(over):
             with self._changed:
                 wanted = self._wanted
             begun = self._said_at = time.monotonic()
             try:
-                found = refresh(self._rows, self._table, self.definition, look_up=self._look_up)
+                found = refresh(self._rows, self._table, self.definition, look_up=partial(self._look_up, over))
             except _GivenUp:
                 return
             except errors.Stop as error:
@@ -151,11 +155,11 @@ class LatestKeeper:
             else:
                 self._refreshed(found, wanted, begun)
 
-    def _is_due(self) -> bool:
+    def _is_due(self, over: threading.Event) -> bool:
         """Wait for the next refresh; False where there is none, for the job ends."""
         look_at = time.monotonic() + LOOK_SECONDS
         with self._changed:
-            while not self._over:
+            while not over.is_set():
                 now = time.monotonic()
                 due = max(self._next_at, now if self._done < self._wanted else look_at)
                 if due <= now:
@@ -221,9 +225,9 @@ class LatestKeeper:
             self._retry = min(self._retry * 2, RETRY_SECONDS[1])
             self._changed.notify_all()
 
-    def _look_up(self, rows: int) -> None:
+    def _look_up(self, over: threading.Event, rows: int) -> None:
         """Between portions of a long build."""
-        if self._over:
+        if over.is_set():
             raise _GivenUp
         now = time.monotonic()
         if rows and now >= self._said_at + PROGRESS_SECONDS:

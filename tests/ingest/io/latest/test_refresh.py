@@ -246,7 +246,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.sampled_from(DEFINITIONS), st.lists(STEP, min_size=1, max_size=10))
 def test_whatever_happens_it_equals_the_model(
     tmp_path_factory: pytest.TempPathFactory, definition: Definition, steps: list[list[Row] | str]
