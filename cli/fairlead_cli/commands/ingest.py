@@ -15,6 +15,7 @@ import click
 
 from fairlead_cli import durations, ingest_job
 from fairlead_cli.commands import ingest_latest
+from fairlead_cli.commands.ingest_check import check
 from fairlead_cli.commands.ingest_jobs import jobs as ingest_jobs
 from fairlead_cli.progress import Progress
 
@@ -44,7 +45,7 @@ def register(root: click.Group) -> None:
     """Add our commands to the room's group, beside `run`."""
     group = root.commands["ingest"]
     assert isinstance(group, click.Group)
-    for command in (ingest_jobs, status, receipt, report, compact, vacuum, backfill, latest):
+    for command in (check, ingest_jobs, status, receipt, report, compact, vacuum, backfill, latest):
         group.add_command(command)
 
 
@@ -343,6 +344,8 @@ def _status_text(facts: dict[str, Any]) -> str:
     )
     if "latest" in facts:
         lines.append(ingest_latest.line(facts["latest"]))
+    if used := facts.get("contracts"):
+        lines.append("  contract {name} version {version} since batch {batch}, {at}".format(**used[-1]))
     for topic in facts["topics"]:
         if topic.get("state") == "ok":
             behind = durations.span(topic["lag_seconds"])

@@ -7,6 +7,7 @@ sink             the Spark sinks ``fairlead_delta`` and ``fairlead_parquet``
 checkpoint       what Spark and our tasks wrote into a checkpoint
 table            table formats behind one protocol: Delta, plain Parquet
 http             health, metrics and receipts over HTTP
+contracts        contract files, and what plays them against topics and tables
 status, metrics, event_publisher, report: how a job stands, for people and programs
 
 letters ─▶ pipeline ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table

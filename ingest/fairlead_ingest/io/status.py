@@ -78,7 +78,8 @@ def _table(table_format: TableFormat, path: Place, now: datetime.datetime) -> di
             "rows_per_second": round(rows / span, 1) if span > 0 else None,
             "freshness_p50_seconds": half,
             "freshness_p95_seconds": most,
-            "totals": msgspec.structs.asdict(newest.totals),
+            "totals": newest.totals.counts(),
+            "contracts": msgspec.to_builtins(newest.totals.contracts),
         }
     return facts
 

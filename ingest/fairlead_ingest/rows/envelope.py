@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest.rows.fitting import Judge
+from fairlead_ingest.rows.schema import BodyJudge, wrong_text
 
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -52,10 +52,10 @@ PAGE_SCHEMA = pa.schema(
         ("_payload", pa.binary()),
     ]
 )
-# Two more where a schema's columns are to be read: the text to read them from, null for the body itself, and that the
-# body does not fit. What a query makes of them is in ``transforms``.
+# Two more where a schema's columns are to be read: the text to read them from, null for the body itself, and where the
+# body does not fit them, null where it does. What a query makes of them is in ``transforms``.
 TYPED, MISFIT = "_typed", "_misfit"
-TYPED_PAGE_SCHEMA = pa.schema([*PAGE_SCHEMA, (TYPED, pa.string()), (MISFIT, pa.bool_())])
+TYPED_PAGE_SCHEMA = pa.schema([*PAGE_SCHEMA, (TYPED, pa.string()), (MISFIT, pa.string())])
 RAW_SCHEMA = pa.schema(
     [("payload", pa.binary()), ("_topic", pa.string()), ("_id", pa.string()), ("_published_at", TIMESTAMP)]
 )
@@ -100,7 +100,7 @@ def page(
     moments: pa.Array,
     payloads: pa.Array,
     *,
-    judge: Judge | None = None,
+    judge: BodyJudge | None = None,
     set_aside: Mapping[str, str] | None = None,
 ) -> pa.RecordBatch:
     """A page of messages as rows of ``PAGE_SCHEMA``, one for each message and in their order.
@@ -127,7 +127,7 @@ def page(
             moments.cast(TIMESTAMP),
             pa.array(errors, pa.string()),
             pa.array(kept, pa.binary()),
-            *(_verdicts(arrays[-1], judge) if judge is not None else ()),
+            *(_verdicts(topic, arrays, judge) if judge is not None else ()),
         ],
         schema=PAGE_SCHEMA if judge is None else TYPED_PAGE_SCHEMA,
     )
@@ -184,10 +184,13 @@ def hex_ids(ids: pa.Array) -> pa.Array:
     return pa.array([value.hex() for value in ids.to_pylist()], pa.string())
 
 
-def _verdicts(bodies: pa.Array, judge: Judge) -> tuple[pa.Array, pa.Array]:
-    looked = [None if body is None else judge.look(body) for body in bodies.cast(pa.binary()).to_pylist()]
+def _verdicts(topic: str, arrays: Sequence[pa.Array], judge: BodyJudge) -> tuple[pa.Array, pa.Array]:
+    sources, properties, bodies = arrays[5], arrays[8], arrays[10]
+    given = (sources.to_pylist(), properties.to_pylist()) if judge.is_routed else ((), ())
+    looked = judge.looks(topic, bodies.cast(pa.binary()).to_pylist(), *given)
     texts = pa.array([verdict and verdict.text for verdict in looked], pa.string())
-    return texts, pa.array([verdict and not verdict.fits for verdict in looked], pa.bool_())
+    wrong = [None if verdict is None or verdict.fits else wrong_text(verdict) for verdict in looked]
+    return texts, pa.array(wrong, pa.string())
 
 
 def is_too_deep(payload: bytes) -> bool:

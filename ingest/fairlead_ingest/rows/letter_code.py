@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlead_ingest.rows import envelope, schema
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.rows.fitting import MISFITS_MAX
 
 NOT_UTF8 = "not_utf8"
 NOT_JSON = "not_json"
@@ -39,11 +40,11 @@ class LetterCode(NamedTuple):
     fields: Sequence[str] = ()
 
 
-def of(error: str, payload: bytes | None, misfits: Sequence[str]) -> LetterCode:
-    """``payload``: what could not be decoded, None for a row that was; ``misfits``: its columns that did not fit."""
+def of(payload: bytes | None, misfits: Sequence[str] | None) -> LetterCode:
+    """``payload``: what could not be decoded, None for a row that was; ``misfits``: its columns that did not fit, None
+    for a row that is a dead letter for another reason."""
     if payload is None:
-        is_misfit = error.startswith(schema.MISFIT)
-        return LetterCode(MISFIT, tuple(misfits[: schema.MISFITS_MAX])) if is_misfit else LetterCode(OTHER)
+        return LetterCode(OTHER) if misfits is None else LetterCode(MISFIT, tuple(misfits[:MISFITS_MAX]))
     return of_payload(payload) or LetterCode(OTHER)
 
 

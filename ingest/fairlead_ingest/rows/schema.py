@@ -1,38 +1,29 @@
-"""The schema of message bodies, as a contract a user writes in a file.
-
-    {"mode": "freeze", "columns": {"temperature": "double", "tags": "array<string>"}}
+"""A contract: which typed columns are read from bodies, what their values must be, and what becomes of what is not so.
 
 ``mode`` says what happens to a body that does not fit: ``freeze`` (default) makes it a dead letter; ``rescue`` keeps
 the row, with nulls in the typed columns and the body in ``_rescued``; ``evolve`` does the same, and fields that have no
 column get one (``evolution``). ``decimals`` is ``exact`` (default: a number with more places than its column does not
-fit) or ``round``. A file that grows a column later grows the table in any mode: columns are only ever
-added, a changed type is refused. Spark's own schema JSON (``{"type": "struct", …}``) and
-plain DDL text (``temperature DOUBLE, tags ARRAY<STRING>``) are taken too.
+fit) or ``round``. Columns of routes are read from the messages of their route alone and null in all others.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
-from pyspark.errors import PySparkException
 from pyspark.sql import types
 
-from fairlead_ingest import errors
-from fairlead_ingest.rows import ddl, fitting
-from fairlead_ingest.rows.fitting import Judge
+from fairlead_ingest.rows.fitting import MISFITS_MAX, Judge, Verdict, Wrong
+from fairlead_ingest.rows.routing import SHARED, Route, Router
+from fairlead_ingest.rows.rules import Rule
 
 FREEZE, RESCUE, EVOLVE = MODES = ("freeze", "rescue", "evolve")
 EXACT, ROUND = DECIMALS = ("exact", "round")
-SCHEMA_BYTES_MAX = 1024 * 1024
-# So many fields are named in an error; a body with more misfits is of another schema.
-MISFITS_MAX = 10
-NAME_CHARS_MAX = 255
 RESCUED = "_rescued"
-# How a dead letter's error begins whose body does not fit; the sink knows which fields it was.
+# How a dead letter's error begins whose body does not fit.
 MISFIT = "body does not fit the schema"
 # Names a typed column may not take: they are the row's own.
 ENVELOPE_COLUMNS = (
@@ -40,66 +31,141 @@ ENVELOPE_COLUMNS = (
     "properties", "system_properties", "body",
 )  # fmt: skip
 LINEAGE_COLUMNS = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date")
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 OWN_COLUMNS = frozenset((*ENVELOPE_COLUMNS, *LINEAGE_COLUMNS, RESCUED))
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    columns: dict[str, str]
-    mode: str = FREEZE
-    decimals: str = EXACT
+# Between the columns of a misfit and the body it shows; JSON on one line has none of its own.
+_END = "\n"
+# What Spark alone could not read.
+NOTHING_KNOWN = f"[]{_END}"
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_WRONG = msgspec.json.Decoder(list[Wrong])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """Typed columns of the body and what happens to a body that does not fit."""
+    """``columns``: all of them, those of routes too; ``rules``: of columns that all messages share.
+
+    ``name`` and ``version`` are its author's: empty and 0 where the file says none.
+    """
 
     columns: types.StructType
     mode: str = FREEZE
     decimals: str = EXACT
+    name: str = ""
+    version: int = 0
+    description: str = ""
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    routes: tuple[Route, ...] = ()
+    # Columns that only messages of some route have.
+    routed: tuple[str, ...] = ()
 
-    def judge(self) -> Judge:
+    @property
+    def title(self) -> str:
+        """Name and version as people read them; empty for a file without."""
+        return f"{self.name} version {self.version}" if self.name else ""
+
+    def judge(self) -> BodyJudge:
         """Who looks at bodies before Spark does."""
-        return Judge(self.columns, rounds=self.decimals == ROUND, evolves=self.mode == EVOLVE)
+        return BodyJudge(self)
+
+    def columns_of(self, route: int) -> types.StructType:
+        """Those that messages of this route have."""
+        foreign = self.foreign_to(route)
+        return types.StructType([each for each in self.columns.fields if each.name not in foreign])
+
+    def foreign_to(self, route: int) -> tuple[str, ...]:
+        """Those that only messages of other routes have."""
+        own = () if route == SHARED else self.routes[route].columns
+        return tuple(name for name in self.routed if name not in own)
+
+    def rules_of(self, route: int) -> Mapping[str, Rule]:
+        """What is asked of messages of this route; its own word counts where both say something of a column."""
+        return self.rules if route == SHARED else {**self.rules, **self.routes[route].rules}
 
     def encode(self) -> str:
         """As text, for the tasks; ``decode`` is its inverse."""
-        return json.dumps({"mode": self.mode, "decimals": self.decimals, "columns": self.columns.jsonValue()})
+        plain = {"columns": self.columns.jsonValue(), "rules": self.rules, "routes": self.routes}
+        rest = {name: getattr(self, name) for name in ("mode", "decimals", "name", "version", "description", "routed")}
+        return msgspec.json.encode({**plain, **rest}).decode()
+
+
+class BodyJudge:
+    """Looks at the bodies of one contract's messages, each by the columns of its route."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._router = Router(contract.routes) if contract.routes else None
+        self.is_routed = self._router is not None
+        self._judges = {number: _judge_of(contract, number) for number in range(SHARED, len(contract.routes))}
+        self.look = self._judges[SHARED].look
+
+    def looks(
+        self,
+        topic: str,
+        bodies: Sequence[bytes | None],
+        sources: Sequence[str | None] = (),
+        properties: Sequence[str | None] = (),
+    ) -> list[Verdict | None]:
+        """The verdict on each body, None where there is none; the last two are looked at where there are routes."""
+        if self._router is None:
+            look = self.look
+            return [None if body is None else look(body) for body in bodies]
+        return [
+            None if body is None else self._judges[self._router.route(topic, source, given)].look(body)
+            for body, source, given in zip(bodies, sources, properties, strict=True)
+        ]
+
+
+def _judge_of(contract: Contract, route: int) -> Judge:
+    return Judge(
+        contract.columns_of(route),
+        rounds=contract.decimals == ROUND,
+        evolves=contract.mode == EVOLVE,
+        rules=contract.rules_of(route),
+        foreign=contract.foreign_to(route),
+    )
 
 
 def decode(text: str) -> Contract:
     """What ``encode`` gave."""
-    plain = json.loads(text)
-    columns = types.StructType.fromJson(plain["columns"])
-    return Contract(columns=columns, mode=plain["mode"], decimals=plain["decimals"])
+    plain: dict[str, Any] = json.loads(text)
+    columns = types.StructType.fromJson(plain.pop("columns"))
+    rules = msgspec.convert(plain.pop("rules"), dict[str, Rule])
+    routes = msgspec.convert(plain.pop("routes"), tuple[Route, ...])
+    return Contract(columns=columns, rules=rules, routes=routes, routed=tuple(plain.pop("routed")), **plain)
 
 
-def parse(text: str, source: str) -> Contract:
-    """The contract in a file's ``text``. Raises ``Stop``."""
-    if len(text) > SCHEMA_BYTES_MAX:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: over {SCHEMA_BYTES_MAX} characters")
+def sentence(contract: Contract) -> str:
+    """How the error of a body begins that does not fit; ``_END`` and what was wrong follow (``wrong_text``)."""
+    return f"{MISFIT} {contract.title}".rstrip()
+
+
+def wrong_text(verdict: Verdict) -> str:
+    """What is wrong with a body, as it travels beside its row; ``misfit`` reads it."""
+    return msgspec.json.encode(verdict.wrong).decode() + _END
+
+
+def misfit(error: str, body: str | None, empty: Collection[str]) -> tuple[str, Sequence[str]] | None:
+    """(sentence for people, columns) for the error of a body that did not fit; None for another error.
+
+    ``empty``: typed columns that are null in the row, for a body that Spark alone could not read.
+    """
+    if not error.startswith(MISFIT):
+        return None
+    head, is_ours, shown = error.partition(_END)
+    begin, bracket, rest = head.partition("[")
     try:
-        contract = _parse(text.strip())
-        for field in contract.columns.fields:
-            try:
-                fitting.check_type(field.dataType)
-            except ValueError as error:
-                raise ValueError(f"{field.name}: {error}") from None
-    except (msgspec.MsgspecError, PySparkException, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {_line(error)}") from None
-    except RecursionError:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: nested too deep") from None
-    names = [field.name.lower() for field in contract.columns.fields]
-    for name in names:
-        if not name.strip() or len(name) > NAME_CHARS_MAX:
-            raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {name[:40]!r}: 1 to {NAME_CHARS_MAX} characters a name")
-        if name in OWN_COLUMNS or name.startswith("_"):
-            raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {name}: the row already has a column of this name")
-        if names.count(name) > 1:
-            raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {name}: named twice")
-    if not names and contract.mode != EVOLVE:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: no columns")
-    return contract
+        wrong = _WRONG.decode((bracket + rest).encode()) if is_ours else []
+    except msgspec.MsgspecError:
+        return error, ()  # a transform's own sentence
+    if not is_ours:
+        return error, ()
+    wrong = wrong or [Wrong(name) for name in misfits(body, empty)[:MISFITS_MAX]]
+    return told(begin.rstrip(), wrong, shown), [each.column for each in wrong]
+
+
+def told(begin: str, wrong: Sequence[Wrong], shown: str) -> str:
+    """``begin`` at its columns, with reasons, and the body's first characters."""
+    names = ", ".join(f"{each.column} ({each.reason})" if each.reason else each.column for each in wrong)
+    return f"{begin} at {names}: {shown}" if names else f"{begin}: {shown}"
 
 
 def misfits(body: str | None, empty: Collection[str]) -> list[str]:
@@ -111,37 +177,8 @@ def misfits(body: str | None, empty: Collection[str]) -> list[str]:
     return [name for name, value in fields.items() if name in empty and bytes(value) != b"null"]
 
 
-def with_places(error: str, misfits: Sequence[str]) -> str:
-    """A dead letter's error, with the fields that do not fit where that is the reason."""
-    names = ", ".join(misfits[:MISFITS_MAX]) if error.startswith(MISFIT) else ""
-    return f"{MISFIT} at {names}{error.removeprefix(MISFIT)}" if names else error
-
-
 def grown(contract: Contract, held: types.StructType) -> Contract:
     """The contract with the columns that a table has ``held`` beyond it and beside the row's own."""
     names = {name.lower() for name in (*contract.columns.names, *OWN_COLUMNS)}
-    more = [field for field in held.fields if field.name.lower() not in names]
+    more = [each for each in held.fields if each.name.lower() not in names]
     return replace(contract, columns=types.StructType([*contract.columns.fields, *more]))
-
-
-def _parse(text: str) -> Contract:
-    if not text.startswith("{"):
-        return Contract(columns=ddl.columns_of(text))
-    plain = msgspec.json.decode(text)
-    if plain.get("type") == "struct":
-        return Contract(columns=types.StructType.fromJson(plain))
-    file = msgspec.convert(plain, _File)
-    for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
-        if value not in allowed:
-            raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
-    columns = []
-    for name, data_type in file.columns.items():
-        try:
-            columns.append(types.StructField(name, ddl.type_of(data_type)))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return Contract(columns=types.StructType(columns), mode=file.mode, decimals=file.decimals)
-
-
-def _line(error: Exception) -> str:
-    return re.sub(r"\s+", " ", str(error)).strip()[:300]

@@ -13,11 +13,13 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from fairlead_ingest.rows.envelope import MISFIT as MISFIT_SEEN
 from fairlead_ingest.rows.envelope import TYPED
-from fairlead_ingest.rows.schema import ENVELOPE_COLUMNS, FREEZE, MISFIT, RESCUED, Contract
+from fairlead_ingest.rows.schema import ENVELOPE_COLUMNS, FREEZE, NOTHING_KNOWN, RESCUED, Contract, sentence
 
 _BAD = "_does_not_fit"
 _PARSED = "_parsed"
 _KEY = "_producer_key"
+# Of a number or a text in a body; what a column takes is decided already (``fitting``), other fields may be anything.
+_NO_LIMITS = {"maxNumLen": str(2**31 - 1), "maxStringLen": str(2**31 - 1)}
 # What the sink takes off again: never columns of the table.
 PASSENGERS = ("_error", "_payload")
 
@@ -32,16 +34,17 @@ def typed(rows: DataFrame, contract: Contract) -> DataFrame:
     if not contract.columns.fields:
         return rows.withColumn(RESCUED, F.lit(None).cast("string")).drop(TYPED, MISFIT_SEEN)
     parsing = StructType([*contract.columns.fields, StructField(_BAD, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD, **_NO_LIMITS}
     # Only what fits exactly is left to Spark, which would change what does not.
     text = F.coalesce(F.col(TYPED), F.col("body"))
     parsed = rows.withColumn(_PARSED, F.from_json(text, parsing, options))
-    is_misfit = F.col(MISFIT_SEEN) | F.col(f"{_PARSED}.{_BAD}").isNotNull()
+    is_misfit = F.col(MISFIT_SEEN).isNotNull() | F.col(f"{_PARSED}.{_BAD}").isNotNull()
     misfit = F.when(is_misfit, F.col("body"))
     columns = [F.col(f"{_PARSED}.{quoted(name)}").alias(name) for name in contract.columns.names]
     if contract.mode == FREEZE:
-        sentence = F.concat(F.lit(f"{MISFIT}: "), F.substring(misfit, 1, 200))
-        error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), sentence))
+        wrong = F.coalesce(F.col(MISFIT_SEEN), F.lit(NOTHING_KNOWN))
+        reason = F.concat(F.lit(f"{sentence(contract)} "), wrong, F.substring(misfit, 1, 200))
+        error = F.coalesce(F.col("_error"), F.when(misfit.isNotNull(), reason))
     else:
         columns.append(misfit.alias(RESCUED))
         error = F.col("_error")

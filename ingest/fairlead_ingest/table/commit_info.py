@@ -21,7 +21,22 @@ from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets
 
 METADATA_KEY = "fairlead"
+# Of contracts that judged a table's rows, the newest.
+CONTRACTS_MAX = 50
 _STORED = {"filtered": "left_out"}
+
+
+class ContractUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Since which batch, and since when (ISO, UTC), this version of a contract judges what goes into the table."""
+
+    name: str
+    version: int
+    batch: int
+    at: str
+
+    @property
+    def title(self) -> tuple[str, int]:
+        return self.name, self.version
 
 
 class BatchCounts(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
@@ -40,14 +55,17 @@ class BatchCounts(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
     # How old messages were when their row became visible: counts by bucket (``freshness``).
     ages: list[int] = []
     gaps: list[GapRow] = []
+    # The contract that judged them; None without one that has a name.
+    contract: ContractUse | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As it is stored: nothing at all for a commit without a batch's rows, no gaps where there are none."""
         if self == NO_COUNTS:
             return {}
         plain: dict[str, Any] = msgspec.to_builtins(self)
-        if not self.gaps:
-            del plain["gaps"]
+        for name in ("gaps", "contract"):
+            if not plain[name]:
+                del plain[name]
         return plain
 
 
@@ -55,17 +73,33 @@ NO_COUNTS = BatchCounts()
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
-    """Counts that add up over the table's life."""
+    """Counts that add up over the table's life, and the contracts that judged it, oldest first."""
 
     rows: int = 0
     dead_letters: int = 0
     filtered: int = 0
     expired_unread: int = 0
     expired_starts: int = 0
+    contracts: list[ContractUse] = []
 
     def plus(self, counts: BatchCounts) -> Totals:
         """With one more batch."""
-        return Totals(**{name: getattr(self, name) + getattr(counts, name) for name in self.__struct_fields__})
+        added = {name: count + getattr(counts, name) for name, count in self.counts().items()}
+        contracts, used = self.contracts, counts.contract
+        if used is not None and (not contracts or contracts[-1].title != used.title):
+            contracts = [*contracts, used][-CONTRACTS_MAX:]
+        return Totals(**added, contracts=contracts)
+
+    def counts(self) -> dict[str, int]:
+        """What adds up, by name."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "contracts"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored: no contracts where there are none."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        if not self.contracts:
+            del plain["contracts"]
+        return plain
 
 
 class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +121,7 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
             "application": self.application,
             "batch": self.batch,
             **({"sequence": self.sequence} if self.sequence else {}),
-            "totals": msgspec.to_builtins(self.totals),
+            "totals": self.totals.to_dict(),
             **self.counts.to_dict(),
         }
 

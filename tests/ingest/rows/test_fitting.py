@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import types
 
 from fairlead_ingest.rows import ddl
-from fairlead_ingest.rows.fitting import Judge
+from fairlead_ingest.rows.fitting import Judge, Verdict
+from fairlead_ingest.rows.rules import Rule
 
 FITS = {
     "tinyint": ["-128", "127", "null"],
@@ -21,10 +22,11 @@ FITS = {
     "timestamp": [
         '"2026-11-22T10:00:00.123456Z"', '"2026-11-22T10:00:00.1234560+01:00"', '"2026-11-22 10:00"', '"2026-11-22"',
         '"9999-12-31T23:59:59.999999Z"', '"0001-01-01T00:00:00Z"', "1700000000", "-62135596800", "253402300799",
-        '"2026-11-22 10:00:00 Europe/Paris"',
+        '"2026-11-22 10:00:00 Europe/Paris"', '"2024-02-29T1:2:3Z"', '"2026-1-31 10:00:00+1:30"', '"2026-11-30 10:00"',
+        '"2026-11-22T10:00:00UTC-18:00"', '"2026-11-22T10:00:00 PST"', '"2026-11-22 10:00:00.5 +0100"',
     ],
     "timestamp_ntz": ['"2026-11-22T10:00:00.5"', '"2026-11-22"'],
-    "binary": ['"aGk="'],
+    "binary": ['"aGk="', '""', '" aGk= "', '"aGk=YW=="', '"YWJj\\r\\nYWJj"'],
     "string": ['"x"', '"\\ud83d\\ude00"', '"\\u0000"', "null"],
     "array<tinyint>": ["[1,null,-1]", "[]"],
     "map<string,float>": ['{"x": 1.5, "": null}'],
@@ -39,14 +41,19 @@ MISFITS = {
                '"Infinity"', '"1.5"', "true"],
     "decimal(10,2)": ["1.239", "100000000", '"1,234"', "1e1000000000", "1e-1000000000", '"NaN"', "true", "{}"],
     "boolean": ["1", '"true"'],
-    "date": ['"2026-11-22T10:00"', '"2026-11"', '"20261122"', '"10000-01-01"', '"0000-01-01"', "17000", '"today"'],
+    "date": ['"2026-11-22T10:00"', '"2026-11"', '"20261122"', '"10000-01-01"', '"0000-01-01"', "17000", '"today"',
+             '"2026-02-29"', '"2026-13-01"', '"2026-00-10"', '"2026-4-31"', '"2026-12-0"'],
     "timestamp": [
         '"12:30"', '"2026"', '"2026-11"', '"2026-11-22T10:00:00.1234567Z"', '"0001-01-01T00:00:00+14:00"',
         '"9999-12-31T23:59:59-01:00"', '"10000-01-01"', "253402300800", "1.5", '"now"', '"2026-11-22 "',
+        '"2026-02-30T10:00:00Z"', '"2026-11-22T24:00"', '"2026-11-22T10:60"',
+        '"2026-11-22T10:00:60Z"', '"2026-11-22T10:00Z"', '"2026-11-22 10:00 +01:00"', '"2026-11-22T10:00:00z"',
+        '"2026-11-22T10:00:00+18:01"', '"2026-11-22T10:00:00+1:2:3"', '"2026-11-22T10:00:00UTC+19"',
+        '"2026-11-22 10:00:00 Europe/Nowhere"', '"2026-11-22 10:00:00 europe/paris"', '"2026-11-22T10:00:00+130"',
     ],
     "timestamp_ntz": ['"2026-11-22T10:00:00Z"', '"12:30"', "1700000000"],
     "string": ['"\\ud800x"', '"\\udc00"'],
-    "binary": ["5", "[]"],
+    "binary": ["5", "[]", '"aGk"', '"aG k="', '"YW="', '"===="', '"a-_k"'],
     "array<tinyint>": ["[1,200]", "5", "{}"],
     "array<double>": ["[1.5,1e-400]", "[1e309]"],
     "map<string,float>": ['{"x": 1e39}', "[]"],
@@ -54,8 +61,9 @@ MISFITS = {
 }  # fmt: skip
 
 
-def judge(data_type: str, **how: bool) -> Judge:
-    return Judge(types.StructType([types.StructField("c", ddl.type_of(data_type))]), **how)
+def judge(data_type: str, *, rounds: bool = False, evolves: bool = False) -> Judge:
+    columns = types.StructType([types.StructField("c", ddl.type_of(data_type))])
+    return Judge(columns, rounds=rounds, evolves=evolves)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +120,88 @@ def test_a_field_that_can_never_have_a_column_is_said_where_tables_evolve() -> N
 
 
 @pytest.mark.parametrize("body", [b"[1]", b'"x"', b"null", b"5"])
-def test_what_is_no_object_is_left_to_spark(body: bytes) -> None:
-    """It has no fields."""
-    assert judge("double").look(body) == Judge(types.StructType()).look(b'{"a": 1}')
+def test_what_is_no_object_fits_no_columns(body: bytes) -> None:
+    """It has no fields; without columns nothing is asked of it."""
+    assert not judge("double").look(body).fits
+    assert Judge(types.StructType()).look(body).fits
+
+
+def test_a_body_with_a_name_that_spark_refuses_is_read_without_it() -> None:
+    """Where it is a column's own, the column is empty."""
+    name = "n" * 60_000
+    assert judge("double").look(b'{"c": 1.5, "%s": 1}' % name.encode()).text == '{"c":1.5}'
+    assert not judge("map<string,int>").look(b'{"c": {"%s": 1}}' % name.encode()).fits
+
+
+@pytest.mark.parametrize(
+    ("data_type", "values"),
+    [
+        ("timestamp", ['"2026-02-30"', "1700000000"]),
+        ("date", ['""', '"2026-11-22"']),
+        ("binary", ['"a"', '"aGk="']),
+        ("decimal(5,2)", ["1e400", "1"]),
+        ("struct<d:decimal(5,2),t:timestamp>", ['{"d":1.239,"d":1}', '{"t":"12:30","t":5}']),
+        ("array<struct<d:decimal(5,2)>>", ['[{"d":1.239,"d":1}]', "[]"]),
+        ("tinyint", ["300", "1"]),
+    ],
+)
+def test_of_a_field_said_twice_the_last_counts(data_type: str, values: list[str]) -> None:
+    """And Spark is shown that alone, where it would stumble over the first."""
+    first, last = values
+    body = f'{{"c": {first}, "c": {last}}}'
+    verdict = judge(data_type).look(body.encode())
+    assert verdict.fits and verdict.text is not None and first not in verdict.text
+    assert judge("decimal(5,2)").look(b'{"c": 1e400, "\\u0063": 1}') == Verdict(text='{"c":1}')
+
+
+RULES = {"a": Rule(required=True, minimum=-1.5, maximum=10), "b": Rule(allowed=("on", "off")), "c": Rule(required=True)}
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ('{"a": 1, "b": "on", "c": "x"}', []),
+        ('{"a": -1.5, "b": "\\u006fff", "c": 5}', []),
+        ('{"a": 10, "b": null, "c": ""}', []),
+        ('{"a": 10.5, "c": ""}', [("a", "above the maximum 10")]),
+        ('{"a": -2, "c": ""}', [("a", "below the minimum -1.5")]),
+        ('{"a": "x", "b": "On", "c": "y"}', [("a", ""), ("b", "none of the allowed values")]),
+        ('{"a": null, "b": 5}', [("a", "required"), ("b", "none of the allowed values"), ("c", "required")]),
+        ('{"a": 1, "c": null}', [("c", "required")]),
+        ('{"a": 1, "a": null, "c": "x"}', [("a", "required")]),
+    ],
+)
+def test_rules_are_judged_by_either_look(body: str, wrong: list[tuple[str, str]]) -> None:
+    """What they refuse is a null, as a value of another type is."""
+    columns = ddl.columns_of("a double, b string, c string")
+    verdict = Judge(columns, rules=RULES).look(body.encode())
+    assert ([tuple(each) for each in verdict.wrong], verdict.fits) == (wrong, not wrong)
+    assert not any(f'"{name}":' in (verdict.text or "") for name, _ in wrong)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "rule", "fits", "misfits"),
+    [
+        ("int", Rule(minimum=0, maximum=3), ["0", "3"], ["-1", "4"]),
+        ("int", Rule(allowed=(1, 3)), ["1", "3"], ["2", '"1"', "true"]),
+        ("double", Rule(minimum=0.2, maximum=0.8), ["0.2", "0.5", "8e-1"], ["0", "1", "0.1", "1e-400"]),
+        ("double", Rule(minimum=0), ["0", "0.0", "1e300", "9007199254740992"], ["-0.1", "1e-400", "9007199254740993"]),
+        ("float", Rule(maximum=1e30), ["1e30", "-1e38"], ["1e31", "1e39"]),
+        ("decimal(5,2)", Rule(minimum=0.1, maximum=100), ["0.1", '"99.99"', "100"], ["0.09", "100.01", "1.239"]),
+    ],
+)
+def test_bounds_and_lists_belong_to_what_is_allowed(
+    data_type: str, rule: Rule, fits: list[str], misfits: list[str]
+) -> None:
+    """And the type still counts."""
+    judged = Judge(types.StructType([types.StructField("c", ddl.type_of(data_type))]), rules={"c": rule})
+    assert [value for value in fits if not judged.look(b'{"c": %s}' % value.encode()).fits] == []
+    assert [value for value in misfits if judged.look(b'{"c": %s}' % value.encode()).fits] == []
+
+
+def test_columns_of_other_routes_are_not_read() -> None:
+    """Whatever the body holds under their names, of their type or not."""
+    judged = Judge(ddl.columns_of("a double"), foreign=("b",))
+    assert judged.look(b'{"a": 1, "c": 2}').text is judged.look(b'{"a": 1, "b": null}').text is None
+    assert judged.look(b'{"a": 1, "b": 2}') == Verdict(text='{"a":1}')
+    assert Judge(types.StructType(), foreign=("b",)).look(b'{"b": 2}') == Verdict(text="{}")

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.messaging_service import upstream_message
 
-from fairlead_ingest.rows import envelope, letter_code, schema
+from fairlead_ingest.rows import envelope, letter_code
+from fairlead_ingest.rows.fitting import MISFITS_MAX
 from fairlead_ingest.rows.letter_code import LetterCode
 
 GOOD: dict[str, Any] = json.loads(upstream_message(1))
@@ -30,7 +31,7 @@ GOOD: dict[str, Any] = json.loads(upstream_message(1))
 )
 def test_what_is_no_upstream_message_has_a_code(payload: bytes, expected: LetterCode) -> None:
     """The text of a decoder's error is for people alone."""
-    assert letter_code.of("some words", payload, ()) == expected
+    assert letter_code.of(payload, ()) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,15 +53,15 @@ def test_an_upstream_message_has_none() -> None:
     other = {**GOOD, "bodyBase64": "AA==", "properties": None, "priority": None}
     del other["body"]
     assert letter_code.of_payload(json.dumps(other).encode()) is None
-    assert letter_code.of("it made its batch fail", upstream_message(1), ()) == LetterCode("other")
+    assert letter_code.of(upstream_message(1), ()) == LetterCode("other")
 
 
 def test_a_misfit_names_its_columns() -> None:
     """As many as its error does."""
     names = [f"c{number}" for number in range(20)]
-    found = letter_code.of(f"{schema.MISFIT}: x", None, names)
-    assert found == LetterCode("misfit", tuple(names[: schema.MISFITS_MAX]))
-    assert letter_code.of("a transform refused it", None, names) == LetterCode("other")
+    found = letter_code.of(None, names)
+    assert found == LetterCode("misfit", tuple(names[:MISFITS_MAX]))
+    assert letter_code.of(None, None) == LetterCode("other")
 
 
 @given(st.dictionaries(st.sampled_from(sorted(GOOD)), st.none() | st.integers() | st.text() | st.lists(st.none())))

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.messaging_service import upstream_message
 
-from fairlead_ingest.rows import envelope, schema, transforms
+from fairlead_ingest.rows import contract_file, envelope, schema, transforms
 
-JUDGE = schema.parse('{"columns": {"temperature": "double"}}', "s").judge()
+JUDGE = contract_file.parse('{"columns": {"temperature": "double"}}', "s").judge()
 
 
 @pytest.fixture
@@ -29,17 +29,18 @@ def rows(spark: SparkSession) -> DataFrame:
 
 def test_frozen_columns_send_misfits_to_the_dead_letters(rows: DataFrame) -> None:
     """The error of a payload that was no message stays what it was."""
-    contract = schema.parse('{"columns": {"temperature": "double"}}', "s")
+    contract = contract_file.parse('{"columns": {"temperature": "double"}}', "s")
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert [row.temperature for row in found] == [1.5, None, None, None]
     assert found[0]._error is None and found[2]._error is None
-    assert found[1]._error.startswith("body does not fit the schema: ")
+    told = schema.misfit(found[1]._error, found[1].body, ())
+    assert told == ('body does not fit the schema at temperature: {"temperature": "warm"}', ["temperature"])
     assert found[3]._error.startswith("JSON is malformed")
 
 
 def test_rescued_columns_keep_the_row(rows: DataFrame) -> None:
     """The body that did not fit stays beside its nulls."""
-    contract = schema.parse('{"mode": "rescue", "columns": {"temperature": "double"}}', "s")
+    contract = contract_file.parse('{"mode": "rescue", "columns": {"temperature": "double"}}', "s")
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert found[1]._error is None and found[1]._rescued == '{"temperature": "warm"}'
     assert found[0]._rescued is None

@@ -11,7 +11,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit_info
-from fairlead_ingest.table.commit_info import BatchCounts, CommitInfo, LogEntry, Totals
+from fairlead_ingest.table.commit_info import CONTRACTS_MAX, BatchCounts, CommitInfo, ContractUse, LogEntry, Totals
 
 # As they lie in tables; spaces are not stored.
 REACHED = '{"svc": "5f0c", "topics": {"a/t": {"f": "0f", "fg": 3, "g": 3, "p": "0f", "r": 0}}, "v": 1}'
@@ -88,3 +88,22 @@ def test_an_entry_is_a_batch_of_one_application() -> None:
     assert mine.batch("fairlead:other") is None
     assert LogEntry(version=3, timestamp_ms=7).batch() is None
     assert LogEntry(version=3, timestamp_ms=7, info=CommitInfo(reached=Offsets())).batch() is None
+
+
+def test_since_when_a_contract_judges_stays_known() -> None:
+    """A batch by the same version adds nothing; the oldest of many are forgotten; a table without has none stored."""
+
+    def used(version: int, batch: int) -> BatchCounts:
+        return BatchCounts(
+            rows=1, contract=ContractUse(name="t", version=version, batch=batch, at="2026-11-23T00:00:00Z")
+        )
+
+    totals = Totals().plus(BatchCounts(rows=1)).plus(used(1, 1)).plus(used(1, 2)).plus(BatchCounts()).plus(used(2, 4))
+    assert totals.rows == 4
+    assert [(each.version, each.batch) for each in totals.contracts] == [(1, 1), (2, 4)]
+    for version in range(3, CONTRACTS_MAX + 10):
+        totals = totals.plus(used(version, version))
+    assert [each.version for each in totals.contracts][-CONTRACTS_MAX:] == list(range(10, CONTRACTS_MAX + 10))
+    assert len(totals.contracts) == CONTRACTS_MAX
+    info = CommitInfo(reached=Offsets(service="s"), batch=4, totals=totals, counts=used(2, 4))
+    assert commit_info.parse(json.loads(json.dumps(info.to_dict()))) == info

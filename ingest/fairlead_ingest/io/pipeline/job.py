@@ -26,7 +26,7 @@ from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
 from fairlead_ingest.io.pipeline.executor_watcher import ExecutorWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
-from fairlead_ingest.io.pipeline.query import evolves, shaped, source_options, table_schema, tls_of
+from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.pipeline.session import activate, is_local
 from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
 from fairlead_ingest.io.pipeline.spark_errors import coded
@@ -237,6 +237,7 @@ class Job:
             .option("checkpointLocation", str(self._checkpoint))
             .option("onExpired", self._settings.on_expired)
             .option("evolve", str(evolves(self._pipeline)).lower())
+            .option("contract", judged_by(self._pipeline))
             .option("selects", str(bool(self._pipeline.transforms or self._pipeline.dedupe_seconds)).lower())
         )
         if traces := batch_trace.option(self._settings.traces):

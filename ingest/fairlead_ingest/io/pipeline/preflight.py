@@ -11,8 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampType
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.contracts import files
 from fairlead_ingest.io.pipeline import plugins
-from fairlead_ingest.io.pipeline.query import contract_of, table_schema
+from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.table import object_store, tables
 from fairlead_ingest.rows import envelope, schema
 from fairlead_ingest.settings import Pipeline, Settings
@@ -34,7 +35,7 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
     away: set[str] = set()
     for job in jobs:
         if job.schema_file:
-            contract_of(Path(job.schema_file))
+            files.read(Path(job.schema_file))
         for name in job.transforms or ():
             plugins.load(name)
         _check_latest(job)
@@ -61,7 +62,7 @@ def _probe_catalog(settings: Settings, job: Pipeline) -> None:
 def _check_latest(job: Pipeline) -> None:
     """Raises ``Stop`` where its columns are none of the rows'; those of transforms and bodies are seen at the start."""
     definition = None if job.latest is None else job.latest.definition
-    contract = contract_of(Path(job.schema_file)) if job.schema_file else None
+    contract = files.read(Path(job.schema_file)) if job.schema_file else None
     if definition is None or job.transforms or (contract is not None and contract.mode == schema.EVOLVE):
         return
     page = envelope.RAW_SCHEMA if job.format == "raw" else envelope.PAGE_SCHEMA

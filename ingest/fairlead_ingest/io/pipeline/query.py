@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from fairlead_ingest import errors
+from fairlead_ingest.io.contracts import files
 from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.pipeline.session import parallelism
 from fairlead_ingest.io.table import tables
@@ -51,24 +50,20 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
     return {key: str(value) for key, value in options.items()}
 
 
-def contract_of(path: Path) -> schema.Contract:
-    """The schema file's contract. Raises ``Stop``."""
-    try:
-        return schema.parse(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
-    except PySparkException as error:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
-
-
 def evolves(pipeline: Pipeline) -> bool:
     """The pipeline's table grows by what bodies bring. Raises ``Stop``."""
-    return bool(pipeline.schema_file) and contract_of(Path(str(pipeline.schema_file))).mode == schema.EVOLVE
+    return bool(pipeline.schema_file) and files.read(Path(str(pipeline.schema_file))).mode == schema.EVOLVE
+
+
+def judged_by(pipeline: Pipeline) -> str:
+    """Name and version of the contract as JSON, for the table's log; empty for a file without. Raises ``Stop``."""
+    contract = files.read(Path(str(pipeline.schema_file))) if pipeline.schema_file else None
+    return json.dumps({"name": contract.name, "version": contract.version}) if contract and contract.name else ""
 
 
 def contract_now(settings: Settings, pipeline: Pipeline) -> schema.Contract:
     """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
-    contract = contract_of(Path(str(pipeline.schema_file)))
+    contract = files.read(Path(str(pipeline.schema_file)))
     table_format, table = tables.of_pipeline(settings, pipeline), settings.place(pipeline.table)
     held = table_format.dataset(table) if contract.mode == schema.EVOLVE else None
     return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))

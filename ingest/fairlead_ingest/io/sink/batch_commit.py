@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from fairlead_ingest import errors
@@ -24,7 +25,7 @@ from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import EXPIRED, Offsets
 from fairlead_ingest.table import commit, freshness
 from fairlead_ingest.table.commit import AlreadyIn, Collided
-from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts
+from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts, ContractUse
 from fairlead_ingest.table.store_path import Place
 
 # More collisions in a row than this come from several jobs on one table.
@@ -160,6 +161,14 @@ def counts_of(
         ages=freshness.add(message.ages for message in written),
         gaps=missing,
     )
+
+
+def judged_by(counts: BatchCounts, contract: str, batch: int) -> BatchCounts:
+    """With the ``contract`` (name and version as JSON, empty for none) that judged them until now."""
+    if not contract:
+        return counts
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return msgspec.structs.replace(counts, contract=ContractUse(**msgspec.json.decode(contract), batch=batch, at=now))
 
 
 def _gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> list[WrittenFile]:

@@ -76,7 +76,8 @@ class DeltaSink(DataSource):
     stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
     ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out;
     ``mirror``: ``s3://bucket/path`` where the checkpoint is copied before each commit, reached as ``mirrorStorage``;
-    ``trial``: ``true`` for a batch that is written and thrown away; ``traces``: the table ``[traces]`` as JSON."""
+    ``trial``: ``true`` for a batch that is written and thrown away; ``traces``: the table ``[traces]`` as JSON;
+    ``contract``: name and version of the contract that judged, as JSON."""
 
     table_format = "delta"
 
@@ -95,6 +96,7 @@ class DeltaSink(DataSource):
             evolves=self.options.get("evolve") == "true",
             selects=self.options.get("selects") == "true",
             traces=self.options.get("traces", ""),
+            contract=self.options.get("contract", ""),
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -155,6 +157,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         selects: bool = False,
         traces: str = "",
         mirror: StorePath | None = None,
+        contract: str = "",
     ) -> None:
         self._table_format = table_format
         self._catalog = catalog
@@ -165,6 +168,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._selects = selects
         self._traces = traces
         self._mirror = mirror
+        self._contract = contract
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
@@ -214,6 +218,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         )
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
         counts = batch_commit.counts_of(end, rows, dead, written, missing, sum(absent.values()), selects=self._selects)
+        counts = batch_commit.judged_by(counts, self._contract, batchId)
         with batch_trace.recording(self._traces, written, self._table.name, batchId):
             batch.append(self._table, rows, counts)
 

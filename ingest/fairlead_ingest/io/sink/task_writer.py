@@ -107,9 +107,9 @@ def split_valid(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
     reasons, codes = [], []
     for index, letter in enumerate(letters):
         empty = {name for name, is_null in nulls if is_null[index]}
-        misfits = contract.misfits(letter.get("body"), empty)
-        reasons.append(contract.with_places(letter["_error"], misfits))
-        codes.append(letter_code.of(letter["_error"], letter["_payload"] if is_decoded else None, misfits))
+        told = contract.misfit(letter["_error"], letter.get("body"), empty)
+        reasons.append(letter["_error"] if told is None else told[0])
+        codes.append(letter_code.of(letter["_payload"] if is_decoded else None, told and told[1]))
     columns = {name: rejected[name] for name in tables.DEAD_LETTERS_SCHEMA.names if name.startswith("_")}
     columns |= {
         "error": pa.array(reasons, pa.string()),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import query
 from fairlead_ingest.settings import Pipeline
 
@@ -19,16 +17,6 @@ def test_the_tables_columns_are_the_querys_with_the_batch_beside_the_day() -> No
     assert found.names == ["id", "_topic", "_batch", "_date"]
     assert all(field.nullable for field in found)
     assert str(query.table_schema(StructType([StructField("n", LongType())])).field("_batch").type) == "int64"
-
-
-@pytest.mark.parametrize("text", [None, "{", '{"columns": {"a": "no such type"}}'])
-def test_a_schema_file_that_cannot_be_used_stops_with_its_path(tmp_path: Path, text: str | None) -> None:
-    """By code: waiting repairs no file."""
-    path = tmp_path / "schema.json"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(errors.Stop, match=rf"{errors.SCHEMA_BROKEN}: {path}"):
-        query.contract_of(path)
 
 
 def test_a_pipeline_without_a_schema_never_grows_its_table(tmp_path: Path) -> None:

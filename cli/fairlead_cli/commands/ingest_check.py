@@ -1,0 +1,294 @@
+"""`fairlead ingest check`: a contract played against real messages, the contract before it and the table, before it
+goes live; and `--guess`, which proposes one."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead_cli import contract_report, messaging_account, place_parameter, printable
+from fairlead_cli.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairlead_ingest.contracts.trial import Outcome
+    from fairlead_ingest.io.table.table_format import TableFormat
+    from fairlead_ingest.rows.schema import Contract
+    from fairlead_ingest.settings import Settings
+    from fairlead_ingest.table.store_path import Place
+
+EXIT_UNFIT = 1
+EXIT_USAGE = 2
+LAST = 10_000
+LAST_MAX = 1_000_000_000
+NAME = "telemetry"
+# Formats of tables that a folder alone names.
+IN_PLACES = ("delta", "parquet")
+
+Topic = tuple[str, str]
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Moment(place_parameter.Place):
+    """A time as people write it, in milliseconds since 1970."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = super().convert(value, param, ctx)
+        if isinstance(found, str):
+            self.fail(f"{value!r} is the id of a message; write a time, or how long ago as 15m", param, ctx)
+        return found
+
+
+@click.command(short_help="Would these messages fit? Plays a contract against a topic before it goes live.")
+@click.argument("contract", type=_FILE, required=False)
+@click.argument("topic", type=messaging_account.TopicName(), required=False)
+@click.option(
+    "--last", type=click.IntRange(1, LAST_MAX), help=f"How many of the newest messages ({LAST}); with --since all."
+)
+@click.option("--since", type=Moment(), metavar="TIME", help="Messages since then: 2026-11-20T12:00Z, or 15m, 7d ago.")
+@click.option("--against", type=_FILE, metavar="CONTRACT", help="The version before: what changes, what breaks?")
+@click.option("--table", metavar="TABLE", help="Has this table room for the contract? A folder or s3:// address.")
+@click.option("--pipeline", help="With --config: only this one.")
+@click.option("--guess", type=messaging_account.TopicName(), metavar="TOPIC", help="Print a contract to begin with.")
+@click.option("--name", default=NAME, show_default=True, help="With --guess: the contract's name.")
+@messaging_account.options
+@messaging_account.output
+@click.pass_context
+def check(
+    context: click.Context,
+    contract: Path | None,
+    topic: Topic | None,
+    last: int | None,
+    since: int | None,
+    against: Path | None,
+    table: str | None,
+    pipeline: str | None,
+    guess: Topic | None,
+    name: str,
+    output: str,
+) -> None:
+    """Play a contract against the messages of a topic: what would be a row, and what a dead letter, and why.
+
+    CONTRACT is a contract or schema file as `schema` of a job names it. Messages are judged by the code of the job;
+    only committed ones are read, and nothing is left behind: no reader, no position, no table. Transforms of a job are
+    not run. Without TOPIC the file alone is looked at, and what --against, --table and --config add.
+
+    --config FILE takes the settings of a job: where the service is, the job's topics where TOPIC is not given, its
+    schema where CONTRACT is not given, and its table, which has to take the contract.
+
+    Exit 0: all fit, and nothing breaks. 1: some messages do not fit, or a change breaks something. 2: wrong use, or a
+    contract that cannot be used.
+
+    \b
+    fairlead ingest check telemetry.toml default/telemetry --last 100000
+    fairlead ingest check telemetry.toml --against telemetry.v2.toml
+    fairlead ingest check --guess default/telemetry > telemetry.toml
+    """
+    if guess is not None:
+        if contract is not None or against is not None or table is not None:
+            raise click.UsageError("--guess reads messages only: no CONTRACT, --against or --table")
+        with _explained(context):
+            _propose(context, guess, name, last, since, output)
+        return
+    with _explained(context):
+        answers = [
+            _check(context, each, against, last, since)
+            for each in _asked(context.params.get("config"), pipeline, contract, topic, table)
+        ]
+    if output == "json":
+        click.echo(json.dumps(answers[0] if len(answers) == 1 else {"checks": answers}, indent=1))
+    else:
+        for answer in answers:
+            click.echo("\n".join(contract_report.lines(answer)))
+    if not all(answer["passed"] for answer in answers):
+        raise SystemExit(EXIT_UNFIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One contract, the topics it is played against, and the tables (format and place) that have to take it."""
+
+    contract: Path
+    topics: list[str]
+    tables: list[tuple[str, TableFormat, Place]]
+
+
+def _asked(
+    config: Path | None, pipeline: str | None, contract: Path | None, topic: Topic | None, table: str | None
+) -> list[_Asked]:
+    """What the options and the settings of a job say together.  Raises ``click.UsageError``."""
+    named = ["/".join(topic)] if topic else []
+    if config is None:
+        if contract is None:
+            raise click.UsageError("which contract? name its file, or a job's settings with --config")
+        if pipeline is not None:
+            raise click.UsageError("--pipeline is one of the job's in --config")
+        return [_Asked(contract=contract, topics=named, tables=_place(table, None))]
+    from fairlead_ingest.io.table import tables
+
+    settings = _settings(config)
+    jobs = [job for job in settings.jobs() if pipeline in (None, job.name)]
+    if not jobs:
+        raise click.UsageError(f"no pipeline {pipeline!r}; there is {', '.join(job.name for job in settings.jobs())}")
+    found = []
+    for job in jobs:
+        if topic and named[0] not in job.topics and pipeline is None:
+            continue
+        file = contract or (Path(job.schema_file) if job.schema_file else None)
+        if file is not None:
+            places = _place(table, settings)
+            if table is None:
+                name = str(job.table_format or settings.table_format)
+                places = [(name, tables.of_pipeline(settings, job), settings.place(job.table))]
+            found.append(_Asked(contract=file, topics=named or job.topics, tables=places))
+    if not found and contract is not None:
+        return [_Asked(contract=contract, topics=named, tables=_place(table, settings))]
+    if not found:
+        raise click.UsageError(f"no schema in {config}: name a CONTRACT")
+    return found
+
+
+def _place(table: str | None, settings: Settings | None) -> list[tuple[str, TableFormat, Place]]:
+    """A table named by its place, which is of one of the formats that are known by it."""
+    from fairlead_ingest.io.table import tables
+    from fairlead_ingest.table import store_path
+    from fairlead_ingest.table.store_path import Storage
+
+    if table is None:
+        return []
+    try:
+        place = settings.place(table) if settings else store_path.place(table, Storage())
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--table") from None
+    kept = [(name, tables.of(name)) for name in IN_PLACES]
+    there = [each for each in kept if each[1].dataset(place) is not None] if isinstance(place, Path) else kept[:1]
+    return [(name, table_format, place) for name, table_format in there or kept[:1]]
+
+
+def _settings(config: Path) -> Settings:
+    from fairlead_ingest.settings import Settings
+    from fairlead_wire.io import settings as settings_file
+
+    try:
+        return settings_file.load("ingest", Settings, config, os.environ)
+    except settings_file.SettingsError as error:
+        raise SystemExit(settings_file.complain("ingest", error)) from None
+
+
+@contextmanager
+def _explained(context: click.Context) -> Iterator[None]:
+    """What cannot be done becomes a sentence: exit 2 for a contract that cannot be used, else 1."""
+    from deltalake.exceptions import DeltaError
+
+    from fairlead_ingest import errors
+    from fairlead_wire.errors import FairleadError, Temporary
+
+    try:
+        yield
+    except FairleadError as error:
+        reason = getattr(error, "reason", "") or str(error)
+        click.echo(printable.lines(f"fairlead ingest: {reason}"), err=True)
+        account = context.find_object(messaging_account.Account)
+        if isinstance(error, Temporary) and account is not None and not account.named:
+            click.echo("fairlead ingest: asked the default; name the service with --url or --config", err=True)
+        raise SystemExit(EXIT_USAGE if str(error).startswith(errors.SCHEMA_BROKEN) else EXIT_UNFIT) from None
+    except (OSError, DeltaError) as error:
+        click.echo(printable.lines(f"fairlead ingest: {errors.explain(str(error))[1]}"), err=True)
+        raise SystemExit(EXIT_UNFIT) from None
+
+
+def _check(
+    context: click.Context, asked: _Asked, against: Path | None, last: int | None, since: int | None
+) -> dict[str, Any]:
+    """One contract by all that is asked; the answer as programs read it."""
+    from fairlead_ingest.contracts import comparison
+    from fairlead_ingest.io.contracts import files, held
+
+    contract = files.read(asked.contract)
+    answer: dict[str, Any] = {
+        "contract": {
+            "file": str(asked.contract),
+            "name": contract.name,
+            "version": contract.version,
+            "mode": contract.mode,
+            "columns": len(contract.columns.fields),
+            "routes": len(contract.routes),
+        }
+    }
+    passed = True
+    if against is not None:
+        found = comparison.changes(files.read(against), contract)
+        passed = not any(each.is_breaking for each in found)
+        answer["against"] = {"file": str(against), "changes": [asdict(each) for each in found]}
+    for name, table_format, place in asked.tables:
+        seen = held.changes(name, table_format, place, contract)
+        passed = passed and not any(each.is_breaking for each in seen or ())
+        changes = None if seen is None else [asdict(each) for each in seen]
+        answer.setdefault("tables", []).append({"table": str(place), "exists": seen is not None, "changes": changes})
+    for topic in asked.topics:
+        outcome = _play(context, contract, topic, last, since)
+        passed = passed and outcome.all_fit
+        answer.setdefault("topics", []).append({"topic": topic, **asdict(outcome)})
+    return {**answer, "passed": passed}
+
+
+def _play(context: click.Context, contract: Contract, topic: str, last: int | None, since: int | None) -> Outcome:
+    from fairlead_ingest.contracts.trial import Trial
+
+    trial = Trial(contract)
+    for page in _pages(context, f"checking {topic}, messages", topic, last, since):
+        trial.play(topic, page["id"], page["ts"], page["payload"])
+    return trial.outcome()
+
+
+def _propose(context: click.Context, topic: Topic, name: str, last: int | None, since: int | None, output: str) -> None:
+    """Print a contract that the messages read would fit."""
+    from fairlead_ingest import errors
+    from fairlead_ingest.contracts.proposal import Proposal
+    from fairlead_ingest.rows import contract_file
+
+    proposal, full = Proposal(), "/".join(topic)
+    for page in _pages(context, f"reading {full}, messages", full, last, since):
+        proposal.learn(full, page["id"], page["ts"], page["payload"])
+    if not proposal.objects:
+        click.echo(f"fairlead ingest: {full}: no object in the bodies of {proposal.messages} messages", err=True)
+        raise SystemExit(EXIT_UNFIT)
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    text = proposal.text(name, f"Proposed from {proposal.objects} messages of {full}, {now}. Look at every line.")
+    try:
+        contract_file.parse(text, contract_file.TOML_ENDING)
+    except errors.Stop as error:
+        reason = str(error).removeprefix(f"{errors.SCHEMA_BROKEN}: {contract_file.TOML_ENDING}: ")
+        raise click.BadParameter(reason, param_hint="--name") from None
+    if output == "json":
+        text = json.dumps({"topic": full, "messages": proposal.objects, "contract": text}) + "\n"
+    click.echo(text, nl=False)
+
+
+def _pages(
+    context: click.Context, label: str, topic: str, last: int | None, since: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Committed messages, with a line on standard error that says how far reading is."""
+    from fairlead_ingest.io.contracts import messages
+    from fairlead_messaging.client.io.bulk_client import BulkClient
+
+    account = context.find_object(messaging_account.Account)
+    assert account is not None
+    wanted = LAST if last is None and since is None else last
+    with BulkClient(account.url, tls=messaging_account.tls_of(account)) as client, Progress(label) as bar:
+        found = messages.stretch(client, topic, last=wanted, since_ms=since)
+        bar.expect(found.rows)
+        for page in messages.pages(client, found):
+            yield page
+            bar.add(page.num_rows)

@@ -1,0 +1,209 @@
+"""What a job with this contract would make of messages, by the code with which the job itself decides.
+
+page of messages ─▶ envelope.page, as in the job's source ─▶ counted: rows, dead letters, fields without a column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from fairlead_ingest.contracts.guess import Guess
+from fairlead_ingest.rows import envelope, letter_code, schema
+from fairlead_ingest.rows.fitting import Wrong
+from fairlead_ingest.rows.routing import SHARED, Router
+from fairlead_ingest.rows.schema import FREEZE, Contract
+
+# Different things wrong, and different fields without a column, that are told apart; devices choose the names.
+KINDS_MAX = 200
+FIELDS_MAX = 500
+# Values of one field that its type is guessed from.
+GUESSED_MAX = 100
+EXAMPLE_CHARS_MAX = 120
+NO_OBJECT = "is no object"
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_WRONG = msgspec.json.Decoder(list[Wrong])
+
+
+@dataclass(slots=True, kw_only=True)
+class Kind:
+    """One thing that is wrong with messages: ``field`` is a column or a field of the message, empty for all of it."""
+
+    code: str
+    field: str
+    reason: str
+    messages: int = 0
+    example_id: str = ""
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """A field of bodies that has no column; ``type`` is a guess, None where it was only ever null."""
+
+    name: str
+    type: str | None
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Messages are rows that fit, rows whose body was rescued, or dead letters."""
+
+    messages: int
+    fit: int
+    rescued: int
+    dead_letters: int
+    wrong: Sequence[Kind]
+    # Fields, or things wrong, beyond those that are told apart.
+    untold: int
+    unknown: Sequence[Unknown]
+    # By route, how many messages it takes; ``""`` for none of them. Empty without routes.
+    routes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def all_fit(self) -> bool:
+        return self.fit == self.messages
+
+
+class Trial:
+    """Plays pages of messages against a contract; ``letters`` and ``outcome`` say what became of them."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._judge = contract.judge()
+        self._router = Router(contract.routes)
+        self._known = {*contract.columns.names, *schema.OWN_COLUMNS}
+        self._lower = {name.lower() for name in self._known}
+        self._messages = self._rescued = self._dead = self._untold = 0
+        self._wrong: dict[tuple[str, str, str], Kind] = {}
+        self._unknown: dict[str, tuple[Guess, int]] = {}
+        self._routes = [0] * (len(contract.routes) + 1)
+
+    def play(self, topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> None:
+        """One page of a topic."""
+        page = envelope.page(topic, ids, moments, payloads, judge=self._judge)
+        self._messages += page.num_rows
+        for letter in dead_letters(page, self._contract):
+            self._dead += 1
+            if letter.wrong is None:
+                shown = letter.error.encode() + b": " + letter.payload
+                for name in letter.fields or ("",):
+                    self._note(letter.code, name, "", letter.id, shown)
+            else:
+                self._note_misfits(letter.id, letter.body, letter.wrong)
+        if self._contract.mode != FREEZE:
+            for letter in _misfits(page):
+                self._rescued += 1
+                self._note_misfits(letter.id, letter.body, letter.wrong or ())
+        for body in page["body"].drop_null().to_pylist():
+            self._look_for_fields(body)
+        if self._contract.routes:
+            is_good = page["_error"].is_null().to_pylist()
+            for good, source, properties in zip(
+                is_good, page["source"].to_pylist(), page["properties"].to_pylist(), strict=True
+            ):
+                if good:
+                    self._routes[self._router.route(topic, source, properties)] += 1
+
+    def outcome(self) -> Outcome:
+        """Of all pages so far; the most frequent first."""
+        names = [each.name for each in self._contract.routes]
+        return Outcome(
+            messages=self._messages,
+            fit=self._messages - self._rescued - self._dead,
+            rescued=self._rescued,
+            dead_letters=self._dead,
+            wrong=sorted(self._wrong.values(), key=lambda kind: (-kind.messages, kind.code, kind.field, kind.reason)),
+            untold=self._untold,
+            unknown=sorted(
+                (Unknown(name=name, type=guess.type(), messages=n) for name, (guess, n) in self._unknown.items()),
+                key=lambda each: (-each.messages, each.name),
+            ),
+            routes={**dict(zip(names, self._routes, strict=False)), "": self._routes[SHARED]} if names else {},
+        )
+
+    def _note_misfits(self, name: str, body: str, wrong: Sequence[Wrong]) -> None:
+        for each in wrong or (Wrong("", NO_OBJECT),):
+            self._note(letter_code.MISFIT, each.column, each.reason, name, body)
+
+    def _note(self, code: str, name: str, reason: str, message_id: str, shown: bytes | str) -> None:
+        kind = self._wrong.get((code, name, reason))
+        if kind is None:
+            if len(self._wrong) >= KINDS_MAX:
+                self._untold += 1
+                return
+            kind = self._wrong[code, name, reason] = Kind(code=code, field=name, reason=reason)
+            kind.example_id, kind.example = message_id, _example(name, shown)
+        kind.messages += 1
+
+    def _look_for_fields(self, body: str) -> None:
+        if not body.startswith("{"):
+            return
+        try:
+            fields = _FIELDS.decode(body)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return
+        for name in fields.keys() - self._known:
+            if name.lower() in self._lower:
+                continue
+            guess, count = self._unknown.get(name, (None, 0))
+            if guess is None:
+                if len(self._unknown) >= FIELDS_MAX:
+                    self._untold += 1
+                    continue
+                guess = Guess()
+            if guess.count < GUESSED_MAX:
+                guess.add(bytes(fields[name]))
+            self._unknown[name] = guess, count + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A message that becomes a dead letter; ``wrong``: in what its body does not fit, None for another reason."""
+
+    id: str
+    code: str
+    fields: Sequence[str]
+    error: str
+    payload: bytes = b""
+    body: str = ""
+    wrong: Sequence[Wrong] | None = None
+
+
+def dead_letters(page: pa.RecordBatch, contract: Contract) -> Iterator[Letter]:
+    """The dead letters among rows of ``envelope.TYPED_PAGE_SCHEMA``."""
+    rejected = page.filter(page["_error"].is_valid())
+    for row in rejected.select(["_id", "_error", "_payload"]).to_pylist():
+        found = letter_code.of(row["_payload"], None)
+        yield Letter(id=row["_id"], code=found.code, fields=found.fields, error=row["_error"], payload=row["_payload"])
+    if contract.mode == FREEZE:
+        yield from _misfits(page)
+
+
+def _misfits(page: pa.RecordBatch) -> Iterator[Letter]:
+    misfit = page.filter(page[envelope.MISFIT].is_valid())
+    for row in misfit.select(["_id", "body", envelope.MISFIT]).to_pylist():
+        wrong = _WRONG.decode(row[envelope.MISFIT])
+        fields = [each.column for each in wrong]
+        yield Letter(
+            id=row["_id"], code=letter_code.MISFIT, fields=fields, error=schema.MISFIT, body=row["body"], wrong=wrong
+        )
+
+
+def _example(name: str, shown: bytes | str) -> str:
+    """The value of the field where there is one, else the beginning of all of it."""
+    text: Any = shown
+    if isinstance(shown, str) and name:
+        try:
+            text = _FIELDS.decode(shown).get(name, b"")
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            text = shown
+    if isinstance(text, str):
+        text = text.encode(errors="replace")
+    return bytes(text)[: 4 * EXAMPLE_CHARS_MAX].decode(errors="backslashreplace")[:EXAMPLE_CHARS_MAX]

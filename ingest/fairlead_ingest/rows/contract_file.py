@@ -1,0 +1,188 @@
+"""A contract as its author writes it: JSON or TOML, or no more than Spark's schema.
+
+    {"name": "telemetry", "version": 2, "mode": "freeze", "columns": {
+        "temperature": {"type": "double", "required": true, "minimum": -60, "maximum": 150},
+        "tags": "array<string>"},
+     "routes": [{"name": "doors", "source": "/messages/modules/door/*", "columns": {"open": "boolean"}}]}
+
+A file that grows a column later grows the table in any mode: columns are only ever added, a changed type is refused.
+Spark's own schema JSON (``{"type": "struct", …}``) and plain DDL text (``temperature DOUBLE, tags ARRAY<STRING>``) are
+taken too.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import types
+
+from fairlead_ingest import errors
+from fairlead_ingest.rows import column_looks, ddl, rules
+from fairlead_ingest.rows.routing import Route
+from fairlead_ingest.rows.rules import NO_RULE, Rule
+from fairlead_ingest.rows.schema import DECIMALS, EVOLVE, EXACT, FREEZE, MODES, OWN_COLUMNS, Contract
+
+FILE_CHARS_MAX = 1024 * 1024
+NAME_CHARS_MAX = 255
+ROUTES_MAX = 100
+VERSION_MAX = 2**31 - 1
+TOML_ENDING = ".toml"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class _Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    required: bool = False
+    description: str = ""
+    enum: tuple[str | int, ...] = ()
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+
+
+_Columns = dict[str, str | _Column]
+
+
+class _Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    columns: _Columns = {}
+    description: str = ""
+    source: str = ""
+    topic: str = ""
+    properties: dict[str, str] = {}
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    columns: _Columns = {}
+    mode: str = FREEZE
+    decimals: str = EXACT
+    name: str = ""
+    version: int = 0
+    description: str = ""
+    routes: list[_Route] = []
+
+
+def parse(text: str, source: str) -> Contract:
+    """The contract in a file's ``text``; ``source`` names the file. Raises ``Stop``."""
+    try:
+        if len(text) > FILE_CHARS_MAX:
+            raise ValueError(f"over {FILE_CHARS_MAX} characters")
+        contract = _parse(text.strip(), source)
+        _check_names(contract)
+        for each in contract.columns.fields:
+            with_name(each.name, column_looks.check_type, each.dataType)
+    except (msgspec.MsgspecError, PySparkException, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {_line(error)}") from None
+    except RecursionError:
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: nested too deep") from None
+    return contract
+
+
+def with_name(name: str, check: Any, *arguments: Any) -> Any:
+    """``check`` of ``arguments``; a ``ValueError`` of it begins with ``name``."""
+    try:
+        return check(*arguments)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _parse(text: str, source: str) -> Contract:
+    if source.endswith(TOML_ENDING):
+        return _of_file(tomllib.loads(text))
+    if not text.startswith("{"):
+        return Contract(columns=ddl.columns_of(text))
+    plain = msgspec.json.decode(text)
+    if plain.get("type") == "struct":
+        return Contract(columns=types.StructType.fromJson(plain))
+    return _of_file(plain)
+
+
+def _of_file(plain: dict[str, Any]) -> Contract:
+    file = msgspec.convert(plain, _File)
+    for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
+        if value not in allowed:
+            raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
+    if (file.name or file.version) and not _NAME.fullmatch(file.name):
+        raise ValueError(f"name: letters, digits, '.', '_' and '-', at most 128, not {file.name[:40]!r}")
+    if file.name and not 1 <= file.version <= VERSION_MAX:
+        raise ValueError(f"version: a whole number from 1 on, not {file.version}")
+    columns, asked = _columns(file.columns)
+    shared = set(columns)
+    routes = []
+    for each in _checked(file.routes):
+        own, own_rules = with_name(f"route {each.name}", _columns, each.columns)
+        for name, data_type in own.items():
+            if columns.setdefault(name, data_type) != data_type:
+                raise ValueError(
+                    f"route {each.name}: {name}: {data_type.simpleString()} here and"
+                    f" {columns[name].simpleString()} elsewhere; one table has one type for a column"
+                )
+        routes.append(
+            Route(
+                name=each.name,
+                source=each.source,
+                topic=each.topic,
+                properties=each.properties,
+                columns=tuple(own),
+                rules=own_rules,
+                description=each.description,
+            )
+        )
+    return Contract(
+        columns=types.StructType([types.StructField(name, data_type) for name, data_type in columns.items()]),
+        mode=file.mode,
+        decimals=file.decimals,
+        name=file.name,
+        version=file.version,
+        description=file.description,
+        rules=asked,
+        routes=tuple(routes),
+        routed=tuple(name for name in columns if name not in shared),
+    )
+
+
+def _checked(routes: list[_Route]) -> list[_Route]:
+    if len(routes) > ROUTES_MAX:
+        raise ValueError(f"routes: at most {ROUTES_MAX}")
+    names = [each.name for each in routes]
+    for each in routes:
+        if not _NAME.fullmatch(each.name):
+            raise ValueError(f"routes: name: letters, digits, '.', '_' and '-', at most 128, not {each.name[:40]!r}")
+        if names.count(each.name) > 1:
+            raise ValueError(f"route {each.name}: named twice")
+        if not (each.source or each.topic or each.properties):
+            raise ValueError(f"route {each.name}: say which messages it takes, by source, topic or properties")
+    return routes
+
+
+def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str, Rule]]:
+    columns, asked = {}, {}
+    for name, column in written.items():
+        said = _Column(type=column) if isinstance(column, str) else column
+        columns[name] = with_name(name, ddl.type_of, said.type)
+        rule = Rule(required=said.required, allowed=said.enum, minimum=said.minimum, maximum=said.maximum)
+        if rule != NO_RULE:
+            with_name(name, rules.check, rule, columns[name])
+            asked[name] = rule
+    return columns, asked
+
+
+def _check_names(contract: Contract) -> None:
+    names = [each.name.lower() for each in contract.columns.fields]
+    for name in names:
+        if not name.strip() or len(name) > NAME_CHARS_MAX:
+            raise ValueError(f"{name[:40]!r}: 1 to {NAME_CHARS_MAX} characters a name")
+        if name in OWN_COLUMNS or name.startswith("_"):
+            raise ValueError(f"{name}: the row already has a column of this name")
+        if names.count(name) > 1:
+            raise ValueError(f"{name}: named twice")
+    if not names and contract.mode != EVOLVE:
+        raise ValueError("no columns")
+
+
+def _line(error: Exception) -> str:
+    return re.sub(r"\s+", " ", str(error)).strip()[:300]

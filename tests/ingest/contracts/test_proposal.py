@@ -1,0 +1,110 @@
+"""A contract from messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.messaging_service import upstream_message
+
+from fairlead_ingest.contracts.proposal import SOURCES_MAX, Proposal
+from fairlead_ingest.contracts.trial import Trial
+from fairlead_ingest.rows import contract_file
+from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.rows.routing import SHARED
+from fairlead_ingest.rows.rules import Rule
+from fairlead_ingest.rows.schema import Contract
+
+
+def message(body: Any, source: str | None = None) -> bytes:
+    return json.dumps({**json.loads(upstream_message(1, body=body)), "source": source}).encode()
+
+
+def page(payloads: list[bytes]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    ids = pa.array([number.to_bytes(20, "big") for number in range(len(payloads))], pa.binary())
+    return ids, pa.array([1_795_176_000_000_000] * len(payloads), TIMESTAMP), pa.array(payloads, pa.binary())
+
+
+def proposed(payloads: list[bytes]) -> Contract:
+    proposal = Proposal()
+    proposal.learn("a/t", *page(payloads))
+    return contract_file.parse(proposal.text("found", "from a test"), "found.toml")
+
+
+def test_what_every_message_has_is_required() -> None:
+    """And what is the row's own, or has no name for a column, stays in the body."""
+    contract = proposed([message({"t": 1.5, "x": "a", "node": 1, "a b": 1}), message({"t": 2, "x": None}), b"{"])
+    assert (contract.name, contract.version, contract.mode) == ("found", 1, "freeze")
+    assert contract.columns.simpleString() == "struct<t:double,x:string>"
+    assert contract.rules == {"t": Rule(required=True)}
+
+
+def test_sources_that_differ_are_routes() -> None:
+    """What all of them have is shared."""
+    contract = proposed(
+        [
+            message({"t": 1, "open": True}, "/messages/modules/door/outputs/out"),
+            message({"t": 2, "rpm": 5}, "/messages/modules/engine/outputs/out"),
+            message({"t": 2}, "/messages/modules/engine/outputs/out"),
+        ]
+    )
+    assert [(each.name, each.source) for each in contract.routes] == [
+        ("door-out", "/messages/modules/door/outputs/out"),
+        ("engine-out", "/messages/modules/engine/outputs/out"),
+    ]
+    assert contract.columns_of(SHARED).names == ["t"]
+    assert contract.routes[0].rules == {"open": Rule(required=True)} and not contract.routes[1].rules
+
+
+def test_as_many_sources_as_devices_are_no_routes() -> None:
+    """They share all columns."""
+    contract = proposed([message({f"f{n % 3}": n}, f"/{n}") for n in range(SOURCES_MAX * 3)])
+    assert not contract.routes
+    assert contract.columns.names == ["f0", "f1", "f2"]
+
+
+def test_bodies_without_fields_leave_a_contract_that_may_grow() -> None:
+    """One without columns would take nothing else."""
+    assert proposed([message({})]).mode == "evolve"
+
+
+@pytest.mark.parametrize("name", ["\x7f", '"', "\\", "\n", "\x1b[2J", "é"])
+def test_odd_sources_are_quoted(name: str) -> None:
+    """No reader of the file sees a character that it would obey."""
+    payloads = [message({"a": 1}, f"/{name}"), message({"b": 1}, "/other")]
+    proposal = Proposal()
+    proposal.learn("a/t", *page(payloads))
+    text = proposal.text("n", "x")
+    assert text.replace("\n", "").isprintable() and text.isascii()
+    assert contract_file.parse(text, "c.toml").routes[0].source == f"/{name}"
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=8),
+        st.sampled_from(["2026-11-22", "2026-11-22T10:00:00Z", "2026-02-30", "12:30", "aGk="]),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abAB1"), inner, max_size=3),
+    max_leaves=6,
+)
+BODIES = st.dictionaries(st.sampled_from(["a", "b", "A", "c", "node", "x y", "_z"]), VALUES, max_size=4)
+SOURCES = st.sampled_from([None, "/messages/modules/a/outputs/o", "/b", "/b*", ""])
+
+
+@settings(derandomize=True, max_examples=40, deadline=None)
+@given(st.lists(st.tuples(BODIES, SOURCES), min_size=1, max_size=6))
+def test_messages_fit_the_contract_proposed_from_them(said: list[tuple[dict[str, Any], str | None]]) -> None:
+    """Whatever they hold."""
+    payloads = [message(body, source) for body, source in said]
+    found = Trial(proposed(payloads))
+    found.play("a/t", *page(payloads))
+    outcome = found.outcome()
+    assert outcome.all_fit, outcome.wrong
