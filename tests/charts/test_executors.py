@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
+import socket
+import struct
+import subprocess
+import sys
 import tomllib
 from typing import Any
 
@@ -11,11 +16,28 @@ import yaml
 from tests.support import pages
 from tests.support.charts import CHARTS, COMBINATIONS, NAMESPACE, RELEASE, helm_with, objects, pods
 from tests.support.cluster import Cluster
+from tests.support.processes import free_ports
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 NAME = "executors"
 DRIVER = f"system:serviceaccount:{NAMESPACE}:fl-fairlead-ingest"
 EXECUTOR = f"system:serviceaccount:{NAMESPACE}:fl-fairlead-ingest-executor"
+
+DRIVER_PROGRAM = """
+import json, sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]")
+for key, value in json.loads(sys.argv[1]).items():
+    builder = builder.config(key, value)
+session = builder.getOrCreate()
+print("up", flush=True)
+sys.stdin.read()
+session.stop()
+"""
+UP_SECONDS = 240
+# Type 3 of Spark's protocol: a call, which wants an answer; 4 is an answer, 5 a failure.
+CALL = struct.pack(">qbqi", 8 + 1 + 8 + 4 + 8, 3, 1, 8) + b"register"
+FAILURE = 5
 
 
 def one(kind: str, name: str) -> dict[str, Any]:
@@ -71,6 +93,40 @@ def test_settings_name_files_and_no_secret() -> None:
         "500m",
         "2",
     )
+
+
+@pytest.mark.verify
+@pytest.mark.spark
+def test_a_stranger_at_the_drivers_ports_is_refused() -> None:
+    """With the chart's settings: who shows no secret gets a failure, and is cut off, at both ports."""
+    conf = tomllib.loads(one("ConfigMap", "fl-fairlead-ingest")["data"]["ingest.toml"])["spark"]["conf"]
+    secured = {key: value for key, value in conf.items() if key.startswith(("spark.authenticate", "spark.network"))}
+    # Spark reads it from a file on Kubernetes alone.
+    del secured["spark.authenticate.secret.file"]
+    rpc, blocks = free_ports(2)
+    secured |= {
+        "spark.authenticate.secret": secrets.token_hex(32),
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.port": str(rpc),
+        "spark.driver.blockManager.port": str(blocks),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER_PROGRAM, json.dumps(secured)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    ) as driver:  # fmt: skip
+        assert driver.stdin and driver.stdout
+        assert driver.stdout.readline() == "up\n"
+        try:
+            for port in (rpc, blocks):
+                with socket.create_connection(("127.0.0.1", port), timeout=UP_SECONDS) as connection:
+                    connection.sendall(CALL)
+                    answer = connection.makefile("rb").read()  # until the driver hangs up
+                assert answer[8] == FAILURE and b"Unknown challenge" in answer, answer[:200]
+        finally:
+            driver.stdin.close()
+            driver.wait(UP_SECONDS)
 
 
 def test_users_settings_of_spark_win() -> None:
