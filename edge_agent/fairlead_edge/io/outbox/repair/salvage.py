@@ -71,6 +71,8 @@ def _fill(
     version = _version(source)
     for migration in schema.MIGRATIONS[:version]:
         rows(target, migration)
+    if version == len(schema.MIGRATIONS):
+        rows(target, schema.ADDITIONS)
     rows(target, sqlite.set_user_version(version))
     for (table,) in rows(target, sqlite.TABLES):
         if table not in _OWN_WAY:
@@ -109,7 +111,7 @@ def _version(source: apsw.Connection) -> int:
     present = len(schema.MIGRATIONS)
     try:
         found = rows(source, sqlite.USER_VERSION)[0][0]
-        if 0 < found < present and not set(salvage.columns(source, "runs")) >= {"marks"}:
+        if 0 < found < present and not set(salvage.columns(source, "runs")) >= {"inherits"}:
             return int(found)
     except salvage.READ_ERRORS:
         pass

@@ -156,7 +156,8 @@ def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epo
         sealed = _checksum_of(queue, row, inherits)
         expiry = None if inherits is None else of_expiry(sealed, row[8])
         marks = mark.kept((offset - run[0][0], each.mark) for offset, each in run)
-        connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry, marks))
+        connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry))
+        connection.execute(sql.INSERT_MARKS, (segment, number, marks))
         connection.executemany(
             sql.INSERT_REFERENCE,
             [
@@ -225,5 +226,6 @@ def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int
     if not ended:
         return 0
     connection.execute(sql.DELETE_RUNS, (queue, json.dumps(ended)))
+    connection.execute(sql.DELETE_MARKS, (queue, json.dumps(ended)))
     released = rows(connection, sql.DELETE_SEGMENTS, (json.dumps(ended),))
     return sum(size for (size,) in released)

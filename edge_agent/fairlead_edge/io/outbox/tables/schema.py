@@ -3,8 +3,8 @@
     queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
     references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
     runs         what the references of one request to one queue share: epoch, age, time to live, topic; ``inherits``
-                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``);
-                 ``marks`` are the ids and authors of its messages, end to end
+                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``)
+    marks        the ids and authors of a run's messages, end to end
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
@@ -120,9 +120,14 @@ MIGRATIONS: Final = (
     ALTER TABLE runs ADD COLUMN inherits TEXT;
     ALTER TABLE runs ADD COLUMN expiry_checksum INTEGER;
     """,
-    """
-    ALTER TABLE runs ADD COLUMN marks BLOB;
-    CREATE TABLE departures(
+)
+
+ADDITIONS: Final = """
+    CREATE TABLE IF NOT EXISTS marks(
+        id INTEGER PRIMARY KEY, segment INTEGER NOT NULL, queue INTEGER NOT NULL, marks BLOB NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS marks_by_run ON marks(segment, queue);
+    CREATE TABLE IF NOT EXISTS departures(
         number INTEGER PRIMARY KEY,
         queue INTEGER NOT NULL,
         outcome TEXT NOT NULL,
@@ -135,8 +140,15 @@ MIGRATIONS: Final = (
         entries BLOB NOT NULL,
         checksum INTEGER NOT NULL
     );
-    CREATE TABLE reached(topic TEXT PRIMARY KEY, content BLOB NOT NULL, as_of REAL NOT NULL, checksum INTEGER NOT NULL);
-    """,
+    CREATE TABLE IF NOT EXISTS reached(
+        topic TEXT PRIMARY KEY, content BLOB NOT NULL, as_of REAL NOT NULL, checksum INTEGER NOT NULL
+    );
+    """
+"""Tables that a program of this version can do without: it goes on with such a file, so that going back is possible.
+What it takes out of the log leaves its marks behind; they go at the next opening here."""
+FORGET_MARKS: Final = (
+    "DELETE FROM marks WHERE NOT EXISTS"
+    " (SELECT 1 FROM runs u WHERE u.segment = marks.segment AND u.queue = marks.queue)"
 )
 
 _CHECKSUMS: Final = 2
@@ -150,6 +162,8 @@ def model(version: int) -> apsw.Connection | None:
     connection = apsw.Connection(":memory:")
     for migration in MIGRATIONS[:version]:
         rows(connection, migration)
+    if version == len(MIGRATIONS):
+        rows(connection, ADDITIONS)
     return connection
 
 
@@ -162,6 +176,8 @@ def migrate(connection: apsw.Connection) -> None:
         rows(connection, migration)
     if 0 < found < _CHECKSUMS:
         add_checksums(connection)
+    rows(connection, ADDITIONS)
+    rows(connection, FORGET_MARKS)
     rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
 
 

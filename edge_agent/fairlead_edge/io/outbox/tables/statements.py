@@ -87,9 +87,8 @@ LAST_TOPIC: Final = f"SELECT CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.que
 """Where the last message was to go."""
 INSERT_SEGMENT: Final = "INSERT INTO segments VALUES(?, ?, ?, ?)"
 """Number, size, encoding, content."""
-INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum, inherits, expiry_checksum,
-marks."""
+INSERT_RUN: Final = "INSERT INTO runs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+"""Segment, queue, first, last, count, bytes, epoch, enqueued, expires, topic, checksum, inherits, expiry_checksum."""
 INSERT_REFERENCE: Final = "INSERT INTO references_ VALUES(?, ?, ?, ?, ?, ?)"
 """Queue, offset, segment, start, size, checksum."""
 LIVE_MESSAGES: Final = (
@@ -233,6 +232,10 @@ INSERT_DEPARTURE: Final = (
 """Its weight in the ring, queue, outcome, left_at, topic, service, generation, first, newest, entries, checksum."""
 FORGET_DEPARTURES: Final = "DELETE FROM departures WHERE number <= (SELECT max(number) FROM departures) - ?"
 """Those beyond so many bytes of newer ones."""
+INSERT_MARKS: Final = "INSERT INTO marks(segment, queue, marks) VALUES(?, ?, ?)"
+"""Of one run."""
+DELETE_MARKS: Final = f"DELETE FROM marks WHERE queue = ? AND segment {_LISTED}"
+"""Of runs that end."""
 DEPARTURES_OF: Final = (
     "SELECT d.number, q.endpoint, q.priority, d.queue, CAST(d.outcome AS BLOB), d.left_at, CAST(d.topic AS BLOB),"
     " CAST(d.service AS BLOB), d.generation, CAST(d.first AS BLOB), CAST(d.newest AS BLOB), d.entries, d.checksum"
@@ -242,14 +245,16 @@ DEPARTURES_OF: Final = (
 OLDEST_DEPARTURE: Final = "SELECT left_at FROM departures ORDER BY number LIMIT 1"
 """Since when what left is remembered."""
 RUNS_OF: Final = (
-    "SELECT u.segment, q.id, q.endpoint, q.priority, q.checkpoint, u.first, u.marks FROM runs u"
-    " JOIN queues q ON q.id = u.queue WHERE instr(u.marks, ?) > 0"
+    "SELECT u.segment, q.id, q.endpoint, q.priority, q.checkpoint, u.first, m.marks FROM marks m"
+    " JOIN runs u ON u.segment = m.segment AND u.queue = m.queue"
+    " JOIN queues q ON q.id = u.queue WHERE instr(m.marks, ?) > 0"
 )
 """Runs in whose marks these bytes are."""
 AHEAD: Final = "SELECT count(*) FROM (SELECT 1 FROM references_ WHERE queue = ? AND offset > ? AND offset < ? LIMIT ?)"
 """How many wait between two offsets, counted up to a limit."""
 MARKS_OF: Final = (
-    f"SELECT r.offset, u.first, u.marks, u.enqueued, CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.queue = ?"
+    f"SELECT r.offset, u.first, m.marks, u.enqueued, CAST(u.topic AS BLOB) FROM {_WITH_RUNS}"
+    " JOIN marks m ON m.segment = u.segment AND m.queue = u.queue WHERE r.queue = ?"
     f" AND r.offset {_LISTED}"
 )
 """Of these offsets: the run's first, marks, enqueued and topic."""

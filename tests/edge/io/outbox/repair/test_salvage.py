@@ -315,7 +315,7 @@ async def test_a_store_of_an_older_program_is_no_damage(tmp_path: Path) -> None:
     for statement in (
         "ALTER TABLE runs DROP COLUMN inherits",
         "ALTER TABLE runs DROP COLUMN expiry_checksum",
-        "ALTER TABLE runs DROP COLUMN marks",
+        "DROP TABLE marks",
         "DROP TABLE departures",
         "DROP TABLE reached",
         "DROP TABLE attempts",

@@ -71,7 +71,7 @@ def test_the_ring_forgets_the_oldest(connection: apsw.Connection, monkeypatch: p
 def test_messages_of_an_older_program_are_not_known(connection: apsw.Connection) -> None:
     """They have no marks, and expire like others."""
     append(connection, entry(0))
-    rows(connection, "UPDATE runs SET marks = NULL")
+    rows(connection, "DELETE FROM marks")
     assert ways(connection, 0) == []
     assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight())
     assert count(connection, "departures") == 0

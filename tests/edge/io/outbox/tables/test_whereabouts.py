@@ -85,5 +85,5 @@ def test_what_the_disk_changed_is_not_told(connection: apsw.Connection) -> None:
     assert ways(connection, 5) == []
     rows(connection, "UPDATE references_ SET checksum = 1 WHERE offset = 0")
     assert ways(connection, 0) == []
-    rows(connection, "UPDATE runs SET marks = x'00'")
+    rows(connection, "UPDATE marks SET marks = x'00'")
     assert ways(connection, 1) == []

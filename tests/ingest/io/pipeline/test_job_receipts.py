@@ -1,0 +1,93 @@
+"""What a node's receipts say of a table that a real job fills, against the table itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.support.messaging_service import MessagingService
+from tests.support.upstream import FakeHub, body, open_upstream
+
+from fairlead_edge.io.outbox import receipts
+from fairlead_hub.io.messaging import table_positions
+from fairlead_hub.upstream import publish_batch
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.receipt import Receipts
+from fairlead_messaging.api.requests import Producer
+from fairlead_messaging.client.io.sync_client import Client
+from fairlead_wire import message
+
+COUNT = 20
+
+
+class Hub(FakeHub):
+    """Publishes as a hub does, into a real service, and asks its readers."""
+
+    def __init__(self, service: MessagingService, topic: str) -> None:
+        super().__init__()
+        self._client, self._topic = Client(service.url), topic
+        self.answer = self._publish
+
+    def _publish(self, stream: str, batch: list[message.UpstreamMessage]) -> message.Ack:
+        header = message.Upstream(id=1, stream=stream, positions=True)
+        plan = publish_batch.plan("edge-1", header, msgspec.json.encode(batch), frozenset((self._topic,)))
+        [parcel] = plan.parcels
+        producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
+        placed = self._client.publish(*self._topic.split("/"), parcel.payloads, producer=producer)
+        position = publish_batch.position(parcel, placed)
+        assert position is not None
+        return message.Ack(parent_id=1, positions=[position])
+
+    def look(self) -> None:
+        """What the service's readers say now."""
+        told = table_positions.tables_of(self._topic, self._client.readers(*self._topic.split("/")))
+        self.tables = [told] if told is not None else []
+
+
+@pytest.mark.verify
+async def test_receipts_of_the_node_and_of_the_table_agree(
+    run: Callable[..., Job],
+    messaging: MessagingService,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The position is the row's id, the batch has it or one before, and a dead letter beside it takes no row's word."""
+    monkeypatch.setattr(receipts, "ASK_SECONDS", 0.01)
+    hub = Hub(messaging, topic)
+    upstream = open_upstream(tmp_path / "outbox.db", hub)
+    task = asyncio.create_task(upstream.run())
+    hub.connect()
+
+    async def publish() -> list[str]:
+        said = [{"properties": {"topic": topic}}] * COUNT
+        answer = await upstream.publisher.publish(body(*said))
+        ids = [each["id"] for each in msgspec.json.decode(answer.body)["results"]]
+        for id in ids:
+            await upstream.receipts.ask(bytes.fromhex(id), author=None, wait_seconds=60.0, until="in_topic")
+        return ids
+
+    try:
+        first = await publish()
+        await asyncio.to_thread(lambda: run().observe())
+        hub.look()
+        await upstream.receipts.ask(bytes.fromhex(first[-1]), author=None, wait_seconds=60.0)
+        messaging.publish(topic, [b"not json"])
+        second = await publish()
+        await asyncio.to_thread(lambda: run().observe())
+        hub.look()
+        for id in first + second:
+            found = await upstream.receipts.ask(bytes.fromhex(id), author=None, wait_seconds=60.0)
+            row = Receipts(tables.of("delta"), tmp_path / "rows", id).find()
+            assert found is not None and row is not None and found["state"] == "in_table"
+            assert (found["in_topic"]["topic"], found["in_topic"]["position"]) == (row["_topic"], row["_id"])
+            assert row["_batch"] <= found["in_table"]["batch"]
+            assert found["in_table"]["table"] == str(tmp_path / "rows") and found["in_table"]["row"] is None
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await upstream.outbox.close()
