@@ -10,6 +10,7 @@ have no tokens.
 
 from __future__ import annotations
 
+import binascii
 import hashlib
 import re
 import struct
@@ -52,7 +53,10 @@ def id_in(content: bytes) -> bytes:
     """The id of a stored message (``envelope.stored``)."""
     if not content.startswith(_PREFIX) or content[_ID_ENDS : _ID_ENDS + 1] != b'"':
         return UNNAMED
-    return id_of(content[len(_PREFIX) : _ID_ENDS].decode(errors="replace")) or UNNAMED
+    try:
+        return binascii.unhexlify(content[len(_PREFIX) : _ID_ENDS])
+    except binascii.Error:
+        return UNNAMED
 
 
 def author(module: str) -> bytes:

@@ -37,14 +37,16 @@ class Hub(FakeHub):
         plan = publish_batch.plan("edge-1", header, msgspec.json.encode(batch), frozenset((self._topic,)))
         [parcel] = plan.parcels
         producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
-        placed = self._client.publish(*self._topic.split("/"), parcel.payloads, producer=producer)
+        namespace, _, name = self._topic.partition("/")
+        placed = self._client.publish(namespace, name, parcel.payloads, producer=producer)
         position = publish_batch.position(parcel, placed)
         assert position is not None
         return message.Ack(parent_id=1, positions=[position])
 
     def look(self) -> None:
         """What the service's readers say now."""
-        told = table_positions.tables_of(self._topic, self._client.readers(*self._topic.split("/")))
+        namespace, _, name = self._topic.partition("/")
+        told = table_positions.tables_of(self._topic, self._client.readers(namespace, name))
         self.tables = [told] if told is not None else []
 
 
