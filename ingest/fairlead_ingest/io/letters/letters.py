@@ -73,8 +73,9 @@ def chunks(
     held = count = 0
     for topic in sorted(pc.unique(wanted["_topic"]).to_pylist()):
         ids = wanted.filter(pc.equal(wanted["_topic"], topic))["_id"].combine_chunks()
-        left = _Once(ids)
-        for batch in _scan(letters, read, topic, ids):
+        condition = _condition(topic, ids)
+        left = _Once(doubled=letters.count_rows(filter=condition) != len(ids))
+        for batch in _scan(letters, read, condition):
             part = left.take(batch)
             if not part.num_rows:
                 continue
@@ -91,29 +92,38 @@ def chunks(
 
 
 class _Once:
-    """A letter that two backfills brought is there twice; it is taken once."""
+    """A letter that two backfills brought is there twice; it is taken once.
 
-    def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids
-        self._taken = [False] * len(ids)
+    ``doubled``: there are such; else nothing has to be remembered.
+    """
+
+    def __init__(self, *, doubled: bool) -> None:
+        self._doubled = doubled
+        self._taken: set[str] = set()
 
     def take(self, batch: pa.RecordBatch) -> pa.Table:
+        rows = pa.Table.from_batches([batch])
+        if not self._doubled:
+            return rows
         keep = []
-        for place in pc.index_in(batch["_id"], value_set=self._ids).to_pylist():
-            keep.append(place is not None and not self._taken[place])
-            if place is not None:
-                self._taken[place] = True
-        return pa.Table.from_batches([batch]).filter(pa.array(keep, pa.bool_()))
+        for name in batch["_id"].to_pylist():
+            keep.append(name not in self._taken)
+            self._taken.add(name)
+        return rows.filter(pa.array(keep, pa.bool_()))
 
 
-def _scan(letters: ds.Dataset, columns: list[str], topic: str, ids: pa.Array) -> Iterator[pa.RecordBatch]:
+def _condition(topic: str, ids: pa.Array) -> pc.Expression:
+    """Of these letters; the bounds let files be passed over."""
     bounds = pc.min_max(ids).as_py()
-    condition = (
+    return (
         (pc.field("_topic") == topic)
         & (pc.field("_id") >= bounds["min"])
         & (pc.field("_id") <= bounds["max"])
         & pc.field("_id").isin(ids)
     )
+
+
+def _scan(letters: ds.Dataset, columns: list[str], condition: pc.Expression) -> Iterator[pa.RecordBatch]:
     # Payloads are large: no more than one file ahead.
     scanner = letters.scanner(
         columns=columns, filter=condition, batch_size=_BATCH_ROWS, batch_readahead=1, fragment_readahead=1

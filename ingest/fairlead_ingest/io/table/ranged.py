@@ -19,6 +19,7 @@ from fairlead_ingest.table.store_path import StorePath
 TAIL_BYTES: Final = 64 * 1024
 """Of a first request: the whole of a small file, the footer of a large one."""
 Equal = tuple[str, str, Any]
+_COMPARE: Final = {"=": pc.equal, ">=": pc.greater_equal, "<=": pc.less_equal}
 
 
 class RangedFile(io.RawIOBase):
@@ -55,7 +56,7 @@ class RangedFile(io.RawIOBase):
 
 
 def matching(path: StorePath, columns: Sequence[str], filters: Sequence[Equal]) -> pa.Table:
-    """The rows for which each filter, ``(column, "=", value)``, holds.  Raises ``Wait``, ``Stop``."""
+    """The rows for which each filter, ``(column, "=" or ">=" or "<=", value)``, holds.  Raises ``Wait``, ``Stop``."""
     file = pq.ParquetFile(pa.PythonFile(RangedFile(path), mode="r"), pre_buffer=True)
     schema = file.schema_arrow
     found = [schema.empty_table().select(list(columns))]
@@ -64,9 +65,10 @@ def matching(path: StorePath, columns: Sequence[str], filters: Sequence[Equal]) 
         if not _may_hold(file.metadata.row_group(group), filters):
             continue
         keys = file.read_row_group(group, columns=asked)
-        holds = pc.equal(keys[asked[0]], filters[0][2])
-        for name, _, value in filters[1:]:
-            holds = pc.and_(holds, pc.equal(keys[name], value))
+        name, how, value = filters[0]
+        holds = _COMPARE[how](keys[name], value)
+        for name, how, value in filters[1:]:
+            holds = pc.and_(holds, _COMPARE[how](keys[name], value))
         if pc.any(holds).as_py():
             found.append(file.read_row_group(group, columns=list(columns)).filter(holds))
     return pa.concat_tables(found)
@@ -75,8 +77,10 @@ def matching(path: StorePath, columns: Sequence[str], filters: Sequence[Equal]) 
 def _may_hold(group: pq.RowGroupMetaData, filters: Sequence[Equal]) -> bool:
     """False where the file's statistics rule it out."""
     by_name = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
-    for name, _, value in filters:
+    for name, how, value in filters:
         statistics = by_name[name].statistics if name in by_name else None
-        if statistics is not None and statistics.has_min_max and not statistics.min <= value <= statistics.max:
+        if statistics is None or not statistics.has_min_max:
+            continue
+        if (how != ">=" and value < statistics.min) or (how != "<=" and value > statistics.max):
             return False
     return True
