@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox.receipts import departure as departures
-from fairlead_edge.outbox.receipts import reached
+from fairlead_edge.outbox.receipts import mark, reached
 from fairlead_edge.outbox.receipts.departure import Departure
 
 FOLLOWED_MAX: Final = 32
@@ -58,7 +58,7 @@ class Latency:
         followed = self._followed.setdefault(priority, [])
         if len(followed) >= FOLLOWED_MAX or departure.outcome != "in_topic" or not departure.newest:
             return False
-        found = departures.find(departure, departures.ids(departure)[0])
+        found = departures.find(departure, departure.entries[: mark.ID_BYTES])
         if found is None:
             return False
         followed.append(_Followed(msgspec.structs.replace(departure, entries=b""), found))

@@ -23,11 +23,9 @@ from fairlead_edge.outbox.receipts.departure import RING_BYTES_MAX, Departure, O
 def note(connection: apsw.Connection, queue: int, departures: Sequence[Departure]) -> None:
     """They left this queue; the oldest make room in the ring."""
     for each in departures:
-        row = (
-            queue, each.outcome, each.left_at, each.topic, each.service, each.generation, each.first, each.newest,
-            each.entries,
-        )  # fmt: skip
-        connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, of_row(*row)))
+        row = (queue, each.outcome, each.left_at, each.topic, each.service, each.generation, each.first, each.newest)
+        checksum = of_row(*row, content=each.entries)
+        connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, each.entries, checksum))
     if departures:
         connection.execute(sql.FORGET_DEPARTURES, (RING_BYTES_MAX,))
 

@@ -71,7 +71,7 @@ def _departure(fields: Sequence[Any]) -> Departure | None:
     """None where it is not what was written."""
     queue, outcome, left_at, topic, service, generation, first, newest, entries, expected = fields
     texts = [text(each) for each in (outcome, topic, service, first, newest)]
-    made = of_row(queue, texts[0], left_at, *texts[1:3], generation, *texts[3:], entries)
+    made = of_row(queue, texts[0], left_at, *texts[1:3], generation, *texts[3:], content=entries)
     if made != expected:
         return None
     said: Any = texts[0]
