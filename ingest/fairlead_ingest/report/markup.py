@@ -34,17 +34,23 @@ def section(title: str, content: str, note: str = "") -> str:
     return f"<h3>{escape(title)}</h3>\n{explained}{content or '<p>none</p>'}"
 
 
-def bars(counts: Sequence[tuple[str, int]]) -> str:
-    """Labelled bars, the longest as wide as ``BAR_WIDTH``, and their sum; "" without any.  Labels are whole."""
+def bars(counts: Sequence[tuple[str, int]], *, is_over_time: bool = False) -> str:
+    """Labelled bars, the longest as wide as ``BAR_WIDTH``, and their sum; "" without any.  Labels are whole.
+
+    Of many the first are shown; ``is_over_time``: the last, which are the newest.
+    """
     if not counts:
         return ""
-    shown = list(counts[:BARS_MAX])
-    if len(counts) > BARS_MAX:
-        shown.append((f"{len(counts) - BARS_MAX} more", sum(count for _, count in counts[BARS_MAX:])))
+    shown = list(counts[-BARS_MAX:] if is_over_time else counts[:BARS_MAX])
+    # The sum of all others would leave those that are shown no length: its bar is no longer than theirs.
     most = max(count for _, count in shown) or 1
+    if len(counts) > BARS_MAX:
+        others = len(counts) - BARS_MAX
+        rest = sum(count for _, count in counts) - sum(count for _, count in shown)
+        shown.insert(0 if is_over_time else BARS_MAX, (f"{others} {'earlier' if is_over_time else 'more'}", rest))
     lines = []
     for label, count in shown:
-        width = max(1, round(count / most * BAR_WIDTH)) if count else 0
+        width = min(BAR_WIDTH, max(1, round(count / most * BAR_WIDTH))) if count else 0
         size = f'width="{width}" height="{BAR_HEIGHT}"'
         bar = f'<svg {size} aria-hidden="true"><rect class="bar" {size}/></svg>'
         lines.append(f'<tr><td>{escape(label)}</td><td class="n">{count:,}</td><td>{bar}</td></tr>')

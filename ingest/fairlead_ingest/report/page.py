@@ -43,7 +43,7 @@ def _table(facts: Facts) -> str:
             *_now(facts),
             section("Files", _files(facts.layout)),
             section("Rows by node", bars(facts.by_node)),
-            section("Rows by hour of publishing (UTC)", bars(facts.by_hour)),
+            section("Rows by hour of publishing (UTC)", bars(facts.by_hour, is_over_time=True)),
             section("Rows by priority", bars(facts.by_priority)),
             section(
                 "Delay since the edge accepted a message, to messaging and to the start of the batch",
@@ -129,7 +129,7 @@ def _files(found: Layout | None) -> str:
         classes.append((f"{bound} ({layout.size_text(each.bytes)} in all)", each.files))
     return (
         f"<p>{found.files:,} files, {layout.size_text(found.bytes)}. {escape(layout.cost(found))}</p>"
-        f"{bars(classes)}<h4>Files by day</h4>{bars(found.by_day[-BARS_MAX:])}"
+        f"{bars(classes)}<h4>Files by day</h4>{bars(found.by_day, is_over_time=True)}"
     )
 
 

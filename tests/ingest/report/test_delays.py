@@ -42,6 +42,13 @@ def test_a_year_is_the_longest() -> None:
     assert found is not None and delays.SECONDS_MAX <= found <= delays.SECONDS_MAX * WIDTH * 1.001
 
 
+@pytest.mark.parametrize("years", [-8000, 340, 2026])
+def test_a_clock_that_is_ages_away_is_counted(years: int) -> None:
+    """One that was never set may begin in the year 1; in microseconds that is more than floats hold exactly."""
+    micros = pa.array([years * 365 * 86_400 * 1_000_000 + 1], pa.int64())
+    assert len(delays.buckets(micros)) == 1
+
+
 def test_nothing_has_no_quantile() -> None:
     assert delays.quantile({}, 0.5) is None
 

@@ -14,6 +14,15 @@ def test_many_bars_are_summed_up() -> None:
     assert drawn.count("<rect") == markup.BARS_MAX + 1
 
 
+def test_of_a_long_time_the_newest_are_shown() -> None:
+    """Their bars have a length, and the sum is that of all."""
+    drawn = markup.bars([(f"hour {number:03}", 1) for number in range(100)], is_over_time=True)
+    text = read(drawn)
+    assert "hour 099" in text and "hour 051" not in text and f"{100 - markup.BARS_MAX} earlier" in text
+    assert text.index("earlier") < text.index("hour 099") and "in all\n100" in text
+    assert drawn.count(f'width="{markup.BAR_WIDTH}"') == 2 * (markup.BARS_MAX + 1)
+
+
 def test_labels_are_whole_and_bars_have_a_sum() -> None:
     """Names of nodes may have 253 characters."""
     text = read(markup.bars([("n" * 253, 2), ("m", 1)]))

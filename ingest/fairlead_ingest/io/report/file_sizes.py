@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from fairlead_ingest.io.table import files, object_store
+from fairlead_ingest.io.table import files, object_store, ranged
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.report import layout
 from fairlead_ingest.report.layout import FileSize, Layout
@@ -22,20 +22,29 @@ def of(table_format: TableFormat, table: Place, clock: Callable[[], float]) -> L
     """``clock`` in seconds.  Raises ``OSError``, ``Wait``, ``Stop``."""
     named = table_format.files(table)
     sizes = object_store.sizes(table) if isinstance(table, StorePath) and named else {}
-    found, took = [], []
+    found, there, took = [], [], []
     for path, topic in named:
         size = sizes.get(path) if isinstance(table, StorePath) else _on_disk(table, path)
         # A file that was vacuumed since the log was read is no part of the newest version either.
         if size is not None:
+            there.append(path)
             found.append(FileSize(topic=topic, date=path.rpartition("/_date=")[2][:_DATE_CHARS], bytes=size))
-    for path, _ in named[-OPENED_MAX:]:
+    for path in there[-OPENED_MAX:]:
         began = clock()
         try:
-            files.open_parquet(table, path).metadata  # noqa: B018 - the footer is what opening costs
+            _read_footer(table, path)
         except FileNotFoundError:
             continue
         took.append(clock() - began)
     return layout.of(found, open_seconds=statistics.median(took) if took else None, opened=len(took))
+
+
+def _read_footer(table: Place, path: str) -> None:
+    """What opening costs; of a store it is a request, however large the file."""
+    if isinstance(table, StorePath):
+        ranged.read_footer(table / path)
+    else:
+        files.open_parquet(table, path).metadata  # noqa: B018 - read when it is asked for
 
 
 def _on_disk(table: Path, path: str) -> int | None:

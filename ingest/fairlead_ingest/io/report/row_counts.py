@@ -22,6 +22,8 @@ QUANTILES = (0.5, 0.95, 0.99)
 NODES_MAX = 100_000
 """Nodes that are counted apart; of more the rest counts as one."""
 OTHER_NODES = "other nodes"
+PRIORITIES_MAX = 100
+"""Priorities that are counted apart; of more the rest counts as rows without one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +83,8 @@ def _add(found: RowCounts, rows: pa.Table) -> None:
             found.by_node[str(node) if known else OTHER_NODES] += count
     if "priority" in rows.column_names:
         for priority, count in _counted(rows["priority"]):
-            found.by_priority[priority] += count
+            known = priority in found.by_priority or len(found.by_priority) < PRIORITIES_MAX
+            found.by_priority[priority if known else None] += count
     begun = rows["_published_at"]
     if "enqueued_at" in rows.column_names:
         begun = pc.coalesce(rows["enqueued_at"], begun)
@@ -100,7 +103,7 @@ def _add_delays(found: RowCounts, rows: pa.Table) -> None:
         pairs = pa.table({"at": priority, "bucket": _delay(rows[later], rows["enqueued_at"])})
         counted = pairs.group_by(["at", "bucket"]).aggregate([([], "count_all")])
         for each, bucket, count in zip(*(column.to_pylist() for column in _columns(counted)), strict=True):
-            kept.setdefault(each, Counter())[bucket] += count
+            kept.setdefault(each if each in found.by_priority else None, Counter())[bucket] += count
 
 
 def _columns(counted: pa.Table) -> Sequence[pa.ChunkedArray]:

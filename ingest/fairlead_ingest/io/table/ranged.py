@@ -55,6 +55,11 @@ class RangedFile(io.RawIOBase):
         return object_store.read_range(self._path, begin, end)
 
 
+def read_footer(path: StorePath) -> pq.FileMetaData:
+    """What the file says about itself.  Raises ``Wait``, ``Stop``."""
+    return pq.ParquetFile(pa.PythonFile(RangedFile(path), mode="r")).metadata
+
+
 def matching(path: StorePath, columns: Sequence[str], filters: Sequence[Equal]) -> pa.Table:
     """The rows for which each filter, ``(column, "=" or ">=" or "<=", value)``, holds.  Raises ``Wait``, ``Stop``."""
     file = pq.ParquetFile(pa.PythonFile(RangedFile(path), mode="r"), pre_buffer=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.object_store import ObjectStore
+from tests.support.store_proxy import StoreProxy
 from tests.support.table_formats import FORMATS, format_of
 
 from fairlead_ingest.io.report import file_sizes
@@ -46,3 +49,25 @@ def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
         path.unlink()
     found = file_sizes.of(form, table, lambda: 0.0)
     assert (found.files, found.open_seconds) == (0, None)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+def test_of_a_store_only_the_ends_of_files_are_read(tmp_path: Path, sink: str) -> None:
+    """What a reader pays to open a file, not to read it; names in the store are quoted. One that is gone is left out."""
+    schema = pa.schema([*SCHEMA, ("payload", pa.binary())])
+    row = {"_topic": "a/we ird%2F=ü", "_date": datetime.date(2026, 11, 20), "payload": os.urandom(1024 * 1024)}
+    with ObjectStore(tmp_path) as store, StoreProxy(store, tmp_path) as proxy:
+        form, table = format_of(sink, tmp_path), proxy.place("rows")
+        form.ensure(table, schema)
+        for name in ("a", "b"):
+            writing = form.writing(table)
+            writing.add(pa.Table.from_pylist([{"_id": name, **row}], schema=schema))
+            form.append(table, writing.close(), UNNUMBERED)
+        before = proxy.bytes_read()
+        found = file_sizes.of(form, table, lambda: 0.0)
+        assert (found.files, found.opened, found.compacted) == (2, 2, 1) and found.bytes > 2 * 1024 * 1024
+        assert proxy.bytes_read() - before < 1024 * 1024
+        next(path for path in store.content.rglob("*.parquet")).unlink()
+        found = file_sizes.of(form, table, lambda: 0.0)
+        assert (found.files, found.opened) == (1, 1)

@@ -56,6 +56,16 @@ def test_only_the_days_that_were_asked_for() -> None:
     assert row_counts.count(rows, old.date(), lambda _: None).rows == 2
 
 
+def test_more_priorities_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are what a message says: memory is bounded, no row is lost."""
+    monkeypatch.setattr(row_counts, "PRIORITIES_MAX", 2)
+    found = row_counts.count(
+        table(*({"priority": each, "enqueued_at": NOON} for each in (1, 2, 3, 4))), None, lambda _: None
+    )
+    assert found.priorities() == [("1", 1), ("2", 1), ("None", 2)]
+    assert [(each.priority, each.rows) for each in found.delays()] == [(1, 1), (2, 1), (None, 2)]
+
+
 def test_more_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded; no row is lost."""
     monkeypatch.setattr(row_counts, "NODES_MAX", 2)
