@@ -35,6 +35,7 @@ def load(config: Path | None, pipeline: str | None) -> tuple[Settings, list[Pipe
 @contextmanager
 def explained() -> Iterator[None]:
     """What tables, stores and the service refuse is a sentence, and ends the program with 1."""
+    import pyarrow as pa
     from deltalake.exceptions import DeltaError
 
     from fairlead_ingest.errors import explain
@@ -45,7 +46,7 @@ def explained() -> Iterator[None]:
     except FairleadError as error:
         click.echo(f"fairlead ingest: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
-    except (OSError, DeltaError) as error:
+    except (OSError, DeltaError, pa.ArrowInvalid) as error:  # the last: a file that is no Parquet any more
         click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
         raise SystemExit(EXIT_FAILED) from None
 

@@ -64,15 +64,20 @@ def test_tables_are_looked_after(config: Path, tables: Path, words: list[str]) -
     assert run(*words, "--config", str(config)).exit_code == 0
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
 @pytest.mark.parametrize("words", [["compact"], ["compact", "--z-order", "node"], ["receipt", "m1"]])
-def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, words: list[str]) -> None:
+def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, words: list[str], is_cut: bool) -> None:
+    """Or has a piece of one."""
     for name in ("one", "two"):
         writing = companions.of("delta").writing(tables)
         row = {"node": name, "_id": name, "_topic": "a/t", "_date": datetime.date(2026, 11, 23)}
         writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
         companions.of("delta").append(tables, writing.close(), companions.UNNUMBERED)
     for file in tables.rglob("*.parquet"):
-        file.unlink()
+        if is_cut:
+            file.write_bytes(file.read_bytes()[:100])
+        else:
+            file.unlink()
     refused = run(*words, "--config", str(config))
     assert refused.exit_code == 1 and isinstance(refused.exception, SystemExit), refused.exception
     assert "fairlead ingest: " in refused.stderr and "Traceback" not in refused.output

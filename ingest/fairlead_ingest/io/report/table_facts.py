@@ -55,9 +55,9 @@ def of(
         by_hour=[(_hour(second), count) for second, count in counted.over_time.by_hour()],
         by_priority=counted.priorities(),
         delays=counted.delays(),
-        gaps=_gaps(tables.existing(table_format, tables.beside(path, tables.GAPS))),
+        gaps=_gaps(table_format.dataset(tables.beside(path, tables.GAPS))),
         repaired=tables.letter_counts(table_format, path)[1],
-        dead_letters=_dead_letters(tables.existing(table_format, tables.beside(path, tables.DEAD_LETTERS))),
+        dead_letters=_dead_letters(table_format.dataset(tables.beside(path, tables.DEAD_LETTERS))),
     )
 
 
@@ -102,8 +102,10 @@ def _hour(second: int) -> str:
     return datetime.datetime.fromtimestamp(second, datetime.UTC).strftime("%Y-%m-%d %H:00")
 
 
-def _gaps(table: ds.Dataset) -> list[Gap]:
-    """The newest first."""
+def _gaps(table: ds.Dataset | None) -> list[Gap]:
+    """The newest first; none where there is no table, as beside one that was only ever backfilled."""
+    if table is None:
+        return []
     found = table.to_table().sort_by([("_ingested_at", "descending")]).slice(0, GAPS_MAX).to_pylist()
     return [
         Gap(
@@ -118,8 +120,10 @@ def _gaps(table: ds.Dataset) -> list[Gap]:
     ]
 
 
-def _dead_letters(table: ds.Dataset) -> list[DeadLetters]:
+def _dead_letters(table: ds.Dataset | None) -> list[DeadLetters]:
     """By code and fields; a table that no job of this version has opened has neither."""
+    if table is None:
+        return []
     held = set(table.schema.names)
     found: dict[tuple[str, tuple[str, ...]], DeadLetters] = {}
     for batch in table.to_batches(columns=[name for name in ("error", "code", "fields") if name in held]):

@@ -54,7 +54,7 @@ def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("sink", ["delta", "iceberg"])
 def test_of_a_store_only_the_ends_of_files_are_read(tmp_path: Path, sink: str) -> None:
-    """What a reader pays to open a file, not to read it; names in the store are quoted. One that is gone is left out."""
+    """What opening costs a reader, not reading; names in the store are quoted. One that is gone is left out."""
     schema = pa.schema([*SCHEMA, ("payload", pa.binary())])
     row = {"_topic": "a/we ird%2F=ü", "_date": datetime.date(2026, 11, 20), "payload": os.urandom(1024 * 1024)}
     with ObjectStore(tmp_path) as store, StoreProxy(store, tmp_path) as proxy:

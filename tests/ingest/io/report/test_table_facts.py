@@ -112,6 +112,15 @@ def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:
     assert (found.rows, list(found.by_node), list(found.delays)) == (1, [], [])
 
 
+@pytest.mark.parametrize("sink", FORMATS)
+def test_a_table_that_was_only_ever_backfilled_has_no_side_tables(tmp_path: Path, sink: str) -> None:
+    form, path = format_of(sink, tmp_path), tmp_path / "rows"
+    form.ensure(path, SCHEMA)
+    put(path, SCHEMA, {"node": "edge-1"}, form=form)
+    found = table_facts.of("p", form, path)
+    assert (found.rows, list(found.gaps), list(found.dead_letters)) == (1, [], [])
+
+
 def test_no_table_is_said_so(tmp_path: Path) -> None:
     """Politely."""
     with pytest.raises(errors.Stop, match="there is no table"):

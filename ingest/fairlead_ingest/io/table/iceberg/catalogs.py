@@ -6,6 +6,7 @@ say, wherever it runs, so those are not read.
 
 from __future__ import annotations
 
+import errno
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +45,8 @@ FAILURES: Final = (
     ImportError,
 )
 """What opening a catalog, asking it and committing to it may raise."""
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL = re.compile(r"database or disk is full")
 _SPACE = re.compile(r"\s+")
 _DENIED = re.compile(
     r"password authentication failed|no password supplied|Access denied|permission denied|role .* not exist"
@@ -88,6 +91,11 @@ def explain(catalog: Catalog, error: BaseException) -> errors.Stop | errors.Wait
     if isinstance(error, errors.Stop | errors.Wait):
         return error
     said = _sentence(error)
+    # Not the catalog's doing: it is asked and the table's files are read and written by the same calls.
+    if isinstance(error, FileNotFoundError):
+        return errors.Stop(errors.TABLE_UNFIT, f"a file that the table names is not there: {said}")
+    if (isinstance(error, OSError) and error.errno in _NO_ROOM) or _FULL.search(said):
+        return errors.Wait(errors.DISK_FULL, said)
     where = f"[catalog] {_address(catalog)}"
     if isinstance(error, NoSuchModuleError | ImportError):
         remedy = "install the driver beside fairlead[iceberg], such as psycopg[binary] for postgresql+psycopg"

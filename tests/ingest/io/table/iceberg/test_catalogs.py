@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs
@@ -37,7 +40,7 @@ def serve() -> Iterator[Serve]:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"
 
     yield start
@@ -91,6 +94,20 @@ def test_a_database_without_its_driver_names_what_to_install() -> None:
     """Only SQLite's comes with Python."""
     error = refused(Catalog(type="sql", uri="mysql+nodriver://host/db"))
     assert str(error).startswith(errors.BAD_OPTION) and "install the driver" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file"), errors.TABLE_UNFIT),
+        (OSError(errno.ENOSPC, "No space left on device"), errors.DISK_FULL),
+        (OperationalError("insert", {}, sqlite3.OperationalError("database or disk is full")), errors.DISK_FULL),
+    ],
+)
+def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error: Exception, code: str) -> None:
+    """A file of the table that is gone comes back by no waiting."""
+    explained = catalogs.explain(Catalog(type="sql", uri="sqlite:////catalog.db"), error)
+    assert str(explained).startswith(code) and "[catalog]" not in str(explained)
 
 
 def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:

@@ -20,9 +20,11 @@ TARGET = 1024 * 1024
 
 @pytest.fixture
 def table(tmp_path: Path) -> IcebergTable:
+    """Six files by two commits."""
     made = IcebergTable(tmp_path)
-    for batch in range(6):
-        made.commit(batch, batch)
+    files = [file for number in range(5) for file in made.written(number)]
+    made.format.append(made.place, files, tables.UNNUMBERED)
+    made.commit(5, 5)
     return made
 
 

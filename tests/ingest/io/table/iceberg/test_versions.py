@@ -26,16 +26,16 @@ def test_small_manifests_are_joined_and_old_versions_forgotten(
     with table.opened().transaction() as properties:
         properties.set_properties({"history.expire.min-snapshots-to-keep": "4"})
     most = 0
-    for batch in range(30):
+    for batch in range(16):
         table.commit(batch, batch)
         most = max(most, len(table.opened().snapshots()))
         assert len(listing.manifests(table.opened())) <= 5
     assert 4 <= most <= 8
-    assert table.numbers() == list(range(30))
-    assert table.opened().scan().to_arrow().num_rows == 30
-    assert table.format.state(table.place, "app").batch == 29
+    assert table.numbers() == list(range(16))
+    assert table.opened().scan().to_arrow().num_rows == 16
+    assert table.format.state(table.place, "app").batch == 15
     size = table.format.size(table.place)
-    assert size is not None and (size.rows, size.files, size.version) == (30, 30, 30)
+    assert size is not None and (size.rows, size.files, size.version) == (16, 16, 16)
 
 
 def test_a_version_with_a_tag_is_kept(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
