@@ -39,9 +39,8 @@ PROGRESS_SECONDS = 1.0
 EVENT_SECONDS = 5.0
 # Between two looks for a Spark Connect server.
 AWAY_SECONDS = 5.0
-# How often a job that waits for executors says so, and what it says.
+# How often a job that waits for executors says so.
 TELL_SECONDS = 15.0
-NO_EXECUTOR = "no executor has come: the cluster has no worker with a free core and the memory of spark.executor.memory"
 _STEP_SECONDS = 0.2
 
 
@@ -135,10 +134,6 @@ class _Program:
 
     def _supervise(self) -> int:
         from fairlead_ingest.io.pipeline import former_executors, session
-        from fairlead_ingest.io.pipeline.executor_watcher import ExecutorPresence
-        from fairlead_ingest.io.pipeline.job import Job
-        from fairlead_ingest.io.pipeline.spark_away import SparkAway
-        from fairlead_ingest.io.pipeline.supervisor import Supervisor
 
         settings = self._settings
         where = settings.spark.remote or settings.spark.master
@@ -146,9 +141,19 @@ class _Program:
         if not settings.spark.remote:
             former_executors.remove(settings.spark.master, settings.spark.conf)
         spark = session.start(**settings.spark.model_dump())
-        if not self._look_at_executors(spark):
+        try:
+            return self._work(spark) if self._look_at_executors(spark) else 0
+        finally:
+            # One that stays would be the next one's, too.
             self._end(spark)
-            return 0
+
+    def _work(self, spark: SparkSession) -> int:
+        from fairlead_ingest.io.pipeline.executor_watcher import ExecutorPresence
+        from fairlead_ingest.io.pipeline.job import Job
+        from fairlead_ingest.io.pipeline.spark_away import SparkAway
+        from fairlead_ingest.io.pipeline.supervisor import Supervisor
+
+        settings = self._settings
         publisher = self._event_publisher()
         supervisors = [
             Supervisor(Job(spark, settings, pipeline, self._metrics, publisher)) for pipeline in settings.jobs()
@@ -183,7 +188,6 @@ class _Program:
             finally:
                 if publisher is not None:
                     publisher.close()
-            self._end(spark)
 
     def _finish(self, supervisor: Supervisor) -> None:
         from fairlead_ingest.io.pipeline import spark_away
@@ -206,18 +210,22 @@ class _Program:
 
     def _look_at_executors(self, spark: SparkSession) -> bool:
         """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""
-        from fairlead_ingest.io.pipeline.executor_probe import Looking
+        from fairlead_ingest.io.pipeline.executor_probe import Looking, no_executor
+        from fairlead_ingest.io.pipeline.executor_watcher import GONE_AT_START, ExecutorPresence
 
         looking = Looking(spark, self._settings)
         looking.start()
+        remedy = no_executor(spark)
+        presence = ExecutorPresence(spark, GONE_AT_START)
         began = told = time.monotonic()
         while not looking.is_over(_STEP_SECONDS):
             if self._stop.is_set():
                 return False
+            presence.check(datetime.datetime.now(datetime.UTC))
             if (now := time.monotonic()) >= told + TELL_SECONDS:
                 told = now
-                log.warning("no_executor_yet", seconds=round(now - began), remedy=NO_EXECUTOR)
-                self._health.waiting.update({job.name: NO_EXECUTOR for job in self._settings.jobs()})
+                log.warning("no_executor_yet", seconds=round(now - began), remedy=remedy)
+                self._health.waiting.update({job.name: remedy for job in self._settings.jobs()})
         looking.result()
         return True
 

@@ -60,6 +60,17 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
         },
         "/data/x must be s3://",
     ),
+    "executors and a table in a folder, said in config": (
+        "fairlead",
+        {
+            "ingest": {
+                "table": "s3://tables/rows",
+                "spark": {"mode": "kubernetes"},
+                "config": {"table": "/data/z"},
+            }
+        },
+        "/data/z must be s3://",
+    ),
     "executors that would remember repeats": (
         "fairlead",
         {

@@ -9,7 +9,7 @@ of executors. An installation of the version before has no `ingest.spark` at all
 {{/* What executors could not do, said before anything is installed. */}}
 {{- define "fairlead.checkExecutors" -}}
 {{- $config := .Values.ingest.config }}
-{{- $jobs := concat (list (dict "table" .Values.ingest.table "dedupe_seconds" $config.dedupe_seconds)) (default list $config.pipelines) }}
+{{- $jobs := concat (list (dict "table" ($config.table | default .Values.ingest.table) "dedupe_seconds" $config.dedupe_seconds)) (default list $config.pipelines) }}
 {{- range $jobs }}
 {{- if and .table (not (hasPrefix "s3://" .table)) }}
 {{- fail (printf "ingest.spark.mode=kubernetes: executors write tables, and have no volume in common: %s must be s3://bucket/path" .table) }}

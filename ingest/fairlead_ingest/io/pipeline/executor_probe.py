@@ -32,7 +32,7 @@ from fairlead_ingest.cluster import task_report
 from fairlead_ingest.cluster.task_report import Finding, TaskReport
 from fairlead_ingest.io.pipeline import connect
 from fairlead_ingest.io.pipeline.query import tls_of
-from fairlead_ingest.io.pipeline.session import executors, is_local, parallelism
+from fairlead_ingest.io.pipeline.session import executors, is_kubernetes, is_local, parallelism
 from fairlead_ingest.io.pipeline.spark_errors import coded
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.settings import Settings
@@ -89,16 +89,31 @@ def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
         raise stop
     for folder in checkpoints:
         if hosts := task_report.not_shared(reports, folder):
-            log.warning("checkpoint_not_shared", folder=folder, hosts=hosts, reason=NOT_SHARED)
+            # Pods have no folder in common, so there it is as it must be.
+            say = log.info if is_kubernetes(session) else log.warning
+            say("checkpoint_not_shared", folder=folder, hosts=hosts, reason=NOT_SHARED)
     elsewhere = sorted({each.host for each in reports} - {socket.gethostname()})
     if elsewhere and any("://" in job.checkpoint for job in settings.jobs()):
         # Its copy lies in the store; what the tasks note lies beside the folder that it is a copy of.
-        log.warning("checkpoint_not_shared", folder=tempfile.gettempdir(), hosts=elsewhere, reason=NOT_SHARED)
+        say = log.info if is_kubernetes(session) else log.warning
+        say("checkpoint_not_shared", folder=tempfile.gettempdir(), hosts=elsewhere, reason=NOT_SHARED)
     for sentence in task_report.passing(reports):
         log.warning("executor_cannot_reach", reason=sentence)
     found = sorted({f"{each.executor} on {each.host}" for each in reports})
     log.info("executors", executors=found, cores=parallelism(session))
     return reports
+
+
+def no_executor(session: SparkSession) -> str:
+    """What to do where none comes."""
+    if connect.is_remote(session):
+        return "no executor has come: the Spark Connect server has none that is free, its own log says why"
+    if is_kubernetes(session):
+        return (
+            "no executor has come: kubectl describe pod -l spark-role=executor says why, most often that no node has"
+            " room for what a Pod requests; where there is no such Pod, this log says what the API server answered"
+        )
+    return "no executor has come: the cluster has no worker with a free core and the memory of spark.executor.memory"
 
 
 class Looking(threading.Thread):
@@ -171,11 +186,13 @@ def _marker(folder: Path) -> Iterator[str]:
     there = next(each for each in (folder, *folder.parents) if each.is_dir())
     home = there / f"{_MARKER}{secrets.token_hex(8)}"
     try:
-        home.mkdir()
-        (home / "driver").touch()
+        try:
+            home.mkdir()
+            (home / "driver").touch()
+        except OSError as error:
+            raise errors.Stop(errors.TABLE_UNFIT, f"{folder}: {error.strerror or error}") from error
+        # What goes wrong meanwhile says nothing about this folder: a master that is gone is an ``OSError``, too.
         yield str(home / "driver")
-    except OSError as error:
-        raise errors.Stop(errors.TABLE_UNFIT, f"{folder}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from fairlead_ingest import errors
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.executors")
@@ -26,15 +28,23 @@ _SECONDS: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 32 << 20
 
 
-def remove(master: str, conf: Mapping[str, str], account: Path = ACCOUNT) -> int:
+def remove(master: str, conf: Mapping[str, str], account: Path = ACCOUNT, *, host: str | None = None) -> int:
     """Delete the Pods of executors that the driver's Pod owns, before Spark asks for new ones; how many.
 
     Nothing to do where ``master`` is not Kubernetes or no driver's Pod is named.  One that cannot be deleted is logged:
-    it holds nothing that the job needs.
+    it holds nothing that the job needs.  ``host``: this Pod's name; by default this machine's, as in Pods.  Raises
+    ``Stop`` in a second Pod of the driver's StatefulSet: the executors are those of the first, and at work.
     """
     driver, namespace = conf.get(DRIVER), conf.get(NAMESPACE)
     if not master.startswith(MASTER) or not driver or not namespace or not (account / "token").exists():
         return 0
+    own = socket.gethostname() if host is None else host
+    if is_another_replica(own, driver):
+        raise errors.Stop(
+            errors.BAD_OPTION,
+            f"this Pod is {own}, and {DRIVER} is {driver}, which has the executors: a job has one driver, set the"
+            " StatefulSet's replicas to 1",
+        )
     pods = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     removed = 0
     try:
@@ -47,6 +57,12 @@ def remove(master: str, conf: Mapping[str, str], account: Path = ACCOUNT) -> int
     if removed:
         log.info("former_executors_removed", count=removed)
     return removed
+
+
+def is_another_replica(own: str, driver: str) -> bool:
+    """Both are Pods of one StatefulSet, which differ by their number."""
+    (set_of_own, _, number), (set_of_driver, _, first) = own.rpartition("-"), driver.rpartition("-")
+    return bool(set_of_own) and set_of_own == set_of_driver and number != first and (number + first).isdecimal()
 
 
 def owned(pods: Mapping[str, Any], driver: str) -> Iterator[str]:

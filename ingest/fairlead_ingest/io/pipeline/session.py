@@ -32,6 +32,7 @@ _CONF: Final = {
 }
 # Rows of the query by which a server is asked for its cores: each of its tasks has some of them.
 _ROWS: Final = 4096
+KUBERNETES: Final = "k8s://"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 
@@ -115,6 +116,11 @@ def is_local(session: SparkSession) -> bool:
         return False
     master = str(session.sparkContext.master)
     return master == "local" or master.startswith("local[")
+
+
+def is_kubernetes(session: SparkSession) -> bool:
+    """Executors are Pods that this driver asks for."""
+    return not connect.is_remote(session) and str(session.sparkContext.master).startswith(KUBERNETES)
 
 
 def parallelism(session: SparkSession) -> int:

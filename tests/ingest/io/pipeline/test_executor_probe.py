@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,7 +17,9 @@ from tests.support.messaging_service import MessagingService
 from fairlead_ingest import errors
 from fairlead_ingest.cluster.task_report import TaskReport
 from fairlead_ingest.io.pipeline import executor_probe
+from fairlead_ingest.io.pipeline.spark_away import SparkAway
 from fairlead_ingest.settings import Settings
+from fairlead_wire.io import logs
 
 
 def settings(folder: Path, url: str, topic: str, **more: Any) -> Settings:
@@ -66,3 +71,42 @@ def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(
         str(tmp_path / "checkpoint"),
     }
     assert list(tmp_path.iterdir()) == []
+
+
+def session(master: str) -> Any:
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=1))
+
+
+@pytest.mark.parametrize("lost", [SparkAway("the master is gone"), ConnectionRefusedError("no JVM")])
+def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
+    lost: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for; a folder that is unfit would end the program."""
+
+    def ask(*_: object) -> None:
+        raise lost
+
+    monkeypatch.setattr(executor_probe, "_ask", ask)
+    with pytest.raises(type(lost), match=str(lost)):
+        executor_probe.check(session("spark://h:7077"), settings(tmp_path, "http://127.0.0.1:9", "a/t"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On Kubernetes it is as it has to be, at each start."""
+    report = TaskReport(executor="1", host="h", version=version("fairlead"), seen={str(tmp_path / "checkpoint"): False})
+    monkeypatch.setattr(executor_probe, "_ask", lambda *_: [report])
+    logs.configure("ingest", "info")
+    for master, level in (("spark://h:7077", "warning"), ("k8s://https://h:6443", "info")):
+        chosen = settings(tmp_path, "http://127.0.0.1:9", "a/t", table="s3://bucket/rows")
+        executor_probe.check(session(master), chosen)
+        said = [json.loads(line) for line in "".join(capfd.readouterr()).splitlines()]
+        assert [each["level"] for each in said if each["event"] == "checkpoint_not_shared"] == [level]
+
+
+def test_what_to_do_where_none_comes_fits_the_cluster() -> None:
+    """Kubernetes has Pods, a standalone cluster workers."""
+    assert "kubectl describe pod -l spark-role=executor" in executor_probe.no_executor(session("k8s://https://h:6443"))
+    assert "no worker" in executor_probe.no_executor(session("spark://h:7077"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_ingest.io.pipeline.executor_watcher import GONE, LOOK, ExecutorPresence, ExecutorWatcher
+from fairlead_ingest.io.pipeline.executor_watcher import GONE, GONE_AT_START, LOOK, ExecutorPresence, ExecutorWatcher
 from fairlead_ingest.io.pipeline.spark_away import SparkAway
 
 NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
@@ -79,3 +79,12 @@ def test_executors_that_come_back_in_time_are_enough() -> None:
     watched.sparkContext._jsc = session(2, executors=0).sparkContext._jsc
     presence.check(NOW + GONE + LOOK)
     presence.check(NOW + GONE + 2 * LOOK)
+
+
+def test_before_the_first_batch_it_is_waited_for_longer() -> None:
+    """A new application is the last in the queue of a master that others use."""
+    presence = ExecutorPresence(session(2, executors=0), GONE_AT_START)
+    for number in range(GONE_AT_START // LOOK):
+        presence.check(NOW + number * LOOK)
+    with pytest.raises(SparkAway, match="no executor for 300 s"):
+        presence.check(NOW + GONE_AT_START)

@@ -14,6 +14,7 @@ import pytest
 from tests.support.pki import Authority
 from tests.support.processes import free_ports
 
+from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import former_executors
 
 CONF = {former_executors.DRIVER: "driver-0", former_executors.NAMESPACE: "plant"}
@@ -107,6 +108,31 @@ def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], accou
         ("DELETE", "/api/v1/namespaces/plant/pods/mine", "Bearer who-I-am"),
         ("DELETE", "/api/v1/namespaces/plant/pods/gone", "Bearer who-I-am"),
     ]
+
+
+def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServer]], account: Path) -> None:
+    """Someone scaled the StatefulSet: the executors of the first are at work."""
+    master, handler = api
+    with pytest.raises(errors.Stop, match=r"this Pod is driver-1.*replicas to 1"):
+        former_executors.remove(master, CONF, account, host="driver-1")
+    assert handler.asked == []
+
+
+@pytest.mark.parametrize(
+    ("own", "is_one"),
+    [
+        ("driver-1", True),
+        ("driver-10", True),
+        ("driver-0", False),
+        ("driver-x", False),
+        ("other-1", False),
+        ("", False),
+    ],
+)
+def test_which_pod_is_another_of_the_set(own: str, is_one: bool) -> None:
+    """By the number at its end."""
+    assert former_executors.is_another_replica(own, "driver-0") == is_one
+    assert not former_executors.is_another_replica("job-7f-1", "job-driver")
 
 
 def test_an_api_server_that_refuses_stops_nothing(
