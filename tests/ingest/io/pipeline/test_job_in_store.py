@@ -153,6 +153,7 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
         assert everything(store.place("renewed/rows")) == Counter([0, 1, 2, 3, 5, 6])
 
 
+@pytest.mark.process
 def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:
     """Spark shows them, in plans and in its pages."""
     from fairlead_ingest.io.sink import spark_sink
