@@ -37,7 +37,15 @@ from pyarrow import fs
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import table_format
-from fairlead_ingest.io.table.files import PENDING, PENDING_SUFFIX, PartitionedFiles, WrittenFile, pending_path, sync
+from fairlead_ingest.io.table.files import (
+    PENDING,
+    PENDING_SUFFIX,
+    PartitionedFiles,
+    WrittenFile,
+    pending_path,
+    sync,
+    sync_all,
+)
 from fairlead_ingest.io.table.table_format import COMMITS, Size
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit, commit_info
@@ -289,8 +297,7 @@ def _move_in(table: Path, manifest: _Manifest) -> None:
         except FileNotFoundError:
             continue  # another writer has just moved it
         folders |= {place.parent, place.parent.parent, table}
-    for folder in folders:
-        sync(folder)
+    sync_all(folders)
 
 
 @contextmanager

@@ -70,3 +70,49 @@ def test_large_tasks_write_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (written,) = writing.close()
     with pq.ParquetFile(tmp_path / written.path) as file:
         assert file.num_row_groups == 3
+
+
+def test_topics_that_take_turns_keep_their_order(tmp_path: Path) -> None:
+    """Each row in the file of its topic, in the order in which it came, however many topics there are."""
+    writing = PartitionedFiles(tmp_path)
+    writing.add(pa.concat_tables([rows(number, topic=f"a/{number % 30}") for number in range(90)]))
+    written = {file.topic: file for file in writing.close()}
+    assert len(written) == 30
+    for number in range(30):
+        with pq.ParquetFile(tmp_path / written[f"a/{number}"].path) as file:
+            found = file.read()["_id"].to_pylist()
+        assert found == [f"{each:02x}" for each in (number, number + 30, number + 60)]
+
+
+def test_every_file_is_on_disk_before_any_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Side by side; one that the disk refuses is an error of all."""
+    synced: list[Path] = []
+    real = files.sync
+
+    def noted(path: Path) -> int:
+        synced.append(path)
+        return real(path)
+
+    monkeypatch.setattr(files, "sync", noted)
+    writing = PartitionedFiles(tmp_path)
+    writing.add(pa.concat_tables([rows(number, topic=f"a/{number}") for number in range(20)]))
+    written = writing.close()
+    assert sorted(synced) == sorted(tmp_path / file.path for file in written) and len(written) == 20
+
+    def full(path: Path) -> int:
+        if "a%2F13" in str(path):
+            raise OSError(28, "No space left on device")
+        return real(path)
+
+    monkeypatch.setattr(files, "sync", full)
+    writing = PartitionedFiles(tmp_path)
+    writing.add(pa.concat_tables([rows(number, topic=f"a/{number}") for number in range(20)]))
+    with pytest.raises(OSError, match="No space left"):
+        writing.close()
+
+
+def test_folders_are_synced_side_by_side(tmp_path: Path) -> None:
+    """All of them, or an error."""
+    files.sync_all([tmp_path, tmp_path])
+    with pytest.raises(FileNotFoundError):
+        files.sync_all([tmp_path, tmp_path / "none"])

@@ -23,7 +23,7 @@ from fairlead_ingest.io.table import delta, maintenance, object_store, tables
 from fairlead_ingest.io.table.delta import log_writer, opened, store_log
 from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
-from fairlead_ingest.io.table.files import UPLOADS_AT_ONCE, WrittenFile
+from fairlead_ingest.io.table.files import FILES_AT_ONCE, WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_ingest.table.store_path import Place, Storage, StorePath, parse
@@ -139,10 +139,10 @@ def test_files_of_many_topics_are_uploaded_side_by_side(store: ObjectStore, monk
     """And are the same as one after the other."""
     table = store.place("many/rows")
     writing = delta.writing(table)
-    topics = [f"a/{number}" for number in range(2 * UPLOADS_AT_ONCE)]
+    topics = [f"a/{number}" for number in range(2 * FILES_AT_ONCE)]
     day = datetime.date(2026, 11, 23)
     writing.add(pa.Table.from_pylist([{"_id": topic, "_topic": topic, "_date": day} for topic in topics], SCHEMA))
-    together = threading.Barrier(UPLOADS_AT_ONCE)
+    together = threading.Barrier(FILES_AT_ONCE)
     finish = object_store.Upload.finish
 
     def finished(upload: object_store.Upload) -> int:

@@ -17,7 +17,7 @@ from fairlead_ingest.io.table import object_store
 from fairlead_ingest.io.table.delta import log_reader, opened
 from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
-from fairlead_ingest.io.table.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync
+from fairlead_ingest.io.table.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync, sync_all
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.store_path import Place, StorePath
 
@@ -70,8 +70,7 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
 def _append_to_folder(
     table: Path, target: DeltaTable, files: Sequence[WrittenFile], actions: Actions, properties: CommitProperties
 ) -> None:
-    for folder in {(table / file.path).parent for file in files}:
-        sync(folder)
+    sync_all({(table / file.path).parent for file in files})
     try:
         _commit(target, actions, properties)
     except CommitFailedError as error:

@@ -34,7 +34,7 @@ from pyiceberg.table.snapshots import Snapshot as TableVersion
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store, table_format
-from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile, sync
+from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile, sync_all
 from fairlead_ingest.io.table.iceberg import catalogs, columns, file_io, listing, tidying, versions
 from fairlead_ingest.io.table.iceberg.listing import Part
 from fairlead_ingest.io.table.iceberg.versions import Change, NewVersion
@@ -117,8 +117,7 @@ class IcebergFormat:
         if not decided.follows(0 if before is None else before.info.sequence):
             raise Collided(f"{table}: another writer has committed since")
         if isinstance(table, Path):
-            for folder in {(table / file.path).parent for file in files}:
-                sync(folder)
+            sync_all({(table / file.path).parent for file in files})
         schema, spec = target.schema(), target.spec()
         added = [columns.data_file(file, file_io.location_of(table), schema, spec) for file in files]
         version = NewVersion(target)
