@@ -41,6 +41,7 @@ EVENT_SECONDS = 5.0
 AWAY_SECONDS = 5.0
 # How often a job that waits for executors says so.
 TELL_SECONDS = 15.0
+LOOKING = "executors are looked at"
 _STEP_SECONDS = 0.2
 
 
@@ -215,7 +216,6 @@ class _Program:
 
         looking = Looking(spark, self._settings)
         looking.start()
-        remedy = no_executor(spark)
         presence = ExecutorPresence(spark, GONE_AT_START)
         began = told = time.monotonic()
         while not looking.is_over(_STEP_SECONDS):
@@ -224,8 +224,9 @@ class _Program:
             presence.check(datetime.datetime.now(datetime.UTC))
             if (now := time.monotonic()) >= told + TELL_SECONDS:
                 told = now
-                log.warning("no_executor_yet", seconds=round(now - began), remedy=remedy)
-                self._health.waiting.update({job.name: remedy for job in self._settings.jobs()})
+                if remedy := no_executor(spark):
+                    log.warning("no_executor_yet", seconds=round(now - began), remedy=remedy)
+                self._health.waiting.update({job.name: remedy or LOOKING for job in self._settings.jobs()})
         looking.result()
         return True
 

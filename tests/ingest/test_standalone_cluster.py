@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults import fault_ingest_cluster
-from tests.faults.fault_ingest_cluster import EXECUTOR, WORKER
+from tests.faults.fault_ingest_cluster import EXECUTOR, WORKER, ClusterLab
 from tests.faults.ingest_lab import TOPIC
 from tests.support.messaging_service import upstream_message
 
@@ -26,6 +26,16 @@ def tasks_by_stage(folder: Path) -> dict[int, Counter[str]]:
             if event["Event"] == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
                 found[event["Stage ID"]][event["Task Info"]["Executor ID"]] += 1
     return found
+
+
+def shown_in(cluster: ClusterLab, where: list[Path]) -> list[Path]:
+    """Files of logs, of Spark's account and of its workers that hold the store's secret or a line of the job's key."""
+    tls = cluster.service.tls
+    assert tls is not None and tls.key is not None
+    words = [cluster.store.secret.read_text().strip(), Path(tls.key).read_text().splitlines()[1]]
+    files = [path for each in where for path in ([each] if each.is_file() else each.rglob("*")) if path.is_file()]
+    assert any(path.name.startswith("events_") for path in files) and any(path.name == "stderr" for path in files)
+    return [path for path in files if any(word.encode() in path.read_bytes() for word in words)]
 
 
 @pytest.mark.faults
@@ -65,3 +75,5 @@ def test_both_executors_read_one_hot_topic_and_may_die(tmp_path: Path) -> None:
         count = cluster.lab.verdict(2, HOT + 200)
         assert (count["lost"], count["duplicated"]) == (0, 0)
         assert cluster.lab.rows("_dead_letters").height == len(QUIET)
+        secret_in = shown_in(cluster, [log, cluster.spark.folder, job.log])
+        assert not secret_in, f"secrets in {secret_in}"

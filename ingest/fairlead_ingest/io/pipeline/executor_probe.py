@@ -105,9 +105,13 @@ def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
 
 
 def no_executor(session: SparkSession) -> str:
-    """What to do where none comes."""
+    """What to do where the look waits for a first executor; empty where one is there and only slow."""
     if connect.is_remote(session):
-        return "no executor has come: the Spark Connect server has none that is free, its own log says why"
+        return (
+            "no executor has answered: the Spark Connect server has none that is free, or a slow one; its log says more"
+        )
+    if executors(session):
+        return ""
     if is_kubernetes(session):
         return (
             "no executor has come: kubectl describe pod -l spark-role=executor says why, most often that no node has"

@@ -73,8 +73,10 @@ def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def session(master: str) -> Any:
-    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=1))
+def session(master: str, *, executors: int = 0) -> Any:
+    tracker = SimpleNamespace(getExecutorInfos=lambda: ["driver"] * (1 + executors))
+    jvm = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=1, _jsc=jvm))
 
 
 @pytest.mark.parametrize("lost", [SparkAway("the master is gone"), ConnectionRefusedError("no JVM")])
@@ -107,6 +109,8 @@ def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
 
 
 def test_what_to_do_where_none_comes_fits_the_cluster() -> None:
-    """Kubernetes has Pods, a standalone cluster workers."""
+    """Kubernetes has Pods, a standalone cluster workers; one that is there and slow lacks nothing."""
+    for master in ("spark://h:7077", "k8s://https://h:6443"):
+        assert executor_probe.no_executor(session(master, executors=1)) == ""
     assert "kubectl describe pod -l spark-role=executor" in executor_probe.no_executor(session("k8s://https://h:6443"))
     assert "no worker" in executor_probe.no_executor(session("spark://h:7077"))
