@@ -113,11 +113,12 @@ tools: ## programs of the system that some tests need (Chromium, Prometheus), wh
 			|| echo "fairlead: apt-get could not install$$missing; the tests that need that are skipped" >&2; \
 	else echo "fairlead: the tests that need$$missing are skipped; install that and try again" >&2; fi
 
+# Many of these tests wait for timers and for processes: three at a time keep two cores busy.
 .PHONY: verify
 verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out: kills, outages, the demo, a real node, at a desk also make fresh
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
 	$(call timed,cert-manager,$(PYTHON) e2e/controlplane/build.py cert-manager >/dev/null)
-	@$(PY) -m pytest --durations=15 $(WORKERS) -m verify $(PYTEST) </dev/null
+	@$(PY) -m pytest --durations=15 $(subst -n 2,-n 3,$(WORKERS)) -m verify $(PYTEST) </dev/null
 	$(call timed,e2e,$(MAKE) --no-print-directory e2e ONLY=install)
 	$(if $(CI),,@$(MAKE) --no-print-directory fresh)
 

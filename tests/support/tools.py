@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = {"gcc": "build-essential", "chromium": "chromium", "prometheus": "prometheus", "promtool": "prometheus"}
+PACKAGE = {
+    **{"gcc": "build-essential", "chromium": "chromium", "prometheus": "prometheus", "promtool": "prometheus"},
+    **{"mvn": "maven", "javac": "openjdk-17-jdk-headless"},
+}
 """Which Debian package brings which program."""
 
 
