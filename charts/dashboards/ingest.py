@@ -71,6 +71,33 @@ ROWS = (
         ),
     ),
     Row(
+        "Latest tables",
+        (
+            one(
+                "Keys",
+                "short",
+                "Keys of the latest table that are not deleted.",
+                f"max by (pipeline) ({IN}latest_keys)",
+                "{{pipeline}}",
+            ),
+            one(
+                "Refresh",
+                "s",
+                "How long bringing the latest table up to its rows took last.",
+                f"max by (pipeline) ({IN}latest_refresh_seconds)",
+                "{{pipeline}}",
+            ),
+            one(
+                "Latest table stopped",
+                "short",
+                "1: the latest table is not kept and needs a person; rows go on.",
+                f"max by (pipeline) ({IN}latest_stopped)",
+                "{{pipeline}}",
+                alarm=1,
+            ),
+        ),
+    ),
+    Row(
         "Trouble",
         (
             one(

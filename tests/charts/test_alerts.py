@@ -16,6 +16,7 @@ from tests.support.charts import CHARTS, RELEASE, helm_with
 from tests.support.pages import blocks
 from tests.support.tools import tool
 
+from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.main import build
 
 ROOMS = ("hub", "edges", "messaging", "ingest")
@@ -108,7 +109,10 @@ def test_the_commands_of_a_runbook_exist(page: Path) -> None:
         rest = [word for word in words if word != "…"]
         said = f"{page.name}: fairlead {' '.join(words)}"
         while isinstance(command, click.Group) and rest:
-            if rest[0].startswith("-"):  # an option of the group, with its value
+            if rest[0].startswith("-"):  # an option of the group, with its value, or of what it does without a command
+                if isinstance(command, DefaultCommand) and rest[0] not in options(command):
+                    rest.insert(0, command.default)
+                    continue
                 assert rest[0] in options(command), said
                 del rest[:2]
                 continue

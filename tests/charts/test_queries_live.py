@@ -69,7 +69,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         config.write_text(
             f'messaging_url = "{line.messaging.url}"\ntopics = ["{TOPIC}"]\ntable = "{folder}/rows"\n'
             f'checkpoint = "{folder}/checkpoint"\nsecurity = "insecure"\ntrigger = 1\n'
-            f'http_listen = "127.0.0.1:{port}"\n'
+            f'http_listen = "127.0.0.1:{port}"\n[latest]\nkey = ["node"]\nseconds = 0\n'
         )
         command = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run", "--config", str(config)]
         ingest = start("ingest", command, folder / "ingest.log")

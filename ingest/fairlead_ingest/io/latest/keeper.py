@@ -39,6 +39,8 @@ CLOSE_SECONDS: Final = 20.0
 PROGRESS_SECONDS: Final = 10.0
 VACUUM_COMMITS: Final = 360
 """Each so many commits the older files are deleted: once an hour at a refresh each ten seconds."""
+VACUUM_SECONDS: Final = 3600.0
+"""And so often where commits are rarer, or take longer: each may write the whole table again."""
 
 
 class _GivenUp(Exception):
@@ -83,6 +85,7 @@ class LatestKeeper:
         self._retry = RETRY_SECONDS[0]
         self._stopped: errors.Stop | None = None
         self._said_at = 0.0
+        self._vacuum_at = time.monotonic() + VACUUM_SECONDS
 
     def start(self) -> None:
         """Begin, or go on; a table that is behind is brought up at once."""
@@ -177,8 +180,11 @@ class LatestKeeper:
             self._retry = RETRY_SECONDS[0]
             self._stopped = None
             self._changed.notify_all()
-        if found is not None and found.changed and found.mark.sequence % VACUUM_COMMITS == 0:
+        if found is None or not found.changed:
+            return
+        if found.mark.sequence % VACUUM_COMMITS == 0 or time.monotonic() >= self._vacuum_at:
             self._vacuum()
+            self._vacuum_at = time.monotonic() + VACUUM_SECONDS
 
     def _report(self, found: Refreshed) -> None:
         metrics = self._metrics

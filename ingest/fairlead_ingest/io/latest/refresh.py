@@ -23,7 +23,7 @@ from fairlead_ingest.io.latest.row_files import Gone, RowFiles
 from fairlead_ingest.io.table.delta import opened
 from fairlead_ingest.latest import mark as marks
 from fairlead_ingest.latest import row_changes
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import OWN, Definition
 from fairlead_ingest.latest.mark import Current, Mark, Rebuild
 from fairlead_ingest.latest.row_changes import Entry, Partition, RowFile
 from fairlead_ingest.table.commit import Collided
@@ -163,7 +163,8 @@ def _once(
         keys = sum(each.rows for each in state.files)
         held = replace(held, files=fold.by_bucket(state.files), count=mark.buckets, keys=keys)
     wanted = source.files() if isinstance(files, Rebuild) else files
-    folded = Fold(RowFiles(source.place, wanted, source.schema), held, definition, counter).run()
+    columns = _with_former(source.schema, state.schema)
+    folded = Fold(RowFiles(source.place, wanted, columns), held, definition, counter).run()
     new = Mark(
         source=source.id,
         version=source.version,
@@ -178,6 +179,12 @@ def _once(
     return Refreshed(mark=new, changed=folded.changed, reason=reason)
 
 
+def _with_former(rows: pa.Schema, latest: pa.Schema) -> pa.Schema:
+    """With columns that the latest table has of rows that were there before these: they are null now."""
+    former = [field for field in latest if field.name not in rows.names and field.name not in OWN]
+    return pa.schema([*rows, *former])
+
+
 def _news(source: Source, table: Place, state: State, after: int) -> list[RowFile] | Rebuild:
     """Files with rows that were added since, or why that is not enough."""
     entries = []
@@ -187,7 +194,8 @@ def _news(source: Source, table: Place, state: State, after: int) -> list[RowFil
             return Rebuild(reason=f"the log of the rows no longer reaches back to version {version}")
         entries.append(entry)
     found = row_changes.outstanding(entries, str(source.place))
-    if found.reduced & _partitions(table, state):
+    # A log need not say of a file in which partition it lay.
+    if () in found.reduced or found.reduced & _partitions(table, state):
         return Rebuild(reason="rows were deleted, changed or restored where some of the newest lie")
     return found.files
 

@@ -2,7 +2,7 @@
 
 Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
 longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
-Iceberg tables are compacted by a module of their own (``iceberg.compaction``), for the library has no way yet.
+``delta.compaction`` and ``iceberg.compaction`` do it, for the libraries have no way that is safe beside another.
 Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
 so a program that reads the folder meanwhile would meet rows twice or not at all.
 """
@@ -10,15 +10,14 @@ so a program that reads the folder meanwhile would meet rows twice or not at all
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, tables
+from fairlead_ingest.io.table.delta.compaction import DeltaCompaction
 from fairlead_ingest.io.table.table_format import COMMITS, TableFormat
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.table.store_path import Place
@@ -27,16 +26,6 @@ TARGET_BYTES = 128 * 1024 * 1024
 # Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.
 RETENTION_HOURS_MIN = 1
 RETENTION_HOURS = 168
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """One topic on one day, and how many files it lies in."""
-
-    topic: str
-    date: str
-    files: int
-    size: int
 
 
 class Compaction(Protocol):
@@ -58,7 +47,8 @@ def compaction(settings: Settings, pipeline: Pipeline) -> Compaction:
     place = settings.place(pipeline.table)
     if (pipeline.table_format or settings.table_format) == tables.ICEBERG:
         return _of_iceberg(settings, pipeline, place)
-    return _DeltaCompaction(open_table(place))
+    open_table(place)
+    return DeltaCompaction(place)
 
 
 def _of_iceberg(settings: Settings, pipeline: Pipeline, place: Place) -> Compaction:
@@ -68,20 +58,6 @@ def _of_iceberg(settings: Settings, pipeline: Pipeline, place: Place) -> Compact
 
     assert isinstance(table_format, IcebergFormat)
     return IcebergCompaction(table_format, place)
-
-
-class _DeltaCompaction:
-    def __init__(self, table: DeltaTable) -> None:
-        self._table = table
-        self.columns = [field.name for field in table.schema().fields]
-
-    def partitions(self) -> Sequence[object]:
-        return partitions(self._table)
-
-    def compact(
-        self, *, target_bytes: int, sort_by: Sequence[str] = (), progress: Callable[[object], None] = lambda _: None
-    ) -> dict[str, Any]:
-        return compact(self._table, target_bytes=target_bytes, z_order=sort_by, progress=progress)
 
 
 def open_table(path: Place) -> DeltaTable:
@@ -96,43 +72,6 @@ def open_table(path: Place) -> DeltaTable:
             ' twice or not at all); a longer trigger makes fewer files, table_format = "delta" joins them at any time',
         )
     raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here")
-
-
-def partitions(table: DeltaTable) -> list[Partition]:
-    """The table's partitions, oldest day first."""
-    actions = pa.table(table.get_add_actions(flatten=True))
-    found: dict[tuple[str, str], list[int]] = {}
-    columns = (actions["partition._topic"], actions["partition._date"], actions["size_bytes"])
-    for topic, date, size in zip(*(column.to_pylist() for column in columns), strict=True):
-        found.setdefault((str(date), str(topic)), []).append(size)
-    return [
-        Partition(topic=topic, date=date, files=len(sizes), size=sum(sizes))
-        for (date, topic), sizes in sorted(found.items())
-    ]
-
-
-def compact(
-    table: DeltaTable,
-    *,
-    target_bytes: int = TARGET_BYTES,
-    z_order: Sequence[str] = (),
-    progress: Callable[[Partition], None] = lambda _: None,
-) -> dict[str, Any]:
-    """Join small files, or with ``z_order`` sort each partition by these columns; what was done, in files and bytes."""
-    totals = {"partitions": 0, "files_added": 0, "files_removed": 0}
-    for partition in partitions(table):
-        where = [("_topic", "=", partition.topic), ("_date", "=", partition.date)]
-        if z_order:
-            metrics = table.optimize.z_order(list(z_order), partition_filters=where, target_size=target_bytes)
-        elif partition.files > 1:
-            metrics = table.optimize.compact(partition_filters=where, target_size=target_bytes)
-        else:
-            metrics = {}
-        totals["partitions"] += 1
-        totals["files_added"] += metrics.get("numFilesAdded", 0)
-        totals["files_removed"] += metrics.get("numFilesRemoved", 0)
-        progress(partition)
-    return {**totals, "version": table.version()}
 
 
 def vacuum(

@@ -163,6 +163,23 @@ def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, mo
     assert vacuumed == [2, 2]
 
 
+def test_older_files_are_deleted_also_where_refreshes_are_rare(
+    rows: Path, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may write a whole large table again: hundreds of them would fill the disk."""
+    vacuumed: list[Path] = []
+    monkeypatch.setattr(keeper, "VACUUM_SECONDS", 0.0)
+    monkeypatch.setattr(latest_table, "vacuum", lambda table, _: vacuumed.append(table) or 0)
+    found = keeper.of(pipeline(rows), rows, metrics)
+    assert found is not None
+    found.start()
+    append(rows, [Row(node="a", number=1)])
+    found.note()
+    settled(found)
+    found.close()
+    assert vacuumed
+
+
 def test_without_a_key_there_is_none(rows: Path, metrics: Metrics) -> None:
     """As before."""
     assert keeper.of(pipeline(rows, key=[]), rows, metrics) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,34 @@ def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path
     assert found.reason == ""
     table = DeltaTable(str(latest)).to_pyarrow_table()
     assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
+
+
+def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tuple[Path, Path]) -> None:
+    """A narrower schema file and a table that was deleted: the latest table is built from what there is."""
+    rows, latest = places
+    append(rows, [Row(node="a", source="s", number=1)])
+    refresh(rows, latest, BY_NODE)
+    shutil.rmtree(rows)
+    append(rows, [Row(node="a", number=2)], pa.schema([field for field in SCHEMA if field.name != "source"]))
+    found = refresh(rows, latest, BY_NODE)
+    assert found is not None and "another one" in found.reason
+    assert [row["source"] for row in DeltaTable(str(latest)).to_pyarrow_table().to_pylist()] == [None]
+
+
+def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Path, Path]) -> None:
+    """Writers need not say it in the log."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1)])
+    append(rows, [Row(node="a", number=2)])
+    refresh(rows, latest, BY_NODE)
+    DeltaTable(str(rows)).delete(f"_id = '{Row(number=2).id}'")
+    newest = max((rows / "_delta_log").glob("*.json"))
+    lines = [json.loads(line) for line in newest.read_text().splitlines()]
+    for line in lines:
+        line.get("remove", {}).pop("partitionValues", None)
+    newest.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    refresh(rows, latest, BY_NODE)
+    assert {key[0]: found[0] for key, found in content(latest, BY_NODE).items()} == {"a": Row(number=1).id}
 
 
 def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from tests.support.object_store import ACCESS_KEY, REGION, ObjectStore
 from tests.support.store_proxy import StoreProxy
 
@@ -21,6 +20,7 @@ from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import delta, maintenance, object_store, tables
 from fairlead_ingest.io.table.delta import log_writer, opened, store_log
+from fairlead_ingest.io.table.delta.compaction import DeltaCompaction
 from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.io.table.files import FILES_AT_ONCE, WrittenFile
@@ -347,14 +347,27 @@ def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
     def forget_and_join(place: StorePath) -> None:
         forget(place)
         if not joined:
-            other = DeltaTable(str(place), storage_options=object_store.storage_options(place.storage))
-            joined.append(maintenance.compact(other)["files_removed"])
+            joined.append(DeltaCompaction(place).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"])
 
     proxy.mishaps(["lost"])
     monkeypatch.setattr(opened, "forget", forget_and_join)
     batch_commit.append_with_retry(tables.of("delta"), table, written(table, "backfill"))
     assert joined == [2]
     assert rows_of(table) == ["000", "backfill"]
+
+
+def test_a_compaction_whose_answer_is_lost_is_one(proxy: StoreProxy) -> None:
+    """The library alone takes its own commit for another's, and puts the same rows behind it."""
+    table = proxy.place("compacted/rows")
+    delta.ensure(table, SCHEMA)
+    commit(table, 0)
+    commit(table, 1)
+    found = DeltaCompaction(table)
+    proxy.mishaps(["lost"] * 2)
+    found.compact(target_bytes=maintenance.TARGET_BYTES)
+    proxy.mishaps([])
+    assert rows_of(table) == ["000", "001"]
+    assert len(delta.files(table)) == 1
 
 
 def test_a_lost_answer_that_cannot_be_looked_up_is_not_tried_again(

@@ -5,11 +5,13 @@ definition   columns, partitions, properties: made, grown
 log_reader   last batch, positions, commit sequence: what a commit must know, from the log alone
 log_writer   files of tasks, and the commit that names them
 contents     files, rows, statistics
+compaction   files joined or sorted, beside all who write
 orphans      vacuum
 store_log    the newest entries of a log in a store, one small object each
 
 log_writer ─▶ log_reader ─▶ store_log
      └── definition, contents, orphans ──▶ opened
+compaction ─▶ log_writer
 """
 
 from fairlead_ingest.io.table.delta.contents import dataset as dataset

@@ -48,23 +48,44 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
         max_commit_retries=None if is_numbered or isinstance(table, Path) else 0,
         app_transactions=[Transaction(name, number) for name, number in sorted(decided.transactions.items())],
     )
-    actions: Actions = [
-        AddAction(
-            path=file.path,
-            size=file.size,
-            partition_values={"_topic": file.topic, "_date": file.date},
-            modification_time=now_ms,
-            data_change=True,
-            stats=json.dumps(
-                {"numRecords": file.rows, "minValues": file.minimum, "maxValues": file.maximum, "nullCount": {}}
-            ),
-        )
-        for file in files
-    ]
+    actions: Actions = [_added(file, now_ms, data_change=True) for file in files]
     if isinstance(table, Path):
         _append_to_folder(table, target, files, actions, properties)
     else:
         _append_to_store(table, target, actions, properties, None if is_numbered else files)
+
+
+def replace(table: Place, target: DeltaTable, gone: Sequence[tuple[str, int]], files: Sequence[WrittenFile]) -> None:
+    """Commit ``files`` in the place of ``gone`` (path and size, of one partition), which hold the same rows.
+
+    As the version after ``target``'s or not at all: further on the library does not see who else took the same files
+    out. Raises ``Collided`` where it is not known to stand, ``Stop``, ``Wait``.
+    """
+    now_ms = int(time.time() * 1000)
+    partition: dict[str, str | None] = {"_topic": files[0].topic, "_date": files[0].date}
+    actions: Actions = [_added(file, now_ms, data_change=False) for file in files]
+    actions += [
+        RemoveAction(path=path, size=size, partition_values=partition, data_change=False, deletion_timestamp=now_ms)
+        for path, size in gone
+    ]
+    properties = CommitProperties(max_commit_retries=0)
+    if isinstance(table, Path):
+        _append_to_folder(table, target, files, actions, properties)
+    else:
+        _append_to_store(table, target, actions, properties, None)
+
+
+def _added(file: WrittenFile, now_ms: int, *, data_change: bool) -> AddAction:
+    return AddAction(
+        path=file.path,
+        size=file.size,
+        partition_values={"_topic": file.topic, "_date": file.date},
+        modification_time=now_ms,
+        data_change=data_change,
+        stats=json.dumps(
+            {"numRecords": file.rows, "minValues": file.minimum, "maxValues": file.maximum, "nullCount": {}}
+        ),
+    )
 
 
 def _append_to_folder(
