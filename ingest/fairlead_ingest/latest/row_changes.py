@@ -2,7 +2,8 @@
 
     add                      its rows are to be folded
     remove, data changed     rows are gone: a key whose newest row may be one of them has to be looked for again
-    remove, data not changed files were joined or sorted: what had still to be folded lies in the files that replace it
+    remove, data not changed files were joined or sorted: what had still to be folded lies in the files that replace it,
+                             beside rows that were folded before: when such a file goes, those are gone, too
 
 A vacuum takes only files that the current version does not have, and of those none is asked for here; so rows may be
 compacted and vacuumed at any time.
@@ -93,18 +94,21 @@ def stamp(content: bytes) -> str:
 def outstanding(entries: Iterable[Entry], where: str) -> Outstanding:
     """Of entries in their order. Raises ``Stop`` where files are of a kind that cannot be read."""
     pending: dict[str, RowFile] = {}
+    joined: set[str] = set()
     reduced: set[Partition] = set()
     for entry in entries:
         moved: set[Partition] = set()
         for gone in entry.removed:
             was = pending.pop(gone.path, None)
-            if was is None and gone.data_change:
+            if gone.data_change and (was is None or gone.path in joined):
                 reduced.add(_partition(gone))
             elif was is not None and not gone.data_change:
                 moved.add(was.partition)
         for added in entry.added:
             if added.data_change or _partition(added) in moved:
                 pending[added.path] = row_file(added.path, _partition(added), where, added.deletion_vector)
+                if not added.data_change:
+                    joined.add(added.path)
     return Outstanding(files=list(pending.values()), reduced=frozenset(reduced))
 
 

@@ -167,9 +167,14 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
     rows: Path, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each may write a whole large table again: hundreds of them would fill the disk."""
-    vacuumed: list[Path] = []
+    vacuumed: list[float] = []
+
+    def vacuum(table: Path, hours: float) -> int:
+        vacuumed.append(hours)
+        return 0
+
     monkeypatch.setattr(keeper, "VACUUM_SECONDS", 0.0)
-    monkeypatch.setattr(latest_table, "vacuum", lambda table, _: vacuumed.append(table) or 0)
+    monkeypatch.setattr(latest_table, "vacuum", vacuum)
     found = keeper.of(pipeline(rows), rows, metrics)
     assert found is not None
     found.start()

@@ -19,6 +19,8 @@ from tests.support.latest_rows import SCHEMA, Row, append, content, model
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
 from fairlead_ingest.io.latest.refresh import refresh
+from fairlead_ingest.io.table.delta.compaction import DeltaCompaction
+from fairlead_ingest.io.table.maintenance import TARGET_BYTES
 from fairlead_ingest.latest import buckets
 from fairlead_ingest.latest.definition import Definition
 
@@ -131,6 +133,23 @@ def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path
     assert found.reason == ""
     table = DeltaTable(str(latest)).to_pyarrow_table()
     assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
+
+
+@pytest.mark.parametrize("change", ["delete", "update"])
+def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tuple[Path, Path], change: str) -> None:
+    """All between two refreshes: the file that goes held rows that were folded before, too."""
+    rows, latest = places
+    append(rows, [Row(node="a", number=1, value=1), Row(node="c", number=2, value=2)])
+    append(rows, [Row(node="c", number=3, value=3)])
+    refresh(rows, latest, BY_NODE)
+    append(rows, [Row(node="b", number=4, value=4)])
+    DeltaCompaction(rows).compact(target_bytes=TARGET_BYTES)
+    if change == "delete":
+        DeltaTable(str(rows)).delete("value = 3")
+    else:
+        DeltaTable(str(rows)).update(updates={"value": "2"}, predicate="value = 3")
+    refresh(rows, latest, BY_NODE)
+    assert {key[0]: found[1] for key, found in content(latest, BY_NODE).items()} == {"a": 1, "b": 4, "c": 2}
 
 
 def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tuple[Path, Path]) -> None:

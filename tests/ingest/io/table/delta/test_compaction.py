@@ -45,7 +45,8 @@ def table(tmp_path: Path) -> Path:
 
 def numbers(table: Path) -> list[int]:
     """As readers see them."""
-    return DeltaTable(str(table)).to_pyarrow_table(columns=["n"])["n"].to_pylist()
+    found: list[int] = DeltaTable(str(table)).to_pyarrow_table(columns=["n"])["n"].to_pylist()
+    return found
 
 
 def beside(monkeypatch: pytest.MonkeyPatch, others: list[object]) -> None:
