@@ -11,6 +11,7 @@ import math
 import re
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -62,9 +63,9 @@ def check_type(data_type: types.DataType) -> None:
             raise ValueError(f"{data_type.simpleString()}: keys of JSON objects are strings")
         check_type(data_type.valueType)
     elif isinstance(data_type, types.StructType):
-        names = [field.name.lower() for field in data_type.fields]
+        names = Counter(field.name.lower() for field in data_type.fields)
         for field in data_type.fields:
-            if names.count(field.name.lower()) > 1:
+            if names[field.name.lower()] > 1:
                 raise ValueError(f"{data_type.simpleString()}: {field.name}: named twice")
             check_type(field.dataType)
         if not names:
@@ -130,15 +131,16 @@ def has_floats(data_type: types.DataType, depth: int = 0) -> bool:
     return depth > 0 and isinstance(data_type, (types.DoubleType, types.FloatType))
 
 
-def decimal_names(name: str, data_type: types.DataType) -> list[str]:
-    """Names of fields with a decimal: said twice, the first is seen by Spark and not by the fast look."""
+def names_looked_at_once(name: str, data_type: types.DataType) -> list[str]:
+    """Names of fields whose values are looked at after decoding: said twice, the first is seen by Spark alone."""
     if isinstance(data_type, types.ArrayType):
-        return decimal_names(name, data_type.elementType)
+        return names_looked_at_once(name, data_type.elementType)
     if isinstance(data_type, types.MapType):
-        return decimal_names(name, data_type.valueType)
+        return names_looked_at_once(name, data_type.valueType)
     if isinstance(data_type, types.StructType):
-        return [inner for field in data_type.fields for inner in decimal_names(field.name, field.dataType)]
-    return [name] if isinstance(data_type, types.DecimalType) else []
+        inner = [each for field in data_type.fields for each in names_looked_at_once(field.name, field.dataType)]
+        return [name, *inner] if inner else []
+    return [name] if isinstance(data_type, (types.DecimalType, types.TimestampType)) else []
 
 
 def _is_far_from_zero(value: float) -> bool:

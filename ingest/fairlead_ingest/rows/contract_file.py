@@ -172,14 +172,15 @@ def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str,
 
 
 def _check_names(contract: Contract) -> None:
-    names = [each.name.lower() for each in contract.columns.fields]
-    for name in names:
+    names: set[str] = set()
+    for name in (each.name.lower() for each in contract.columns.fields):
         if not name.strip() or len(name) > NAME_CHARS_MAX:
             raise ValueError(f"{name[:40]!r}: 1 to {NAME_CHARS_MAX} characters a name")
         if name in OWN_COLUMNS or name.startswith("_"):
             raise ValueError(f"{name}: the row already has a column of this name")
-        if names.count(name) > 1:
+        if name in names:
             raise ValueError(f"{name}: named twice")
+        names.add(name)
     if not names and contract.mode != EVOLVE:
         raise ValueError("no columns")
 

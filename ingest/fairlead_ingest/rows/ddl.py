@@ -45,7 +45,8 @@ class _Reader:
         self._text = text
         self._at = 0
         self._tokens: list[str] = []
-        while text[self._at :].strip():
+        end = len(text.rstrip())
+        while self._at < end:
             found = _TOKEN.match(text, self._at)
             if found is None:
                 raise ValueError(f"{text[self._at :].strip()[:40]!r} is no part of a type")

@@ -27,8 +27,8 @@ from fairlead_ingest.rows.column_looks import (
     NULL,
     ColumnLook,
     Misfit,
-    decimal_names,
     has_floats,
+    names_looked_at_once,
 )
 from fairlead_ingest.rows.rules import NO_RULE, Rule
 
@@ -38,6 +38,9 @@ TWIN = "differs from a column in the case of its letters"
 # A number so small may become zero; inside of a column it is found by its look.
 _SMALL = re.compile(rb"[eE]-[0-9]{2}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+# How a name may be written that is not as it is: one of letters of ASCII, and any.
+_PLAIN = re.compile(r"[A-Za-z0-9_ .-]*")
+_ESCAPED, _ANY_ESCAPE = re.compile(rb"\\u00[0-7]"), re.compile(rb"\\")
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -96,8 +99,9 @@ class Judge:
         body = msgspec.defstruct("Body", [*fields, *strangers], gc=False, kw_only=True)
         self._decode = msgspec.json.Decoder(body).decode
         self._has_inner_floats = any(has_floats(field.dataType) for field in columns.fields)
-        decimals = {name for field in columns.fields for name in decimal_names(field.name, field.dataType)}
-        self._once = [msgspec.json.encode(name) for name in decimals]
+        once = {name for field in columns.fields for name in names_looked_at_once(field.name, field.dataType)}
+        self._once = [msgspec.json.encode(name) for name in once]
+        self._escape = _ESCAPED if all(map(_PLAIN.fullmatch, once)) else _ANY_ESCAPE
         checks = [(index, each.check) for index, each in enumerate(self._columns) if each.check is not None]
         self._checked = [*checks, *((len(fields) + index, _is_null) for index in range(len(strangers)))]
 
@@ -118,9 +122,9 @@ class Judge:
             if value is not None and not check(value):
                 return self._closely(body)
         # One letter is found many times faster than two.
-        if b"\\" in body and _SURROGATE.search(body):
+        if b"\\" in body and (_SURROGATE.search(body) or (self._once and self._escape.search(body))):
             return self._closely(body)
-        if self._once and (b"\\u00" in body or any(body.count(name) > 1 for name in self._once)):
+        if self._once and any(body.count(name) > 1 for name in self._once):
             return self._closely(body)
         if self._has_inner_floats and _SMALL.search(body):
             return self._closely(body)

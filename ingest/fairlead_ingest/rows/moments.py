@@ -2,7 +2,7 @@
 
 A pattern says it, also of the 30th of February and of an offset of 19 hours: so msgspec asks it of each value while it
 decodes, of one that is said twice too. What no pattern sees, the names of time zones and the ends of the calendar, is
-looked at here. A zone stands behind seconds only, as Spark wants it.
+looked at here. A zone stands behind seconds only, as Spark wants it, but for ``GMT``, which it passes over.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OFFSET = (
 )
 _ZONE = rf" ?(?:Z|(?:UTC|GMT|UT)?{_OFFSET}|[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)*)"
 DATE = rf"^{_DAY}\Z"
-TIMESTAMP = rf"^{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND}(?:{_ZONE})?)?)?\Z"
+TIMESTAMP = rf"^{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND}(?:{_ZONE})?| ?GMT)?)?\Z"
 TIMESTAMP_NTZ = rf"^{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND})?)?\Z"
 _NAMED_ZONE = re.compile(r"[A-Z_a-z]+(?:/[A-Za-z0-9_+-]+)*\Z")
 # Java's own short names, and what it knows beside the zones everybody has.

@@ -69,12 +69,12 @@ class Contract:
 
     def columns_of(self, route: int) -> types.StructType:
         """Those that messages of this route have."""
-        foreign = self.foreign_to(route)
+        foreign = set(self.foreign_to(route))
         return types.StructType([each for each in self.columns.fields if each.name not in foreign])
 
     def foreign_to(self, route: int) -> tuple[str, ...]:
         """Those that only messages of other routes have."""
-        own = () if route == SHARED else self.routes[route].columns
+        own = set() if route == SHARED else set(self.routes[route].columns)
         return tuple(name for name in self.routed if name not in own)
 
     def rules_of(self, route: int) -> Mapping[str, Rule]:

@@ -24,6 +24,7 @@ FITS = {
         '"9999-12-31T23:59:59.999999Z"', '"0001-01-01T00:00:00Z"', "1700000000", "-62135596800", "253402300799",
         '"2026-11-22 10:00:00 Europe/Paris"', '"2024-02-29T1:2:3Z"', '"2026-1-31 10:00:00+1:30"', '"2026-11-30 10:00"',
         '"2026-11-22T10:00:00UTC-18:00"', '"2026-11-22T10:00:00 PST"', '"2026-11-22 10:00:00.5 +0100"',
+        '"2026-11-22T10:00GMT"', '"2026-11-22 1:2 GMT"',
     ],
     "timestamp_ntz": ['"2026-11-22T10:00:00.5"', '"2026-11-22"'],
     "binary": ['"aGk="', '""', '" aGk= "', '"aGk=YW=="', '"YWJj\\r\\nYWJj"'],
@@ -142,6 +143,9 @@ def test_a_body_with_a_name_that_spark_refuses_is_read_without_it() -> None:
         ("decimal(5,2)", ["1e400", "1"]),
         ("struct<d:decimal(5,2),t:timestamp>", ['{"d":1.239,"d":1}', '{"t":"12:30","t":5}']),
         ("array<struct<d:decimal(5,2)>>", ['[{"d":1.239,"d":1}]', "[]"]),
+        ("struct<d:decimal(5,2)>", ['{"d":9999.5}', "{}"]),
+        ("struct<s:struct<t:timestamp>>", ['{"s":{"t":"2026-11-22T10:00:00 Europe/Nowhere"}}', '{"s":null}']),
+        ("timestamp", ['"2026-11-22T10:00:00 Europe/Nowhere"', "null"]),
         ("tinyint", ["300", "1"]),
     ],
 )
@@ -152,6 +156,10 @@ def test_of_a_field_said_twice_the_last_counts(data_type: str, values: list[str]
     verdict = judge(data_type).look(body.encode())
     assert verdict.fits and verdict.text is not None and first not in verdict.text
     assert judge("decimal(5,2)").look(b'{"c": 1e400, "\\u0063": 1}') == Verdict(text='{"c":1}')
+    for name, again in (("a/b", "a\\/b"), ("\u0142", "\\u0142"), ("\u00b0", "\\u00b0")):
+        odd = Judge(types.StructType([types.StructField(name, ddl.type_of("decimal(5,2)"))]))
+        assert odd.look(f'{{"{name}": 9999, "{again}": 1}}'.encode()).text == f'{{"{name}":1}}'
+    assert judge("timestamp").look(b'{"c": 1, "unit": "\\u00b0C"}').text is None
 
 
 RULES = {"a": Rule(required=True, minimum=-1.5, maximum=10), "b": Rule(allowed=("on", "off")), "c": Rule(required=True)}
