@@ -31,8 +31,11 @@ DIGITS_MAX = 1_000
 NAME_CHARS_MAX = 50_000
 _FLOAT_MIN = 1.2e-38
 _MANTISSA = re.compile(rb"[-0.]*[1-9]")
-# As Java's JSON reader takes it: whole groups of four, white space before each.
-_BASE64 = r"^(?:[\x00-\x20]*+(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))*+[\x00-\x20]*+\Z"
+# As Java's JSON reader takes it: whole groups of four, white space before each. Long runs go first, in big steps.
+_BASE64 = (
+    r"^(?:[A-Za-z0-9+/]{64})*+(?:[A-Za-z0-9+/]{4})*+"
+    r"(?:[\x00-\x20]*+(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))*+[\x00-\x20]*+\Z"
+)
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING = msgspec.json.Decoder(str)
