@@ -103,7 +103,7 @@ class DeltaCompaction:
         """Empty where files of the group are gone already."""
         wanted = {part.path for part in group}
         with opened.explained(self._table):
-            whole = self._open().to_pyarrow_dataset()
+            whole = opened.rows(self._table, self._open())
             fragments = [each for each in whole.get_fragments() if each.path in wanted]
             if len(fragments) < len(wanted):
                 return []

@@ -58,4 +58,4 @@ def dataset(table: Place) -> ds.Dataset | None:
     if not found.file_uris():
         # A dataset of no files has no schema of its own.
         return ds.dataset(pa.schema(found.schema().to_arrow()).empty_table())
-    return found.to_pyarrow_dataset()
+    return opened.rows(table, found)

@@ -41,7 +41,7 @@ def state(table: Place, application: str) -> TableState:
             batch, sequence = found.transaction_version(application), found.transaction_version(commit.COMMIT_SEQUENCE)
         return TableState(
             batch=-1 if batch is None else batch,
-            reached=_reached(found, newest),
+            reached=_reached(table, found, newest),
             commit_sequence=sequence or 0,
             totals=Totals() if newest is None else newest.totals,
             is_cut=is_cut and batch is not None,
@@ -51,7 +51,7 @@ def state(table: Place, application: str) -> TableState:
 def reached(table: Place) -> Offsets:
     """How far the table goes per topic; nowhere where there is none."""
     found = opened.open_table(table)
-    return Offsets() if found is None else _reached(found, _newest(table, found)[0])
+    return Offsets() if found is None else _reached(table, found, _newest(table, found)[0])
 
 
 def last_entries(table: Place, limit: int) -> list[LogEntry]:
@@ -77,10 +77,10 @@ def sequence(table: Place, found: DeltaTable) -> int:
     return found.transaction_version(commit.COMMIT_SEQUENCE) or 0
 
 
-def _reached(table: DeltaTable, newest: CommitInfo | None) -> Offsets:
+def _reached(place: Place, table: DeltaTable, newest: CommitInfo | None) -> Offsets:
     if newest is not None:
         return newest.reached
-    return table_format.reached_by_rows(table.to_pyarrow_dataset()) if table.file_uris() else Offsets()
+    return table_format.reached_by_rows(opened.rows(place, table)) if table.file_uris() else Offsets()
 
 
 def _entries(table: Place, found: DeltaTable, limit: int | None) -> list[dict[str, Any]]:

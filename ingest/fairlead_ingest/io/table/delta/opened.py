@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -51,6 +53,16 @@ def open_table(table: Place) -> DeltaTable | None:
         forget(table)
         raise object_store.explain(table, error) from error
     return found
+
+
+def rows(table: Place, found: DeltaTable) -> ds.Dataset:
+    """The rows of the version that is open."""
+    if isinstance(table, Path):
+        # By pyarrow itself: a thread of its own that closes a file of delta-rs', which are Python's, while the
+        # interpreter ends makes the process abort after all was done.
+        folder = pa_fs.SubTreeFileSystem(str(table.absolute()), pa_fs.LocalFileSystem())
+        return found.to_pyarrow_dataset(filesystem=folder)
+    return found.to_pyarrow_dataset()
 
 
 def when_decided(table: Place) -> DeltaTable:
