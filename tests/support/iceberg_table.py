@@ -18,6 +18,7 @@ from fairlead_ingest.table import commit
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import AlreadyIn, Append
 from fairlead_ingest.table.commit_info import BatchCounts
+from fairlead_ingest.table.store_path import Place
 
 SCHEMA = pa.schema(
     [("_id", pa.string()), ("node", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()),
@@ -30,11 +31,11 @@ TOPIC = "a/t"
 class IcebergTable:
     """``number`` of a row is its id and the position after it."""
 
-    def __init__(self, folder: Path, catalog: Catalog | None = None) -> None:
+    def __init__(self, folder: Path, catalog: Catalog | None = None, place: Place | None = None) -> None:
         self.folder = folder
         self.catalog = catalog or Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db")
         self.format = IcebergFormat(self.catalog)
-        self.place = folder / "rows"
+        self.place = place or folder / "rows"
         self.format.ensure(self.place, SCHEMA)
 
     def opened(self) -> Table:

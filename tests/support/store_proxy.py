@@ -74,9 +74,12 @@ class StoreProxy:
     def mishaps(self, names: list[str]) -> None:
         self._control({"mishaps": names})
 
-    def weather(self, *, delay: tuple[float, float] = (0.0, 0.0), busy: float = 0.0, resets: float = 0.0) -> None:
-        """From now on each answer takes so many seconds, from and to; these parts of requests get 503, or no answer."""
-        self._control({"weather": [*delay, busy, resets]})
+    def weather(
+        self, *, delay: tuple[float, float] = (0.0, 0.0), busy: float = 0.0, resets: float = 0.0, lost: float = 0.0
+    ) -> None:
+        """From now on each answer takes so many seconds, from and to; these parts of requests get 503, or do not reach
+        the store, or (what writes alone) are done and their answer is lost."""
+        self._control({"weather": [*delay, busy, resets, lost]})
 
     def happened(self) -> Counter[str]:
         return Counter(self._control({})["happened"])
@@ -105,7 +108,7 @@ class _Proxy:
         self._happened: Counter[str] = Counter()
         self._requests = 0
         self._bytes = 0
-        self._weather = [0.0, 0.0, 0.0, 0.0]
+        self._weather = [0.0] * 5
         self._chance = random.Random(1)
 
     async def serve(self, port: int) -> None:
@@ -129,7 +132,7 @@ class _Proxy:
         is_of_store = request.method == "PUT" and "/_delta_log/" in request.path and request.path.endswith(".json")
         is_commit = is_of_store or (request.method == "POST" and "/tables/" in request.path)
         mishap = self._mishaps.pop(0) if is_commit and self._mishaps else ""
-        least, most, busy, resets = self._weather
+        least, most, busy, resets, lost = self._weather
         await asyncio.sleep(self._chance.uniform(least, most))
         fate = self._chance.random()
         if not mishap and fate < busy:
@@ -139,6 +142,8 @@ class _Proxy:
             assert request.transport is not None
             request.transport.abort()
             return web.Response()
+        elif not mishap and request.method in ("PUT", "POST", "DELETE") and fate < busy + resets + lost:
+            mishap = "lost"
         self._happened[mishap] += 1
         if mishap == "503":
             return web.Response(status=503, text=SLOW_DOWN, content_type="application/xml")

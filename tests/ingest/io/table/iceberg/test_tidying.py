@@ -26,7 +26,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IcebergTable:
 
 def age(table: IcebergTable, hours: int) -> None:
     moment = time.time() - hours * 3600
-    for path in table.place.rglob("*"):
+    for path in (table.folder / "rows").rglob("*"):
         if path.is_file():
             os.utime(path, (moment, moment))
 
@@ -47,9 +47,9 @@ def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest
     """Every so many commits."""
     monkeypatch.setattr(tidying, "TIDY_EVERY", 3)
     age(table, 2)
-    before = len(list((table.place / "metadata").iterdir()))
+    before = len(list((table.folder / "rows" / "metadata").iterdir()))
     table.commit(8, 8)
-    assert len(list((table.place / "metadata").iterdir())) < before
+    assert len(list((table.folder / "rows" / "metadata").iterdir())) < before
 
 
 def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: IcebergTable) -> None:

@@ -1,0 +1,106 @@
+"""Iceberg tables in a real object store that is killed, slow, busy, and loses its answers; the catalog is SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.iceberg_table import IcebergTable
+from tests.support.object_store import ObjectStore
+from tests.support.store_proxy import StoreProxy
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+from fairlead_ingest.table.commit import Collided
+
+pytestmark = [pytest.mark.process, pytest.mark.verify]
+BATCHES = 12
+TRIES_MAX = 60
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path / "store") as running:
+        yield running
+
+
+def commit(table: IcebergTable, batch: int) -> int:
+    """As the sink and Spark do it: every error means that the table is asked. How often it was tried."""
+    for tries in range(1, TRIES_MAX):
+        try:
+            table.commit(batch, batch)
+            return tries
+        except (Collided, errors.Wait):
+            continue
+    raise AssertionError(f"batch {batch} did not go in")
+
+
+def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store: ObjectStore, tmp_path: Path) -> None:
+    """Of data files, manifests, lists of them and the table's metadata, also beside a compaction."""
+    with StoreProxy(store, tmp_path) as proxy:
+        table = IcebergTable(tmp_path, place=proxy.place("rows"))
+        proxy.weather(delay=(0.0, 0.02), busy=0.15, lost=0.15)
+        for batch in range(BATCHES):
+            commit(table, batch)
+            if batch % 5 == 4:
+                for _ in range(TRIES_MAX):
+                    try:
+                        IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+                        break
+                    except (Collided, errors.Wait):
+                        continue
+        happened = proxy.happened()
+        assert happened["lost"] > 5 and happened["503"] > 5
+    direct = IcebergTable(tmp_path, place=store.place("rows"), catalog=table.catalog)
+    assert direct.numbers() == list(range(BATCHES))
+    state = direct.format.state(direct.place, "app")
+    assert (state.batch, state.commit_sequence, state.totals.rows) == (BATCHES - 1, BATCHES, BATCHES)
+
+
+def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_twice(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kill -9 before and after it has the data file, the manifest, their list, and the metadata that names it."""
+    table = IcebergTable(tmp_path, place=store.place("rows"))
+    calls, last = 0, 0
+
+    def may_die(of: Any, name: str) -> None:
+        act = getattr(of, name)
+
+        def acting(*given: Any) -> Any:
+            nonlocal calls
+            for is_after in (False, True):
+                answer = act(*given) if is_after else None
+                calls += 1
+                if calls == last:
+                    store.kill()
+            return answer
+
+        monkeypatch.setattr(of, name, acting)
+
+    may_die(object_store.Upload, "finish")
+    may_die(object_store, "write")
+    table.commit(0, 0)
+    batch, killed = 1, 0
+    while True:
+        calls, last = 0, batch
+        try:
+            table.commit(batch, batch)
+        except (Collided, errors.Wait) as error:
+            assert store.running is None, error
+        else:
+            if calls < last:
+                break
+        if store.running is None:
+            killed += 1
+            store.start()
+        calls, last = 0, 0
+        commit(table, batch)
+        batch += 1
+    assert killed == 8, "a commit puts four objects"
+    assert table.numbers() == list(range(batch + 1))
+    state = table.format.state(table.place, "app")
+    assert (state.batch, state.commit_sequence, state.totals.rows) == (batch, batch + 1, batch + 1)
