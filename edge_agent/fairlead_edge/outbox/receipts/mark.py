@@ -11,10 +11,11 @@ have no tokens.
 from __future__ import annotations
 
 import binascii
+import functools
 import hashlib
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -25,11 +26,14 @@ MARK_BYTES: Final = ID_BYTES + AUTHOR_BYTES
 NO_AUTHOR: Final = bytes(AUTHOR_BYTES)
 MODULE_PROPERTY: Final = "connectionModuleId"
 """The stamp of a module's token (``authorship``)."""
+_MODULE: Final = MODULE_PROPERTY.encode()
 UNNAMED: Final = bytes(ID_BYTES)
 """Stands for an id that is none of ours; it is never found."""
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PREFIX: Final = b'{"id":"'
 _ID_ENDS: Final = len(_PREFIX) + 2 * ID_BYTES
+_HEAD_BYTES: Final = _ID_ENDS + 1
+_AROUND_ID: Final = (b"{", b'"', b"i", b"d", b'"', b":", b'"', b'"')
 
 
 _OFFSET: Final = struct.Struct(">I")
@@ -59,15 +63,34 @@ def id_in(content: bytes) -> bytes:
         return UNNAMED
 
 
+def ids_in(contents: Sequence[bytes]) -> bytes:
+    """``id_in`` of each, end to end; where all are as they should be, with one call for all."""
+    heads = b"".join([content[:_HEAD_BYTES] for content in contents])
+    columns = (heads[byte::_HEAD_BYTES] for byte in (*range(len(_PREFIX)), _ID_ENDS))
+    if b"".join(columns) == b"".join(byte * len(contents) for byte in _AROUND_ID):
+        try:
+            return binascii.unhexlify(b"".join([content[len(_PREFIX) : _ID_ENDS] for content in contents]))
+        except binascii.Error:
+            pass
+    return b"".join([id_in(content) for content in contents])
+
+
 def author(module: str) -> bytes:
     """Of a module whose token was shown; "" for any other program."""
     if not module:
         return NO_AUTHOR
-    return hashlib.blake2s(module.lower().encode(), digest_size=AUTHOR_BYTES).digest()
+    return _digest(module.lower())
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(module: str) -> bytes:
+    return hashlib.blake2s(module.encode(), digest_size=AUTHOR_BYTES).digest()
 
 
 def author_in(content: bytes) -> bytes:
     """Of a stored message: the stamp that only the module's token gives (``authorship``)."""
+    if _MODULE not in content:  # no letter of a stored message is escaped
+        return NO_AUTHOR
     try:
         return author(_signed.decode(content).system_properties.get(MODULE_PROPERTY) or "")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

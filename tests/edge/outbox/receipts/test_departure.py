@@ -57,6 +57,14 @@ def test_what_a_mistaken_hub_says_is_not_believed() -> None:
     assert found is not None and (found.position, found.is_exact) == (NEWEST, False)
 
 
+def test_positions_that_would_begin_again_are_not_believed() -> None:
+    """From the last position there is, the next would be the first of all, which every table has."""
+    last = "f" * 20 + "0" * 20
+    [page] = departures([item(0), item(1)], message.Ack(parent_id=1, positions=[place(0, last, last)]), now=0.0)
+    found = find(page, id_of(1))
+    assert found is not None and (found.position, found.is_exact) == (last, False)
+
+
 def test_an_older_hub_says_no_position() -> None:
     [page] = departures([item(0)], message.Ack(parent_id=1), now=0.0)
     found = find(page, id_of(0))

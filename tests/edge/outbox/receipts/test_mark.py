@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import msgspec
 import pytest
+from hypothesis import given
 
 from fairlead_edge.outbox import authorship, envelope
 from fairlead_edge.outbox.receipts import mark
@@ -48,3 +50,38 @@ def test_a_run_finds_its_messages_and_no_bytes_that_look_alike() -> None:
     assert mark.offset_of(kept, kept[6:22]) is None
     assert mark.by_offset(kept) == {0: one + b"auth", 3: other + b"0000"}
     assert mark.by_offset(kept[:-1]) == {0: one + b"auth"}
+
+
+@pytest.mark.parametrize(
+    "among", [b"[]", b"", stored("x"), stored("g" * 32), stored(ID[:-1]), stored(ID + "0"), stored("")]
+)
+def test_ids_of_many_are_the_ids_of_each(among: bytes) -> None:
+    """Also where a message among them names none."""
+    contents = [stored(f"{number:032x}") for number in range(5)]
+    for place in range(len(contents) + 1):
+        mixed = [*contents[:place], among, *contents[place:]]
+        assert mark.ids_in(mixed) == b"".join(mark.id_in(each) for each in mixed)
+    assert mark.ids_in(contents) == b"".join(mark.id_in(each) for each in contents) and mark.ids_in([]) == b""
+
+
+TEXTS = st.one_of(
+    st.text(max_size=9),
+    st.sampled_from(
+        [authorship.MODULE, f'"{authorship.MODULE}":"x"', ',"systemProperties":{', '},"body', "\\", 'p"', ""]
+    ),
+)
+PROPERTIES = st.dictionaries(TEXTS, st.none() | TEXTS, max_size=4)
+
+
+@given(TEXTS, PROPERTIES, PROPERTIES, st.recursive(TEXTS, lambda each: st.dictionaries(TEXTS, each, max_size=3)))
+def test_an_author_is_who_signed_whatever_a_message_says(
+    source: str, properties: dict[str, str | None], signed: dict[str, str | None], said: object
+) -> None:
+    """Sources, properties and bodies that look like a stamp are none."""
+    body = msgspec.Raw(msgspec.json.encode({"systemProperties": {authorship.MODULE: "thief"}, "said": said}))
+    content = envelope.stored(
+        envelope.Stored(
+            id=ID, source=source, enqueued_at="t", properties=properties, system_properties=signed, body=body
+        )
+    )
+    assert mark.author_in(content) == mark.author(signed.get(authorship.MODULE) or "")

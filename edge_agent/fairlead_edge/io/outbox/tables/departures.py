@@ -25,7 +25,11 @@ def note(connection: apsw.Connection, queue: int, departures: Sequence[Departure
     for each in departures:
         row = (queue, each.outcome, each.left_at, each.topic, each.service, each.generation, each.first, each.newest)
         checksum = of_row(*row, content=each.entries)
-        connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, each.entries, checksum))
+        try:
+            connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, each.entries, checksum))
+        except apsw.MismatchError:  # the disk changed the newest number: no higher one is left
+            connection.execute(sql.FORGET_ALL_DEPARTURES)
+            connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, each.entries, checksum))
     if departures:
         connection.execute(sql.FORGET_DEPARTURES, (RING_BYTES_MAX,))
 

@@ -232,6 +232,8 @@ INSERT_DEPARTURE: Final = (
 """Its weight in the ring, queue, outcome, left_at, topic, service, generation, first, newest, entries, checksum."""
 FORGET_DEPARTURES: Final = "DELETE FROM departures WHERE number <= (SELECT max(number) FROM departures) - ?"
 """Those beyond so many bytes of newer ones."""
+FORGET_ALL_DEPARTURES: Final = "DELETE FROM departures"
+"""Where their numbers cannot go on."""
 INSERT_MARKS: Final = "INSERT INTO marks(segment, queue, marks) VALUES(?, ?, ?)"
 """Of one run."""
 DELETE_MARKS: Final = f"DELETE FROM marks WHERE queue = ? AND segment {_LISTED}"

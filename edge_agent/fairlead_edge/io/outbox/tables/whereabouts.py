@@ -33,9 +33,10 @@ def _waiting(connection: apsw.Connection, id: bytes, in_flight: InFlight) -> lis
     found: list[Way] = []
     read = Bodies(connection)
     for _, number, endpoint, priority, checkpoint, first, marks in rows(connection, sql.RUNS_OF, (id,)):
-        at, queue = mark.offset_of(marks, id), QueueId(endpoint, priority)
+        at = mark.offset_of(marks, id) if isinstance(marks, bytes) else None
         if at is None or not isinstance(first, int):
             continue
+        queue = QueueId(endpoint, priority)
         offset = first + at
         for row in rows(connection, sql.ONE_MESSAGE, (number, offset)):
             item = read.checked(queue, row)
@@ -70,6 +71,8 @@ def _left(connection: apsw.Connection, id: bytes) -> list[Way]:
 def _departure(fields: Sequence[Any]) -> Departure | None:
     """None where it is not what was written."""
     queue, outcome, left_at, topic, service, generation, first, newest, entries, expected = fields
+    if not isinstance(entries, bytes):
+        return None
     texts = [text(each) for each in (outcome, topic, service, first, newest)]
     made = of_row(queue, texts[0], left_at, *texts[1:3], generation, *texts[3:], content=entries)
     if made != expected:

@@ -68,6 +68,18 @@ def test_the_ring_forgets_the_oldest(connection: apsw.Connection, monkeypatch: p
     assert count(connection, "departures") == 1, "one that is larger than the ring is kept alone"
 
 
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
+def test_a_number_that_the_disk_changed_keeps_nothing_from_leaving(connection: apsw.Connection, number: int) -> None:
+    """There is no higher one: what is remembered goes, messages go on."""
+    append(connection, entry(0))
+    departures.note(connection, 1, [page(1)])
+    rows(connection, f"UPDATE departures SET number = {number}")
+    departures.note(connection, 1, [page(2), page(3)])
+    assert all(ways(connection, each) for each in (2, 3))
+    departures.note(connection, 1, [page(4)])
+    assert all(ways(connection, each) for each in (2, 3, 4))
+
+
 def test_messages_of_an_older_program_are_not_known(connection: apsw.Connection) -> None:
     """They have no marks, and expire like others."""
     append(connection, entry(0))

@@ -87,3 +87,8 @@ def test_what_the_disk_changed_is_not_told(connection: apsw.Connection) -> None:
     assert ways(connection, 0) == []
     rows(connection, "UPDATE marks SET marks = x'00'")
     assert ways(connection, 1) == []
+    departures.note(connection, 1, [page(6)])
+    for value in (5, "text", id_of(6).decode(), id_of(1).decode()):  # bytes that became another type
+        connection.execute("UPDATE departures SET entries = ?", (value,))
+        connection.execute("UPDATE marks SET marks = ?", (value,))
+        assert ways(connection, 6) == ways(connection, 1) == []
