@@ -19,19 +19,23 @@ from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts import mark
 from fairlead_edge.outbox.receipts.departure import RING_BYTES_MAX, Departure, Outcome
 
+RING_PARTS = 32
+"""What is older than the ring goes in so many parts: to forget with each page costs as much as to write it."""
+
 
 def note(connection: apsw.Connection, queue: int, departures: Sequence[Departure]) -> None:
     """They left this queue; the oldest make room in the ring."""
     for each in departures:
         row = (queue, each.outcome, each.left_at, each.topic, each.service, each.generation, each.first, each.newest)
-        checksum = of_row(*row, content=each.entries)
+        values = (each.weight, *row, each.entries, of_row(*row, content=each.entries))
         try:
-            connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, each.entries, checksum))
+            [(number,)] = rows(connection, sql.INSERT_DEPARTURE, values)
         except apsw.MismatchError:  # the disk changed the newest number: no higher one is left
             connection.execute(sql.FORGET_ALL_DEPARTURES)
-            connection.execute(sql.INSERT_DEPARTURE, (each.weight, *row, each.entries, checksum))
-    if departures:
-        connection.execute(sql.FORGET_DEPARTURES, (RING_BYTES_MAX,))
+            [(number,)] = rows(connection, sql.INSERT_DEPARTURE, values)
+        part = RING_BYTES_MAX // RING_PARTS
+        if number // part != (number - each.weight) // part:
+            connection.execute(sql.FORGET_DEPARTURES, (RING_BYTES_MAX,))
 
 
 def note_lost(connection: apsw.Connection, queue: int, offsets: Sequence[int], outcome: Outcome, now: float) -> None:

@@ -228,6 +228,7 @@ DELETE_ATTEMPTS: Final = f"DELETE FROM attempts WHERE queue = ? AND offset {_LIS
 
 INSERT_DEPARTURE: Final = (
     "INSERT INTO departures SELECT coalesce(max(number), 0) + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM departures"
+    " RETURNING number"
 )
 """Its weight in the ring, queue, outcome, left_at, topic, service, generation, first, newest, entries, checksum."""
 FORGET_DEPARTURES: Final = "DELETE FROM departures WHERE number <= (SELECT max(number) FROM departures) - ?"
