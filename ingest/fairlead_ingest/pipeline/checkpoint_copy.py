@@ -21,6 +21,7 @@ PAGE: Final = "checkpoint.json"
 STATE: Final = "state"
 FORMAT: Final = 1
 BATCHES_KEPT: Final = 3
+BEFORE_KEPT: Final = 8
 _STATE_FILE = re.compile(r"(\d+)\.(delta|snapshot)")
 _OURS: Final = "fairlead-"
 
@@ -32,6 +33,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     texts: dict[str, str]
     archives: dict[str, list[str]] = {}
+    before: list[str] = []
+    """The ``metadata`` of queries whose copies this one has replaced, the last first: a second machine's, say."""
 
 
 def encode(page: Page) -> bytes:
@@ -50,6 +53,13 @@ def decode(content: bytes, where: object) -> Page:
     if bad := next((path for path in paths if path.startswith("/") or ".." in path.split("/")), None):
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: no copy of a checkpoint: the path {bad!r}")
     return page
+
+
+def replaced(page: Page | None) -> list[str]:
+    """What a copy that takes the place of ``page`` says it has replaced."""
+    if page is None:
+        return []
+    return list(dict.fromkeys([page.texts.get("metadata", ""), *page.before]))[:BEFORE_KEPT]
 
 
 def needed(paths: Iterable[str], batch: int) -> tuple[list[str], list[str]]:

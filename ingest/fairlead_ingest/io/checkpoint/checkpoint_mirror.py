@@ -31,6 +31,8 @@ from fairlead_wire.io import logs
 log = logs.get("ingest.checkpoint")
 KNOWN: Final = "fairlead-mirrored.json"
 """In the folder: which of its files of state are in the store, and in which archive."""
+BEFORE: Final = "fairlead-before.json"
+"""In the folder: whose copies its own have replaced."""
 ORPHAN_SECONDS: Final = 3600
 DOWNLOADS_AT_ONCE: Final = 8
 
@@ -62,11 +64,24 @@ def save(folder: Path, place: StorePath, batch: int) -> None:
         batch=batch,
         texts={path: (folder / path).read_text() for path in texts if (folder / path).exists()},
         archives=archives,
+        before=_before(folder, place),
     )
     object_store.write(place / PAGE, checkpoint_copy.encode(page))
     if known != before:
         (folder / KNOWN).write_bytes(msgspec.json.encode(known))
         object_store.delete_below(place, {kept.archive for kept in before.values()} - archives.keys())
+
+
+def _before(folder: Path, place: StorePath) -> list[str]:
+    """Asked once: another machine may have begun beside this one, and put its copy first."""
+    try:
+        return msgspec.json.decode((folder / BEFORE).read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        found = checkpoint_copy.replaced(page_of(place))
+    mine = (folder / "metadata").read_text() if (folder / "metadata").exists() else ""
+    others = [each for each in found if each and each != mine]
+    (folder / BEFORE).write_bytes(msgspec.json.encode(others))
+    return others
 
 
 def page_of(place: StorePath) -> Page | None:

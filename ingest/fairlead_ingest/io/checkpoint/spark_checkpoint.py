@@ -28,6 +28,14 @@ def query_id(checkpoint: Path) -> str:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}/metadata: {error}") from error
 
 
+def application_of(metadata: str) -> str:
+    """The same of the text of that file; "" where it is none."""
+    try:
+        return commit.application_id(msgspec.json.decode(metadata, type=_Metadata).id)
+    except msgspec.DecodeError:
+        return ""
+
+
 def application(checkpoint: Path) -> str:
     """The name under which tables know this checkpoint. Raises ``Stop`` where there is none yet."""
     return commit.application_id(query_id(checkpoint))

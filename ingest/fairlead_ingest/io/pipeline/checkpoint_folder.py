@@ -22,6 +22,7 @@ from typing import Final
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.pipeline.checkpoint_copy import Page
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.store_path import Place, StorePath
 from fairlead_wire.io import logs
@@ -51,7 +52,7 @@ class CheckpointFolder:
             said = {"pipeline": self._pipeline, "checkpoint": str(self.place), "batch": page.batch}
             try:
                 checkpoint_mirror.write_texts(page, self.path)
-                is_behind = _is_behind(self.path, page.batch, table_format, table)
+                is_behind = _is_behind(self.path, page, table_format, table)
                 if is_behind or not checkpoint_mirror.restore(page, self.path, self.place):
                     self._empty()
                     log.warning(
@@ -125,16 +126,18 @@ def _remove_left(path: Path) -> None:
         os.close(lock)
 
 
-def _is_behind(checkpoint: Path, batch: int, table_format: TableFormat, table: Place) -> bool:
-    """The table is ahead of the checkpoint's ``batch``, by commits of the checkpoint's own job."""
-    application = spark_checkpoint.application(checkpoint)
+def _is_behind(checkpoint: Path, page: Page, table_format: TableFormat, table: Place) -> bool:
+    """The table is ahead of the copy's batch, by commits of the copy's own job: of its query, or of one whose copy lay
+    here before (two machines that began at once)."""
+    application, batch = spark_checkpoint.application(checkpoint), page.batch
+    own = {application, *(spark_checkpoint.application_of(each) for each in page.before)}
     end, before = spark_checkpoint.end_of(checkpoint, batch), None
     if batch > 0 and spark_checkpoint.has(checkpoint, batch - 1):
         before = spark_checkpoint.end_of(checkpoint, batch - 1)
         end = end.since(before)
     state = table_format.state(table, application)
     entries = [entry.info for entry in table_format.last_entries(table, _ENTRIES) if entry.info is not None]
-    if not any(info.application == application for info in entries):
+    if not any(info.application in own for info in entries):
         return False
     if state.batch > batch:
         return state.holds(end)

@@ -111,6 +111,23 @@ def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuse
         commit(table, tmp_path / "mine", 0)
 
 
+def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(store: ObjectStore, table: Path) -> None:
+    """The copy may be of the one whose batch was refused; the table knows how far it is."""
+    place = store.place("at-once/checkpoint")
+    first, second = (CheckpointFolder(place, "p") for _ in range(2))
+    for each, query in ((first, "one"), (second, "two")):
+        each.fill(DELTA, table)
+        plan(each.path, 0, query)
+    for each in (first, second):
+        checkpoint_mirror.save(each.path, place, 0)
+    commit(table, first.path, 0)
+    with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_TAKEN"):
+        commit(table, second.path, 0)
+    first.close()
+    second.close()
+    assert restored(place, table) is None
+
+
 def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_without_it(
     store: ObjectStore, table: Path
 ) -> None:
