@@ -41,6 +41,8 @@ EVENT_SECONDS = 5.0
 AWAY_SECONDS = 5.0
 # How often a job that waits for executors says so.
 TELL_SECONDS = 15.0
+# So long at most a look that was interrupted may take to end.
+STOP_SECONDS = 10.0
 LOOKING = "executors are looked at"
 _STEP_SECONDS = 0.2
 
@@ -220,6 +222,9 @@ class _Program:
         began = told = time.monotonic()
         while not looking.is_over(_STEP_SECONDS):
             if self._stop.is_set():
+                # Without a session the look ends, and takes away what it has put into folders.
+                self._end(spark)
+                looking.is_over(STOP_SECONDS)
                 return False
             presence.check(datetime.datetime.now(datetime.UTC))
             if (now := time.monotonic()) >= told + TELL_SECONDS:

@@ -11,7 +11,9 @@ from tests.faults import fault_ingest_cluster
 from tests.faults.fault_ingest_cluster import EXECUTOR, WORKER, ClusterLab
 from tests.faults.ingest_lab import TOPIC
 from tests.support.messaging_service import upstream_message
+from tests.support.processes import wait_until
 
+SECONDS = 480.0
 HOT = 20_000
 QUIET = [f"default/quiet-{number}" for number in range(8)]
 QUERY = "sql.streaming.queryId"
@@ -86,3 +88,24 @@ def test_both_executors_read_one_hot_topic_and_may_die(tmp_path: Path) -> None:
         assert cluster.lab.rows("_dead_letters").height == len(QUIET)
         secret_in = shown_in(cluster, [log, cluster.spark.folder, job.log])
         assert not secret_in, f"secrets in {secret_in}"
+
+
+@pytest.mark.verify
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_without_a_worker_the_job_says_so_and_ends_when_it_is_stopped() -> None:
+    """What it has put into folders for the look goes with it."""
+    with fault_ingest_cluster.opened(workers=0) as cluster:
+        checkpoint = cluster.lab.disk / "own" / "checkpoint"
+        checkpoint.mkdir(parents=True)
+        job = cluster.start(checkpoint=str(checkpoint))
+
+        def said() -> bool:
+            job.require_alive()
+            return "no_executor_yet" in job.log.read_text()
+
+        wait_until("it says so", said, seconds=SECONDS, describe=job.tail)
+        assert "no worker with a free core" in job.log.read_text()
+        assert len(list(checkpoint.iterdir())) == 1
+        assert job.stop() == 0, job.tail()
+        assert list(checkpoint.iterdir()) == []

@@ -17,6 +17,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -50,6 +51,7 @@ NOT_SHARED: Final = (
     " rolled back will be counted as expired"
 )
 _MARKER: Final = ".fairlead-probe-"
+_LEFT_SECONDS: Final = 7 * 86_400.0
 _REQUEST_SECONDS: Final = 5.0
 _PACKAGE: Final = "fairlead"
 _EXECUTOR_ID = re.compile(r"[?&]executorId=(\w+)")
@@ -188,6 +190,7 @@ def _folders(settings: Settings, key: str) -> list[str]:
 def _marker(folder: Path) -> Iterator[str]:
     """A file in ``folder``, or in the nearest folder above it that is there: the job decides when to make one."""
     there = next(each for each in (folder, *folder.parents) if each.is_dir())
+    _remove_left(there)
     home = there / f"{_MARKER}{secrets.token_hex(8)}"
     try:
         try:
@@ -199,6 +202,14 @@ def _marker(folder: Path) -> Iterator[str]:
         yield str(home / "driver")
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _remove_left(folder: Path) -> None:
+    """Markers of looks that were killed; a week is longer than anyone waits for an executor."""
+    for left in folder.glob(f"{_MARKER}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 # --- in the tasks

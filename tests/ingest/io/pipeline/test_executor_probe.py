@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,6 +93,18 @@ def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
     with pytest.raises(type(lost), match=str(lost)):
         executor_probe.check(session("spark://h:7077"), settings(tmp_path, "http://127.0.0.1:9", "a/t"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of now stay: another job may look at this moment."""
+    old, new = (tmp_path / f".fairlead-probe-{name}" for name in ("old", "new"))
+    for each in (old, new):
+        each.mkdir()
+        (each / "driver").touch()
+    os.utime(old, (0, 0))
+    monkeypatch.setattr(executor_probe, "_ask", lambda *_: [])
+    executor_probe.check(session("k8s://https://h:6443"), settings(tmp_path, "http://127.0.0.1:9", "a/t"))
+    assert list(tmp_path.iterdir()) == [new]
 
 
 def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
