@@ -141,6 +141,11 @@ def _is_behind(checkpoint: Path, page: Page, table_format: TableFormat, table: P
         return False
     if state.batch > batch:
         return state.holds(end)
+    if state.batch == batch and entries[0].application in own:
+        # Another machine with the same copy has planned this batch to go further, and was first.
+        ends = end.topics.items()
+        if any(commit.is_ahead(state.reached, topic, offset, of_end=True) for topic, offset in ends):
+            return True
     try:
         commit.decide(state, application=application, batch=batch, end=end, before=before)
     except errors.Stop as error:

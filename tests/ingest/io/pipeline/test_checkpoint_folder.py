@@ -111,6 +111,25 @@ def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuse
         commit(table, tmp_path / "mine", 0)
 
 
+def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_further(
+    store: ObjectStore, table: Path
+) -> None:
+    """The same query and number, another end: the copy would count it as done, and begin where the table is no more."""
+    place = store.place("further/checkpoint")
+    here = CheckpointFolder(place, "p")
+    here.fill(DELTA, table)
+    plan(here.path, 0)
+    checkpoint_mirror.save(here.path, place, 0)
+    further = end(0).topics[TOPIC]
+    there = TopicOffset(generation=1, position="03", start_generation=1, start_position="", rows=3)
+    application = spark_checkpoint.application(here.path)
+    BatchCommit(
+        table_format=DELTA, application=application, number=0, end=Offsets(service="s", topics={TOPIC: there})
+    ).append(table, written(table, "01", "02", "03"), BatchCounts(rows=3))
+    here.close()
+    assert further.position == "01" and restored(place, table) is None
+
+
 def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(store: ObjectStore, table: Path) -> None:
     """The copy may be of the one whose batch was refused; the table knows how far it is."""
     place = store.place("at-once/checkpoint")
