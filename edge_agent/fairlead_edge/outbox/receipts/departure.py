@@ -94,7 +94,7 @@ def departures(
 
 
 def _entries(page: Sequence[Item], author_in: AuthorIn | None) -> bytes:
-    """``entry`` of each, put together by columns of bytes: 0.2 µs a message, beside 0.5 µs one by one."""
+    """``entry`` of each, put together by columns of bytes, which takes a third less time than one by one."""
     count = len(page)
     columns = [
         (mark.ids_in([item.content for item in page]), mark.ID_BYTES),
