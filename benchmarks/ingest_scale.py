@@ -48,6 +48,8 @@ def main() -> None:
     for name, default in (("rows", 20_000_000), ("backfill", 10_000_000), ("topics", 1_000_000)):
         command = commands.add_parser(name)
         command.add_argument("--count", type=int, default=default, help="messages")
+        if name == "backfill":
+            command.add_argument("--batch-rows", type=int, default=limits.BATCH_ROWS, help="of the job's limits")
         if name == "topics":
             command.add_argument("--topics", type=int, default=300)
     asked = parser.parse_args()
@@ -59,7 +61,7 @@ def main() -> None:
             elif asked.command == "topics":
                 topics(folder, service, asked.count, asked.topics)
             else:
-                backfill(folder, service, asked.count)
+                backfill(folder, service, asked.count, asked.batch_rows)
 
 
 def rows(folder: Path, service: MessagingService, count: int) -> None:
@@ -106,7 +108,7 @@ def topics(folder: Path, service: MessagingService, count: int, number: int) -> 
         print(memory.text())
 
 
-def backfill(folder: Path, service: MessagingService, count: int) -> None:
+def backfill(folder: Path, service: MessagingService, count: int, batch_rows: int) -> None:
     """A backlog in one topic, a steady stream in another: in one pipeline together, and in two pipelines of one job."""
     backlog = "default/backlog"
     service.create(backlog)
@@ -115,7 +117,13 @@ def backfill(folder: Path, service: MessagingService, count: int) -> None:
         live = f"default/live-{int(together)}"
         service.create(live)
         with _ingesting(
-            folder, f"live-{int(together)}", service.url, [backlog, live], trigger=1, together=together
+            folder,
+            f"live-{int(together)}",
+            service.url,
+            [backlog, live],
+            trigger=1,
+            together=together,
+            batch_rows=batch_rows,
         ) as (running, tables, memory):
             began = _wait_first(tables[0], running)
             stop = threading.Event()
@@ -153,7 +161,7 @@ def _ingesting(
 ) -> Iterator[tuple[Running, list[Path], ProcessMemory]]:
     (folder / name).mkdir()
     config, tables = folder / f"{name}.toml", [folder / name / "rows"]
-    text = f'messaging_url = "{url}"\nsecurity = "insecure"\ntrigger = {trigger}\n'
+    text = f'messaging_url = "{url}"\nsecurity = "insecure"\ntrigger = {trigger}\nlimits.batch_rows = {batch_rows}\n'
     if together:
         listed = ", ".join(f'"{each}"' for each in names)
         text += f'topics = [{listed}]\ntable = "{tables[0]}"\ncheckpoint = "{folder}/{name}/checkpoint"\n'
@@ -164,7 +172,7 @@ def _ingesting(
                 f'[[pipelines]]\ntopics = ["{topic}"]\ntable = "{tables[index]}"\n'
                 f'checkpoint = "{folder}/{name}/checkpoint-{index}"\n'
             )
-    config.write_text(f"{text}[limits]\nbatch_rows = {batch_rows}\n" if together else text)
+    config.write_text(text)
     command = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run", "--config", str(config)]
     running = start("ingest", command, folder / f"{name}.log")
     try:
