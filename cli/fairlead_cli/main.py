@@ -32,7 +32,7 @@ NOUNS = (
         "routes",
         "backoff",
         "messaging.topics",
-        "ingest",
+        "ingest.tables",
         "cluster.status",
         "cluster.explain",
         "bench",
@@ -42,7 +42,7 @@ NOUNS = (
     *("cluster.nodes", "cluster.objects", "cluster.events", "messaging.tail", "cluster.top", "completion"),
     *("cluster.pause", "cluster.resync", "cluster.approve", "cluster.diff", "bundle", "cluster.console"),
     *("cluster.rbac", "cluster.node", "cluster.token.group"),
-    *("ingest_letters", "ingest_repair"),
+    *("ingest.letters", "ingest.repair"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""
 

@@ -6,7 +6,8 @@
     messaging   the messaging service: topics ─┬─ topics_list, tail, replay, subscriptions
                                                └─ transactions
                 and a store that no service has open: dump
-    here        routes, backoff, bench, doctor, bundle, completion, ingest
+    ingest      settings, tables and topics of a job that ingests
+    here        routes, backoff, bench, doctor, bundle, completion
 
 What they share is in the folder above: which cluster is asked (the room ``cluster``) or which service (``hub_account``,
 ``messaging_account``), how answers are shown (the room ``output``), and how people write and read things (``batch``,

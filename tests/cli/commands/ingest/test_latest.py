@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.latest_rows import Row, append
 
-from fairlead_cli.commands import ingest_latest
+from fairlead_cli.commands.ingest import latest
 from fairlead_cli.main import build
 
 
@@ -47,9 +47,9 @@ def test_without_a_key_it_says_what_to_write(config: Path) -> None:
 
 def test_a_line_of_status() -> None:
     """Of each state."""
-    assert ingest_latest.line({"table": "t", "state": "no table yet"}) == "  latest: t (no table yet)"
+    assert latest.line({"table": "t", "state": "no table yet"}) == "  latest: t (no table yet)"
     facts = {"keys": 5, "deleted_keys": 2, "files": 1, "bytes": 9, "versions_behind": 3, "last_refresh_seconds": 4.0}
-    assert ingest_latest.line(facts) == (
+    assert latest.line(facts) == (
         "  latest: 5 keys and 2 deleted, 1 files, 9 bytes, 3 versions behind, last changed 4.0 s ago"
     )
-    assert "up to date" in ingest_latest.line({**facts, "versions_behind": 0})
+    assert "up to date" in latest.line({**facts, "versions_behind": 0})

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import durations, ingest_job
-from fairlead_cli.commands import ingest_latest
-from fairlead_cli.commands.ingest_check import check
-from fairlead_cli.commands.ingest_jobs import jobs as ingest_jobs
+from fairlead_cli import durations
+from fairlead_cli.commands.ingest import job_options
+from fairlead_cli.commands.ingest import latest as ingest_latest
+from fairlead_cli.commands.ingest.check import check
+from fairlead_cli.commands.ingest.jobs import jobs as ingest_jobs
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def _configured(command: F) -> F:
 
     @wraps(command)
     def checked(config: Path | None, pipeline: str | None, output: str, **rest: Any) -> None:
-        settings, jobs = ingest_job.load(config, pipeline)
-        with ingest_job.explained():
+        settings, jobs = job_options.load(config, pipeline)
+        with job_options.explained():
             answer = command(settings, jobs, as_json=output == "json", **rest)
         if output == "json":
             click.echo(json.dumps(answer, indent=1))

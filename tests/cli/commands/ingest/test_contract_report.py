@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead_cli import contract_report
+from fairlead_cli.commands.ingest import contract_report
 
 CONTRACT = {"file": "c.toml", "name": "t", "version": 3, "mode": "freeze", "columns": 2, "routes": 1}
 TOPIC = {"topic": "a/t", "messages": 3, "fit": 3, "rescued": 0, "dead_letters": 0, "wrong": [], "unknown": [],

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from fairlead_cli import ingest_job
+from fairlead_cli.commands.ingest import job_options
 from fairlead_wire.errors import LocalError
 
 
@@ -17,20 +17,20 @@ def test_a_pipeline_is_found_by_its_name(tmp_path: Path) -> None:
         'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\n'
         '[[pipelines]]\nname = "p"\ntopics = ["a/t"]\ntable = "/t/rows"\ncheckpoint = "/t/c"\n'
     )
-    assert [job.name for job in ingest_job.load(path, None)[1]] == ["p"]
+    assert [job.name for job in job_options.load(path, None)[1]] == ["p"]
     with pytest.raises(click.UsageError, match="there is p"):
-        ingest_job.load(path, "q")
+        job_options.load(path, "q")
     path.write_text("tabel = 1")
     with pytest.raises(SystemExit) as refused:
-        ingest_job.load(path, None)
+        job_options.load(path, None)
     assert refused.value.code == 2
 
 
 def test_what_is_refused_is_a_sentence_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     for raised, context, code in (
-        (LocalError("no file"), ingest_job.explained(), 1),
-        (OSError(5, "broken"), ingest_job.explained(), 1),
-        (LocalError("no file"), ingest_job.used(2), 2),
+        (LocalError("no file"), job_options.explained(), 1),
+        (OSError(5, "broken"), job_options.explained(), 1),
+        (LocalError("no file"), job_options.used(2), 2),
     ):
         with pytest.raises(SystemExit) as refused, context:
             raise raised

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import ingest_job, printable
+from fairlead_cli import printable
+from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.place_parameter import HELP as TIME_HELP
 from fairlead_cli.place_parameter import Place as TimeParameter

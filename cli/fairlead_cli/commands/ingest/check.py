@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import contract_report, messaging_account, place_parameter, printable
+from fairlead_cli import messaging_account, place_parameter, printable
+from fairlead_cli.commands.ingest import contract_report
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import ingest_job, printable
-from fairlead_cli.commands.ingest_letters import job_options, selection, selection_options
+from fairlead_cli import printable
+from fairlead_cli.commands.ingest import job_options as ingest_job
+from fairlead_cli.commands.ingest.letters import job_options, selection, selection_options
 from fairlead_cli.progress import Progress
 
 if TYPE_CHECKING:
