@@ -20,7 +20,7 @@ from tests.support.processes import wait_until
 from fairlead_cli.main import build
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 URL = "wss://hub.example:10000"
 
 

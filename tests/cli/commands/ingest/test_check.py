@@ -152,7 +152,7 @@ def test_the_page_says_what_works(
     tmp_path: Path, messaging: Topics, topic: Callable[[list[Any]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its contract takes what it speaks of, and its commands are commands."""
-    page = Path(__file__).resolve().parents[3] / "docs" / "howto" / "check-a-contract.md"
+    page = Path(__file__).resolve().parents[4] / "docs" / "howto" / "check-a-contract.md"
     found = list(pages.blocks(page, page.read_text()))
     [contract] = [block.text for block in found if block.language == "toml"]
     (tmp_path / "telemetry.toml").write_text(contract)
