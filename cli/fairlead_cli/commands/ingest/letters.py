@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -203,7 +204,8 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
                 for _, line in _letters(settings, job, wanted, state, None):
                     click.echo(line, nl=False)
         return
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    # Short, whatever the name is: a name may be as long as the disk allows.
+    draft = file.absolute().parent / f".fairlead-{os.getpid()}"
     count = 0
     try:
         with draft.open("wb") as out, Progress("exporting, dead letters") as bar, ingest_job.explained():
@@ -218,7 +220,8 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror or error}; name another file") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
     click.echo(f"{file}: {count} dead letters", file=sys.stderr)
 
 
