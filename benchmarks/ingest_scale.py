@@ -127,7 +127,8 @@ def backfill(folder: Path, service: MessagingService, count: int, batch_rows: in
         ) as (running, tables, memory):
             began = _wait_first(tables[0], running)
             stop = threading.Event()
-            publisher = threading.Thread(target=_steadily, args=(service.url, live, stop))
+            published: list[int] = []
+            publisher = threading.Thread(target=_steadily, args=(service.url, live, stop, published))
             publisher.start()
             try:
                 seen = _until(tables[0], count, running, began)
@@ -135,7 +136,8 @@ def backfill(folder: Path, service: MessagingService, count: int, batch_rows: in
                 stop.set()
                 publisher.join()
             behind = seen[-1][0]
-            time.sleep(5)
+            # The last ones count, too: those that waited longest may be among them.
+            _poll(lambda: _count_of(tables[-1], live) >= published[0], running)  # noqa: B023 - called at once
             ages = _ages(tables[-1], live)
         half, most = (float(ages.quantile(share) or 0.0) for share in (0.5, 0.95))
         print(
@@ -202,7 +204,7 @@ def _publish(url: str, names: Sequence[str], count: int) -> None:
         client.publish(namespace, name, _messages(first, min(batch, count - first)))
 
 
-def _steadily(url: str, topic: str, stop: threading.Event) -> None:
+def _steadily(url: str, topic: str, stop: threading.Event, ended: list[int]) -> None:
     client, per_tick, published, began = (
         Client(url, timeout_seconds=120.0),
         int(LIVE_PER_SECOND * LIVE_TICK_SECONDS),
@@ -214,6 +216,7 @@ def _steadily(url: str, topic: str, stop: threading.Event) -> None:
         client.publish(namespace, name, _messages(published, per_tick))
         published += per_tick
         stop.wait(max(0.0, began + published / LIVE_PER_SECOND - time.monotonic()))
+    ended.append(published)
 
 
 def _messages(first: int, count: int) -> list[bytes]:
@@ -241,6 +244,10 @@ def _count(table: Path) -> int:
     except TableNotFoundError:
         return 0
     return int(actions["num_records"].sum()) if len(actions) else 0
+
+
+def _count_of(table: Path, topic: str) -> int:
+    return int(pl.scan_delta(str(table)).filter(pl.col("_topic") == topic).select(pl.len()).collect().item())
 
 
 def _wait_first(table: Path, running: Running) -> float:
