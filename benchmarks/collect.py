@@ -1,6 +1,6 @@
 """Collect what the benchmark modules measure into one list with a row for every goal.
 
-    benchmarks/bench_*.py ──rows()──► collect ──► one table on standard output, bench.json beside the README
+    benchmarks/*/bench_*.py ──rows()──► collect ──► one table on standard output, bench.json beside the README
 
 A module exposes `ROOM` (one of goals.ROOMS) and `rows()`, an iterable of Row that may yield while it measures.
 """
@@ -36,8 +36,8 @@ class BadRow(ValueError):
 
 
 def modules(folder: Path = FOLDER) -> list[str]:
-    """The importable names of every benchmark module, in alphabetical order."""
-    return [f"benchmarks.{path.stem}" for path in sorted(folder.glob("bench_*.py"))]
+    """The importable names of every benchmark module, room by room in alphabetical order."""
+    return [f"benchmarks.{path.parent.name}.{path.stem}" for path in sorted(folder.glob("*/bench_*.py"))]
 
 
 def checked(row: Row, origin: str) -> Row:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from benchmarks.collect import BadRow, Row, checked, collect, number, table
+from benchmarks.collect import BadRow, Row, checked, collect, modules, number, table
 from benchmarks.goals import GOALS, ROOMS
 
 
@@ -44,6 +44,19 @@ def test_a_name_is_listed_once_whoever_measures_it() -> None:
     assert [each["met"] for each in rows if each["name"] == "in.million"] == [True]
 
 
+def test_every_benchmark_module_of_every_room_is_found() -> None:
+    """A module that is not found would leave its goals unmeasured, and nothing would fail."""
+    assert modules() == [
+        "benchmarks.downstream.bench_downstream",
+        "benchmarks.ingest.bench_executors",
+        "benchmarks.ingest.bench_ingest",
+        "benchmarks.ingest.bench_store",
+        "benchmarks.messaging.bench_messaging",
+        "benchmarks.upstream.bench_routes",
+        "benchmarks.upstream.bench_upstream",
+    ]
+
+
 def test_only_leaves_other_rooms_alone() -> None:
     """With ONLY= neither the modules nor the goals of other rooms appear."""
     rows = collect("messaging", ["a"], print, load=lambda _: module("ingest", row("in.million")))  # type: ignore[arg-type, return-value]
@@ -57,9 +70,9 @@ def test_a_broken_benchmark_is_told_and_costs_only_its_own_rows() -> None:
     def load(name: str) -> Any:
         raise RuntimeError("no disk")
 
-    rows = collect("upstream", ["benchmarks.bench_x"], said.append, load=load)
+    rows = collect("upstream", ["benchmarks.upstream.bench_x"], said.append, load=load)
     assert len(rows) == len(GOALS["upstream"])
-    assert any("benchmarks.bench_x failed" in text and "no disk" in text for text in said)
+    assert any("benchmarks.upstream.bench_x failed" in text and "no disk" in text for text in said)
 
 
 def test_an_incomplete_row_is_refused_by_name() -> None:

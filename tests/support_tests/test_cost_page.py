@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import cost_page
-from benchmarks.cost_page import Figures, Hops, Level
+from benchmarks.cost import page as cost_page
+from benchmarks.cost.page import Figures, Hops, Level
 
 LEVELS = [
     Level(name="sent", hub_us=50, api_us=300, link_bytes=448, p50_ms=5.4, p99_ms=7.6),

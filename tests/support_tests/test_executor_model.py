@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.executor_model import Measured, Parts, fitted
+from benchmarks.ingest.executor_model import Measured, Parts, fitted
 
 PARTS = Parts(serial_seconds=0.4, executor_micros=25.0, messaging_micros=4.0)
 

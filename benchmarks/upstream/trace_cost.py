@@ -1,6 +1,6 @@
 """What traces cost the agent at its door: off, on and not sampled, on and sampled, each beside off in turns.
 
-    .venv/bin/python -m benchmarks.trace_cost          # three ratios of CPU time to "off"
+    .venv/bin/python -m benchmarks.upstream.trace_cost          # three ratios of CPU time to "off"
 
 Publishes go through parsing, routes and the store in memory, so that no disk hides what is measured.  Off is measured
 twice, in turns with itself: so far two equal things are apart on this machine.

@@ -7,9 +7,11 @@ import time
 from collections.abc import AsyncIterator
 
 import msgspec
-from benchmarks import fire_and_forget as baseline
+from tests.support.hub import config_map
+
 from benchmarks.collect import Row
-from benchmarks.downstream_lab import (
+from benchmarks.downstream import fire_and_forget as baseline
+from benchmarks.downstream.lab import (
     CONFIG_MAPS,
     NAMESPACE,
     NO_RECORDS,
@@ -22,8 +24,6 @@ from benchmarks.downstream_lab import (
     row,
     running,
 )
-from tests.support.hub import config_map
-
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire import message
 

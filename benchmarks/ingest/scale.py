@@ -1,8 +1,8 @@
 """Ingest at scale, by the installed programs: how much memory many rows take, what many topics and a backlog cost.
 
-    python -m benchmarks.ingest_scale rows --count 20000000         one topic, far more than memory; rows/s by tenth
-    python -m benchmarks.ingest_scale topics --topics 300           the same messages in 300 topics, and in one
-    python -m benchmarks.ingest_scale backfill --count 10000000     how fresh one topic stays while another catches up
+    python -m benchmarks.ingest.scale rows --count 20000000         one topic, far more than memory; rows/s by tenth
+    python -m benchmarks.ingest.scale topics --topics 300           the same messages in 300 topics, and in one
+    python -m benchmarks.ingest.scale backfill --count 10000000     how fresh one topic stays while another catches up
 
 Memory is what the processes of the job hold (proportional set size): Java of the driver and its executors in one, and
 Python's drivers and workers. Messages are of about 400 bytes.
@@ -23,13 +23,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import polars as pl
-from benchmarks import process_memory
-from benchmarks.process_memory import ProcessMemory
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import Running, start
 
+from benchmarks.ingest import process_memory
+from benchmarks.ingest.process_memory import ProcessMemory
 from fairlead_ingest.source import limits
 from fairlead_messaging.client.io.sync_client import Client
 

@@ -1,12 +1,12 @@
-"""in.executors: rows a second by executors, as a row of `make bench`; all of it by `python -m benchmarks.executors`."""
+"""in.executors: rows a second by executors, for `make bench`; all of it: `python -m benchmarks.ingest.executors`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks import executors
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS
+from benchmarks.ingest import executors
 
 ROOM = "ingest"
 NAME = "in.executors"

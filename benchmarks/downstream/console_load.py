@@ -1,7 +1,7 @@
 """What the console costs at 5,000 nodes: page load, memory of hub and tab, CPU of a survey and of 100 open pages.
 
-.venv/bin/python -m benchmarks.console_load              # prints the figures of docs/howto/console.md
-.venv/bin/python -m benchmarks.console_load --pictures docs/howto
+.venv/bin/python -m benchmarks.downstream.console_load              # prints the figures of docs/howto/console.md
+.venv/bin/python -m benchmarks.downstream.console_load --pictures docs/howto
 """
 
 from __future__ import annotations

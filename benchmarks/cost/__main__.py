@@ -28,11 +28,14 @@ from pathlib import Path
 
 import msgspec
 import uvloop
-from benchmarks import bench_upstream as upstream
-from benchmarks import cost_page, ingest_layers
-from benchmarks import fire_and_forget as baseline
-from benchmarks.cost_page import Figures, Hops, Level
-from benchmarks.downstream_lab import (
+from tests.support.edge_line import EdgeProgram
+from tests.support.processes import wait_until
+from tests.support.whole_line import WholeLine
+
+from benchmarks.cost import page as cost_page
+from benchmarks.cost.page import Figures, Hops, Level
+from benchmarks.downstream import fire_and_forget as baseline
+from benchmarks.downstream.lab import (
     CONFIG_MAPS,
     NAMESPACE,
     NO_RECORDS,
@@ -43,10 +46,8 @@ from benchmarks.downstream_lab import (
     reached,
     running,
 )
-from tests.support.edge_line import EdgeProgram
-from tests.support.processes import wait_until
-from tests.support.whole_line import WholeLine
-
+from benchmarks.ingest import layers as ingest_layers
+from benchmarks.upstream import bench_upstream as upstream
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io.cluster.api_access import Access
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube

@@ -9,7 +9,7 @@ import matplotlib
 import msgspec
 from matplotlib import pyplot
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs" / "explanation"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "explanation"
 PAGE = FOLDER / "cost.md"
 PICTURE = FOLDER / "cost.svg"
 

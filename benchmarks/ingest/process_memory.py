@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.ingest_pipelines import family
+from benchmarks.ingest.pipelines import family
 
 SAMPLE_SECONDS = 0.5
 

@@ -1,6 +1,6 @@
 """What renewing certificates costs: a hub with 2,000 sessions that all ask at once, and an agent's memory.
 
-python -m benchmarks.renewal_cost [SESSIONS]   →  one JSON line
+python -m benchmarks.downstream.renewal_cost [SESSIONS]   →  one JSON line
 
 The hub's part is real (request checked, signed by an authority in files, answered in the session, EdgeNode wanted); the
 sockets are left out.  The edge's part is the child process that makes a key and a request.

@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from benchmarks.collect import Row
-from benchmarks.goals import GOALS
 from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import Running, free_ports, start, wait_until
 
+from benchmarks.collect import Row
+from benchmarks.goals import GOALS
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 ROOM = "messaging"
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NATS_MODULE = "github.com/nats-io/nats-server/v2@v2.15.2"
 NATS_BUILD_SECONDS = 600.0
 PAYLOAD_BYTES = 1024
@@ -79,7 +79,7 @@ def _row(
 
 def _load(kind: str, port: int, connections: int, path: str, body: Path, seconds: float = SECONDS) -> dict[str, float]:
     command = [
-        sys.executable, "-m", "benchmarks.messaging_load", kind, str(port), str(connections), str(seconds), path,
+        sys.executable, "-m", "benchmarks.messaging.load", kind, str(port), str(connections), str(seconds), path,
         str(body),
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds + 60, check=True)

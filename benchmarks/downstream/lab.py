@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.collect import Row
-from benchmarks.goals import GOALS
 from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, edge_node
 
+from benchmarks.collect import Row
+from benchmarks.goals import GOALS
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.api_error import Refused

@@ -1,7 +1,7 @@
 """A client in a process of its own: sends one prepared request over and over, on some connections for some seconds.
 
-    python -m benchmarks.messaging_load HTTP PORT CONNECTIONS SECONDS PATH BODY-FILE  →  requests, seconds, p50, p99
-    python -m benchmarks.messaging_load NATS PORT CONNECTIONS SECONDS SUBJECT BODY-FILE
+    python -m benchmarks.messaging.load HTTP PORT CONNECTIONS SECONDS PATH BODY-FILE  →  requests, seconds, p50, p99
+    python -m benchmarks.messaging.load NATS PORT CONNECTIONS SECONDS SUBJECT BODY-FILE
 
 Each connection waits for its answer before it sends again.  Plain protocols and prepared bytes, so that the figure is
 the server's and not a client library's.

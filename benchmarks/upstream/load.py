@@ -1,6 +1,6 @@
 """A producer in a process of its own: posts prepared batches over some connections for some seconds.
 
-    python -m benchmarks.upstream_load PORT CONNECTIONS BATCH SECONDS PRIORITIES
+    python -m benchmarks.upstream.load PORT CONNECTIONS BATCH SECONDS PRIORITIES
 
 It prints messages, seconds, p50 and p99 (seconds) as JSON.  PRIORITIES is how many the requests take turns in (1: the
 default alone).  Plain sockets and prepared requests, so that the figure is the agent's and not a client library's.

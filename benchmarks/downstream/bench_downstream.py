@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import uvloop
-from benchmarks import downstream_crowd as crowd
-from benchmarks import downstream_delivery as delivery
+
 from benchmarks.collect import Row
-from benchmarks.downstream_lab import ROOM, Lab
+from benchmarks.downstream import crowd, delivery
+from benchmarks.downstream.lab import ROOM, Lab
 
 __all__ = ["ROOM", "rows"]
 Scenario = Callable[[Lab], AsyncIterator[Row]]

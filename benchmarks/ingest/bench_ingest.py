@@ -24,17 +24,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
-from benchmarks.collect import Row
-from benchmarks.goals import GOALS
-from benchmarks.ingest_pipelines import Pipelines, Run, family
 from deltalake import DeltaTable
 from tests.support.edge_line import telemetry
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import start, wait_until
 from tests.support.whole_line import TOPIC, WholeLine
 
+from benchmarks.collect import Row
+from benchmarks.goals import GOALS
+from benchmarks.ingest.pipelines import Pipelines, Run, family
+
 ROOM = "ingest"
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MESSAGES = 600_000
 MILLION = 1_000_000
 PUBLISH_BATCH = 5_000
@@ -114,7 +115,7 @@ def _cores(folder: Path, service: MessagingService) -> Row:
 
 def _alone(folder: Path, url: str, cores: int) -> float:
     folder.mkdir()
-    command = [sys.executable, "-m", "benchmarks.ingest_pipelines", "--cores", str(cores), "--url", url]
+    command = [sys.executable, "-m", "benchmarks.ingest.pipelines", "--cores", str(cores), "--url", url]
     ended = subprocess.run(
         [*command, "--topic", "default/bench", "--folder", str(folder)],
         cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=SPARK_SECONDS,

@@ -12,7 +12,6 @@ from typing import Any
 
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS
-
 from fairlead_edge.outbox.manifest import parse
 from fairlead_edge.outbox.router import Router
 from fairlead_edge.routes.message import RoutedMessage

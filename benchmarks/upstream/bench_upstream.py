@@ -22,13 +22,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.collect import Row
-from benchmarks.goals import GOALS
 from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
 from tests.support.processes import wait_until
 from tests.support.whole_line import WholeLine
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
+
+from benchmarks.collect import Row
+from benchmarks.goals import GOALS
 
 ROOM = "upstream"
 SECONDS = 5
@@ -72,10 +73,10 @@ def edge_alone() -> Iterator[tuple[EdgeProgram, CountingHub]]:
 
 
 def load(port: int, connections: int, batch: int, seconds: float, priorities: int = 1) -> dict[str, float]:
-    """See ``benchmarks.upstream_load``."""
+    """See ``benchmarks.upstream.load``."""
     arguments = [str(each) for each in (port, connections, batch, seconds, priorities)]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.upstream_load", *arguments], capture_output=True, check=True, text=True
+        [sys.executable, "-m", "benchmarks.upstream.load", *arguments], capture_output=True, check=True, text=True
     )
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -263,7 +264,7 @@ async def echo() -> tuple[float, float]:
     """The same messages over a raw WebSocket to another process and back: as fast as it goes, and one by one."""
     message = json.dumps(telemetry("none", {"pad": "x" * (MESSAGE_BYTES - 100)})).encode()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.bench_upstream", "echo", stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "benchmarks.upstream.bench_upstream", "echo", stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:

@@ -25,7 +25,7 @@ from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire import codec, message
 
 if TYPE_CHECKING:
-    from benchmarks.downstream_lab import Lab
+    from benchmarks.downstream.lab import Lab
 
 KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 WELCOME = message.Welcome(
@@ -96,7 +96,7 @@ class Process:
         command = [
             sys.executable,
             "-m",
-            "benchmarks.fire_and_forget",
+            "benchmarks.downstream.fire_and_forget",
             str(self._lab.cluster.kubeconfig),
             str(self._port),
         ]

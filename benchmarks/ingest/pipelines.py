@@ -1,6 +1,6 @@
 """The pipelines that ingest is compared by, run one at a time in this process's Spark session.
 
-    python -m benchmarks.ingest_pipelines --cores 1 --url … --topic … --folder …   (one rate on standard output)
+    python -m benchmarks.ingest.pipelines --cores 1 --url … --topic … --folder …   (one rate on standard output)
 
 A stream is started once and runs for months, so each pass is cut into batches and only what follows the first of them
 counts: starting Spark's Python processes takes about a second of CPU, which no message should be charged with.

@@ -7,10 +7,10 @@ import ssl
 import time
 from collections.abc import AsyncIterator
 
-from benchmarks.collect import Row
-from benchmarks.downstream_lab import CONFIG_MAPS, NO_RECORDS, Lab, Plant, all_recorded, reached, row, running
 from tests.support.pki import Authority
 
+from benchmarks.collect import Row
+from benchmarks.downstream.lab import CONFIG_MAPS, NO_RECORDS, Lab, Plant, all_recorded, reached, row, running
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire.io import tls
 

@@ -1,6 +1,6 @@
 """in.s3: the same pipeline into a real object store on this machine and into a folder, turn by turn in one run.
 
-python -m benchmarks.bench_store [--messages 600000]
+python -m benchmarks.ingest.bench_store [--messages 600000]
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.bench_ingest import MESSAGES, ROOM, ROUNDS, fill
-from benchmarks.collect import Row
-from benchmarks.goals import GOALS
-from benchmarks.ingest_pipelines import Pipelines
 from tests.support.messaging_service import MessagingService
 from tests.support.object_store import ObjectStore
+
+from benchmarks.collect import Row
+from benchmarks.goals import GOALS
+from benchmarks.ingest.bench_ingest import MESSAGES, ROOM, ROUNDS, fill
+from benchmarks.ingest.pipelines import Pipelines
 
 NAME = "in.s3"
 PART = 0.8

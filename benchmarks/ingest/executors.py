@@ -1,6 +1,6 @@
 """Rows a second by executors of a standalone Spark cluster, and what that says of larger ones.
 
-    python -m benchmarks.executors [--messages 120000]
+    python -m benchmarks.ingest.executors [--messages 120000]
 
 Driver and messaging have the first core, executors the others. Where there are fewer cores than executors, each
 executor gets a fixed part of one by a quota of the kernel (cgroup), so that four are four times one; that needs root.
@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks import executor_model
-from benchmarks.bench_ingest import fill
-from benchmarks.executor_model import Measured
-from benchmarks.ingest_pipelines import cpu_seconds, family, own_cpu_seconds
 from pyspark.sql import SparkSession
 from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
 from tests.support.spark_standalone import Standalone, surroundings
 
+from benchmarks.ingest import executor_model
+from benchmarks.ingest.bench_ingest import fill
+from benchmarks.ingest.executor_model import Measured
+from benchmarks.ingest.pipelines import cpu_seconds, family, own_cpu_seconds
 from fairlead_ingest.io.pipeline import session
 from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.table import tables
@@ -259,7 +259,7 @@ def parts_of(runs: Sequence[Run]) -> executor_model.Parts:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.executors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest.executors", description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 120,000")
     began = time.monotonic()
     runs = measure(parser.parse_args().messages)

@@ -1,6 +1,6 @@
 """Where a row's microseconds go on the line into tables: each pass adds one layer to the one before.
 
-    python -m benchmarks.ingest_layers     one table on standard output, as Markdown
+    python -m benchmarks.ingest.layers     one table on standard output, as Markdown
 
     ready pages ▶ nothing        Spark's way to read from a Python source
     + fetch ▶ nothing            our source asks messaging for payloads
@@ -23,11 +23,11 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
-from benchmarks.bench_ingest import MESSAGES, WARM_ROUNDS, fill
-from benchmarks.ingest_pipelines import Files, MemorySource, Pipelines, cpu_seconds, own_cpu_seconds
 from pyspark.sql import DataFrame
 from tests.support.messaging_service import MessagingService
 
+from benchmarks.ingest.bench_ingest import MESSAGES, WARM_ROUNDS, fill
+from benchmarks.ingest.pipelines import Files, MemorySource, Pipelines, cpu_seconds, own_cpu_seconds
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import transforms

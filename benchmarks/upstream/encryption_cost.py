@@ -1,6 +1,6 @@
 """What encryption at rest costs the agent: plain, secrets and all beside each other, in turns, in the same run.
 
-    .venv/bin/python -m benchmarks.encryption_cost      # messages/s accepted and drained, p99, memory; ratio to plain
+    .venv/bin/python -m benchmarks.upstream.encryption_cost   # messages/s accepted and drained, p99, memory, ratios
 
 Three real agents take the same load in turns while their links are cut, then drain; so whatever else the machine does
 meets each of them.  Plain runs twice: so far two equal things are apart.
@@ -15,8 +15,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.bench_upstream import BATCH, CONNECTIONS, TICKS, drain, load, rss_mib
 from tests.support.edge_line import CountingHub, EdgeProgram
+
+from benchmarks.upstream.bench_upstream import BATCH, CONNECTIONS, TICKS, drain, load, rss_mib
 
 ROUNDS = 3
 SECONDS = 3

@@ -1,0 +1,1 @@
+"""Ingest: rows a second, memory, freshness, and what more executors give."""

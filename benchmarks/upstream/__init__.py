@@ -1,0 +1,1 @@
+"""Upstream: what an edge agent accepts, decides, keeps and sends."""
