@@ -22,7 +22,8 @@ from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.io.link.acceptor import Acceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
-from fairlead_wire import codec, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
 
 if TYPE_CHECKING:
     from benchmarks.downstream.lab import Lab

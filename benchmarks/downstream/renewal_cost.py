@@ -28,7 +28,8 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import RenewalService
-from fairlead_wire import codec, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
 
 SESSIONS = 2000
 KEYS = 20

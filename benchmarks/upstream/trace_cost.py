@@ -19,7 +19,7 @@ from tests.support.upstream import PropertyRouter, body
 from fairlead_edge.io.outbox.publisher import Publisher
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_wire.io.spans import Spans, open_spans
-from fairlead_wire.trace_settings import TracesSettings
+from fairlead_wire.traces.settings import TracesSettings
 
 REQUESTS = 300
 ROUNDS = 15

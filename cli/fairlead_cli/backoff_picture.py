@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlead_wire import delivery, delivery_text
-from fairlead_wire.delivery import Delay, DeliveryPolicy
+from fairlead_wire.backoff import delivery, delivery_text
+from fairlead_wire.backoff.delivery import Delay, DeliveryPolicy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from fairlead_wire.delivery import DeliveryPolicy
+    from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 class Policy(click.ParamType["DeliveryPolicy"]):
@@ -17,7 +17,7 @@ class Policy(click.ParamType["DeliveryPolicy"]):
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> DeliveryPolicy:
-        from fairlead_wire import delivery
+        from fairlead_wire.backoff import delivery
         from fairlead_wire.validation.mistakes import Wrong
 
         if isinstance(value, delivery.DeliveryPolicy):
@@ -34,7 +34,7 @@ class Policy(click.ParamType["DeliveryPolicy"]):
 
 def shown(policy: DeliveryPolicy) -> str:
     """In a few words: how often, and between which delays."""
-    from fairlead_wire import delivery
+    from fairlead_wire.backoff import delivery
 
     count = delivery.retries(policy)
     if not count:

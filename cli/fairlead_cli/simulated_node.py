@@ -20,9 +20,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from fairlead_cli.behaviour import Behaviour
-from fairlead_wire import codec, digest, message, resource
+from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
-from fairlead_wire.session import KEEPALIVE_SECONDS
+from fairlead_wire.link import codec
+from fairlead_wire.link.session import KEEPALIVE_SECONDS
+from fairlead_wire.objects import digest, resource
 
 LOST_SHARE = 0.3
 """Of ack frames, with ``lose-acks``."""

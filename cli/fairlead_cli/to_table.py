@@ -18,6 +18,6 @@ def line(measured: dict[str, Any]) -> str:
 
 def priority_shown(priority: int) -> int | str:
     """The one of routes that name none is a number behind all that can be named."""
-    from fairlead_wire.route_manifest import DEFAULT_PRIORITY
+    from fairlead_wire.validation.route_manifest import DEFAULT_PRIORITY
 
     return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority

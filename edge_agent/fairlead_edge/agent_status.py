@@ -13,8 +13,9 @@ from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_edge.outbox.receipts.latency import Quantiles
-from fairlead_wire import delivery_text, message
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire import message
+from fairlead_wire.backoff import delivery_text
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
 """A queue of which nothing was taken for so long stands still."""

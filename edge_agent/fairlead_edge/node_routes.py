@@ -17,7 +17,7 @@ from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.outbox import manifest, manifest_union
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
-from fairlead_wire.resource import Resource
+from fairlead_wire.objects.resource import Resource
 from fairlead_wire.validation.mistakes import Mistake
 
 GROUP: Final = "fairlead.dev"

@@ -15,9 +15,8 @@ from msgspec import Meta
 
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
-from fairlead_wire import route_manifest
-from fairlead_wire.trace_settings import TracesSettings
-from fairlead_wire.validation import listen_address, mistakes
+from fairlead_wire.traces.settings import TracesSettings
+from fairlead_wire.validation import listen_address, mistakes, route_manifest
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake, shown
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from fairlead_hub.explain import Code
-from fairlead_wire import openapi
-from fairlead_wire.openapi import TEXT, Operation
+from fairlead_wire.http import openapi
+from fairlead_wire.http.openapi import TEXT, Operation
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

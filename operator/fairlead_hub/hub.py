@@ -60,7 +60,8 @@ from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.status.sync_controller import SyncController
 from fairlead_hub.upstream.grants import Grants
 from fairlead_hub.wall_clock import WallClock
-from fairlead_wire import message, peer_json
+from fairlead_wire import message
+from fairlead_wire.link import peer_json
 
 _status = msgspec.json.Decoder(message.EdgeStatus)
 

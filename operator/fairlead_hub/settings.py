@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pydantic
 from pydantic import AfterValidator, Field
 
-from fairlead_wire import event
-from fairlead_wire.delivery import DeliveryPolicy
-from fairlead_wire.delivery_model import DeliveryModel, Seconds
-from fairlead_wire.trace_model import TracesModel
+from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery_model import DeliveryModel, Seconds
+from fairlead_wire.events import event
+from fairlead_wire.traces.model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake

@@ -7,8 +7,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from fairlead_cli import backoff_picture
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 CURVES = {
     name: delivery.schedule(

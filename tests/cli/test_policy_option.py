@@ -6,7 +6,7 @@ import click
 import pytest
 
 from fairlead_cli import policy_option
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 def test_json_becomes_a_policy() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_cli import to_table
-from fairlead_wire.route_manifest import DEFAULT_PRIORITY
+from fairlead_wire.validation.route_manifest import DEFAULT_PRIORITY
 
 
 def test_a_line_names_priority_and_quantiles() -> None:

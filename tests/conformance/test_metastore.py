@@ -22,8 +22,8 @@ from fairlead_edge.objects.metastore import (
     WriteRefused,
 )
 from fairlead_edge.objects.watch_history import Expired
-from fairlead_wire import digest, resource
 from fairlead_wire.errors import LocalError
+from fairlead_wire.objects import digest, resource
 
 Opener = Callable[[], Awaitable[Metastore]]
 BYTES_MAX = 512 * 1024

@@ -51,7 +51,7 @@ def test_closure_is_the_extras_and_no_more() -> None:
 
 RECORD = """
 from fairlead_wire.io import spans
-from fairlead_wire.trace_settings import TracesSettings
+from fairlead_wire.traces.settings import TracesSettings
 opened = spans.open_spans(TracesSettings(endpoint="http://127.0.0.1:9", ratio=1), room="edge", version="1", environ={})
 print(opened.begin("publish", None, kind="producer").trace.trace_id)
 """

@@ -22,8 +22,9 @@ from websockets.exceptions import ConnectionClosed
 from fairlead_edge import app
 from fairlead_edge.errors import StoreDamaged
 from fairlead_edge.settings import Settings
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.io import tls
+from fairlead_wire.link import codec
 
 pytestmark = pytest.mark.process
 

@@ -18,7 +18,9 @@ from tests.support.edge_agent import EdgeAgent
 from tests.support.hub_server import HubServer, Peer, config_map, path_of
 from websockets.exceptions import ConnectionClosed
 
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 ROOM = "downstream"
 KILLS = 200

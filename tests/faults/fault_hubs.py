@@ -28,7 +28,9 @@ from websockets.exceptions import ConnectionClosed
 
 from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.leadership import lease
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 ROOM = "downstream"
 KILLS = 8

@@ -22,7 +22,7 @@ from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import wait_until
 
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_wire import delivery
+from fairlead_wire.backoff import delivery
 from fairlead_wire.errors import FairleadError, Permanent
 
 ROOM = "messaging"

@@ -16,8 +16,8 @@ import zstandard
 from tests.fuzz import der
 from tests.fuzz.target import INPUT_BYTES_MAX, Shape
 
-from fairlead_wire import codec
 from fairlead_wire.errors import RemoteError
+from fairlead_wire.link import codec
 
 INTERESTING: Final[tuple[Any, ...]] = (
     None, True, False, 0, -1, 1, 2, 5, 127, 128, 255, 256, 2**31 - 1, 2**31, 2**32, 2**53, 2**53 + 1, 2**63 - 1, 2**63,

@@ -30,10 +30,11 @@ from tests.support.join_site import TOKENS, Site
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.identity.join_token import JoinToken
 from fairlead_wire.io import tls
+from fairlead_wire.link import codec
 
 pytestmark = [pytest.mark.verify, pytest.mark.kube]
 

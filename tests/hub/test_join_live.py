@@ -14,9 +14,10 @@ from tests.support.hub import CRDS, edge_node, fleet, until
 from tests.support.join_client import certificates, device, join, make_token
 from tests.support.join_site import TOKENS, Site, code, running
 
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.identity import pins
 from fairlead_wire.io import tls
+from fairlead_wire.link import codec
 
 EDGE_NODES = "/apis/fairlead.dev/v1alpha1/edgenodes"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_hub import settings
-from fairlead_wire import delivery
+from fairlead_wire.backoff import delivery
 from fairlead_wire.io.settings import SettingsError, load
 
 INSECURE = 'security = "insecure"\n'

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, Unchanged, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 PATH = "api/v1/namespaces/shop/configmaps/n-{}"
 PARTS = 3

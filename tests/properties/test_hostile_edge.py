@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.support.hub_core import CONFIG_MAPS, Core, Edge
 
 from fairlead_hub import node_report
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
+from fairlead_wire.link import codec
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, 4, 5, 6, 7] * 3 + [-1, 2**31, 2**53, 2**53 + 1, 2**64, 10**30, 1e300])
 LAST = -2

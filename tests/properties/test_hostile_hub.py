@@ -14,7 +14,8 @@ from fairlead_edge.objects import kinds
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.presentation import listing, table
 from fairlead_edge.objects.sync import effects, events, session
-from fairlead_wire import codec, digest
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 NUMBERS = st.sampled_from([0, 1, 2, 3] * 4 + [-1, 2**31, 2**53 + 1, 2**64, 10**30, 1e300])
 WORDS = st.sampled_from(["a", "uid-a", "", "../x", "n" * 300, "\x00", "\u2028"])

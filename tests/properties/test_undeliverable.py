@@ -12,7 +12,9 @@ from fairlead_edge.objects import metastore
 from fairlead_edge.objects.content import verify
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import Kind, LiveObject
-from fairlead_wire import codec, message, resource
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import resource
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 ANYTHING = st.recursive(

@@ -30,8 +30,9 @@ from fairlead_hub.settings import Settings
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Answer, Name, Observed, Removal, Write
 from fairlead_hub.wall_clock import WallClock
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
+from fairlead_wire.link import codec
 
 KIND = CONFIG_MAP.group_kind
 OWN = (*COLLECTIONS, EDGE_NODES)

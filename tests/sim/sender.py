@@ -25,7 +25,8 @@ from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire import codec, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
 
 PRIORITIES = (0, 1, 5, 2_000_000_000)
 BODIES = (msgspec.Raw(b"1"), msgspec.Raw(b'"%b"' % Random(1).randbytes(3000).hex().encode()))

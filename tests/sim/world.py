@@ -48,7 +48,8 @@ from fairlead_hub.settings import Link as LinkSettings
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Name
-from fairlead_wire import message, resource
+from fairlead_wire import message
+from fairlead_wire.objects import resource
 
 CALM_SECONDS = 900.0
 """Longer than all retries of an object, a parking, a silent link and some approvals together."""

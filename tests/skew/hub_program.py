@@ -15,7 +15,8 @@ from typing import Any
 from tests.support.hub_server import HubServer, config_map
 from websockets.exceptions import ConnectionClosed
 
-from fairlead_wire import codec, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
 
 ROUTES: dict[str, Any] = {
     "apiVersion": "fairlead.dev/v1alpha1",

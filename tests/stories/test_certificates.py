@@ -81,7 +81,7 @@ def meeting(tmp_path: Path) -> Meeting:
 
 
 def until(pair: Pair) -> str:
-    from fairlead_wire import certificate
+    from fairlead_wire.identity import certificate
 
     return certificate.day(certificate.read(pair.certificate.read_bytes()).not_after)
 

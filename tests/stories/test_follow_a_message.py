@@ -15,8 +15,8 @@ from tests.support.otlp import Collector
 from tests.support.processes import wait_until
 from tests.support.whole_line import TOPIC, WholeLine
 
-from fairlead_wire import trace
 from fairlead_wire.io.settings import ROOMS
+from fairlead_wire.traces import trace
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 PUBLISH = "publish [fairlead-edge]"

@@ -21,9 +21,10 @@ from fairlead_hub.io import http
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.status import status_cache
-from fairlead_wire import message, trace_names
+from fairlead_wire import message
 from fairlead_wire.io.spans import Spans, Value
-from fairlead_wire.trace_sampling import Sampler
+from fairlead_wire.traces import span_names
+from fairlead_wire.traces.sampling import Sampler
 
 TOPICS = TopicsSeen(
     True,
@@ -77,13 +78,13 @@ def traced(nodes: Sequence[str]) -> SpanRing:
     spans = Spans(
         ring.around(KeptSpans()), Sampler(ratio=1.0, ceiling_per_second=1000.0, uniform=lambda: 0.5), lambda: 0.0
     )
-    named: dict[str, Value] = {trace_names.RESOURCE: "api/v1/namespaces/shop/configmaps/prices-1"}
-    observed = spans.begin(trace_names.OBSERVE, None, kind="internal", attributes=named)
+    named: dict[str, Value] = {span_names.RESOURCE: "api/v1/namespaces/shop/configmaps/prices-1"}
+    observed = spans.begin(span_names.OBSERVE, None, kind="internal", attributes=named)
     assert observed is not None
     observed.end()
     for name in nodes:
         hop = spans.hop(
-            trace_names.DELIVER, [observed.trace], kind="client", attributes={**named, trace_names.NODE: name}
+            span_names.DELIVER, [observed.trace], kind="client", attributes={**named, span_names.NODE: name}
         )
         assert hop is not None
         hop.end("store_full" if name == nodes[0] else "")

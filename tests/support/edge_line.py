@@ -26,7 +26,9 @@ from tests.support.processes import Running, free_ports, start, wait_until
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 UP_SECONDS = 100.0
 ROUTES_SECONDS = 100.0

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject, Put, hold
-from fairlead_wire import digest, resource
+from fairlead_wire.objects import digest, resource
 
 
 def put(document: dict[str, Any], plural: str = "configmaps", *, version: str = "100") -> Put:

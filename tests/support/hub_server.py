@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 import msgspec
 from websockets.asyncio.server import Server, ServerConnection, serve
 
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 WAIT_SECONDS = 100.0
 Header = TypeVar("Header")

@@ -21,9 +21,10 @@ from tests.support.kubernetes import Kubernetes
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 from fairlead_wire.identity.join_token import JoinToken
+from fairlead_wire.link import codec
 
 ANSWER_SECONDS = 100.0
 

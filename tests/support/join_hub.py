@@ -18,9 +18,10 @@ from tests.support.pki import VALID, Authority, Pair
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 from fairlead_wire.identity.join_token import JoinToken
+from fairlead_wire.link import codec
 
 
 class JoinHub:

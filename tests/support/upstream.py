@@ -15,9 +15,10 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.routes.message import RoutedMessage
-from fairlead_wire import codec, message
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire import message
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.io.spans import Spans
+from fairlead_wire.link import codec
 
 Answer = Callable[[str, list[message.UpstreamMessage]], message.Ack | message.Nack]
 

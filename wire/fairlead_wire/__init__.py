@@ -5,22 +5,17 @@
     hub ◀──Upstream──────── edge        facts: each once, most important first
     hub ──Ack, Nack───────▶ edge
 
-``resource``  the name of an object as its Kubernetes REST path
-``version``   order of resourceVersions
-``digest``    content digest and the bucketed sum a session opens with
-``message``   the headers that travel, one struct for each verb
-``codec``     bytes ⇄ (header, content), bounded before it is parsed
-``window``    what is in flight, what is overdue, what an ack settles
-``session``   which frame is legal when; ids; keepalive
-``delivery``  the delivery policy and its phases (``backoff_curves``: how delays grow); ``delivery_model`` is the same
-              as a pydantic model, for programs of the cluster
-``browser``   web pages are no local programs
+``message``     the frames: one struct for each verb, and what its content holds
+``link``        a session: which frame is legal when, what is in flight, frames as bounded bytes
+``objects``     name, version and content digest of an object; the bucketed sum by which two stores are compared
+``backoff``     the delivery policy: how often, and after what waits, something is sent again
+``identity``    join tokens, node names, certificates, the authorities that are trusted
 ``validation``  what people write is checked: every mistake with its key and a reason
-``event``     what programs tell of themselves on system topics
-``trace``     the W3C trace context that messages carry; ``trace_sampling`` which are recorded, ``trace_settings`` and
-              ``trace_model`` the table ``[traces]`` of all programs
-``errors``    LocalError (we broke the contract) and RemoteError (the peer did)
+``events``      what programs publish of themselves on system topics
+``traces``      the W3C trace context that messages carry, and the table ``[traces]`` of all programs
+``http``        OpenAPI documents; web pages that ask a local port
+``errors``      LocalError (we broke the contract) and RemoteError (the peer did)
 
-The root is pure: no clock, disk, network or randomness.  ``io`` holds what programs
-share at their rim: settings files, JSON logs, mutual TLS, spans.
+All but ``io`` is pure: no clock, disk, network or randomness.  ``io`` holds what programs share at
+their rim: settings files, JSON logs, mutual TLS, spans.
 """

@@ -13,7 +13,7 @@ import click
 from fairlead_cli import batch
 
 if TYPE_CHECKING:
-    from fairlead_wire.delivery import DeliveryPolicy
+    from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 PLOT_COLUMNS = 60
 RETRIES_SHOWN_MAX = 100
@@ -51,7 +51,7 @@ def schedule() -> None:
 
 def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
     """One policy's schedule, or the reason why it is none."""
-    from fairlead_wire import delivery
+    from fairlead_wire.backoff import delivery
     from fairlead_wire.validation.mistakes import Wrong
 
     try:
@@ -85,7 +85,7 @@ def plot(
 
     In the terminal each retry is a bar, its length the delay. A picture needs matplotlib (extra plot).
     """
-    from fairlead_wire import delivery
+    from fairlead_wire.backoff import delivery
 
     try:
         curves = {name: _curve(name, minimum, maximum, retries) for name in curve or CURVES}
@@ -102,7 +102,7 @@ def plot(
 
 
 def _curve(name: str, minimum: float, maximum: float, retries: int) -> DeliveryPolicy:
-    from fairlead_wire import delivery
+    from fairlead_wire.backoff import delivery
 
     return delivery.parse(
         {
@@ -136,7 +136,7 @@ def _document(policy: str) -> object:
 
 def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPolicy | None) -> None:
     from fairlead_cli import backoff_picture
-    from fairlead_wire import delivery
+    from fairlead_wire.backoff import delivery
 
     if file.suffix not in backoff_picture.ENDINGS:
         raise click.UsageError(f"{file}: must end in {' or '.join(backoff_picture.ENDINGS)}")
@@ -150,7 +150,7 @@ def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPoli
 
 def draw(name: str, policy: DeliveryPolicy) -> list[str]:
     """The lines of one curve's picture."""
-    from fairlead_wire import delivery
+    from fairlead_wire.backoff import delivery
 
     delays = delivery.schedule(policy)
     longest = max((item.seconds for item in delays), default=0.0) or 1.0

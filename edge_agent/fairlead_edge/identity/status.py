@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead_edge.identity.renewal import Renewal
 from fairlead_edge.metrics import Family, single
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity.certificate import Certificate
 
 
 class IdentityStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,10 @@ import msgspec
 
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import Put
-from fairlead_wire import codec, digest, message, peer_json
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent
+from fairlead_wire.link import codec, peer_json
+from fairlead_wire.objects import digest
 
 REASON_CHARS_MAX: Final = 300
 """Of what a refusal quotes; it travels in a frame's header."""

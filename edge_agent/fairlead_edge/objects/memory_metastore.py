@@ -30,8 +30,9 @@ from fairlead_edge.objects.metastore import (
     summarise,
 )
 from fairlead_edge.objects.watch_history import Change, WatchHistory
-from fairlead_wire import digest, message
+from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent
+from fairlead_wire.objects import digest
 
 
 class MemoryMetastore:

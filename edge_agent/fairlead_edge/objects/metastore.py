@@ -24,9 +24,10 @@ import msgspec
 
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.watch_history import Change, WatchHistory
-from fairlead_wire import digest, message
+from fairlead_wire import message
 from fairlead_wire.errors import Permanent
-from fairlead_wire.resource import Resource
+from fairlead_wire.objects import digest
+from fairlead_wire.objects.resource import Resource
 
 STORE_FULL_RETRY_SECONDS: Final = 5.0
 """How long a refused write should wait: long enough for a clean-up to have made room."""

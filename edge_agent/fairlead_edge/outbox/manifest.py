@@ -6,7 +6,8 @@
 The format is that of Azure IoT Edge's hub (seed: route priority and time-to-live), `schemaVersion` 1.0 to 1.3; an
 object-form route may also carry a `topic`.  One bad route never stops the good ones: it is quarantined with its place
 and reason.  Only a document that is no manifest at all is refused, with `ManifestError`.  For its shape nothing is
-refused that the API server takes (`fairlead_wire.route_manifest`): what can be wrong then is the language of a route.
+refused that the API server takes (`fairlead_wire.validation.route_manifest`): what can be wrong then is the language of
+a route.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY
 from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
-from fairlead_wire import event, route_manifest
-from fairlead_wire.route_manifest import PRIORITY_MAX, ROUTES_MAX, SCHEMA_MINOR_MAX, TTL_SECONDS_MAX
+from fairlead_wire.events import event
+from fairlead_wire.validation import route_manifest
 from fairlead_wire.validation.mistakes import Mistake
+from fairlead_wire.validation.route_manifest import PRIORITY_MAX, ROUTES_MAX, SCHEMA_MINOR_MAX, TTL_SECONDS_MAX
 
 MANIFEST_BYTES_MAX: Final = 2 * 1024 * 1024
 """More than an API server stores of one object."""

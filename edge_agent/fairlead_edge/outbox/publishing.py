@@ -20,8 +20,8 @@ import msgspec
 from fairlead_edge.outbox import envelope, outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
-from fairlead_wire.codec import NESTING_MAX, nesting
 from fairlead_wire.errors import Permanent
+from fairlead_wire.link.codec import NESTING_MAX, nesting
 
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
 REQUEST_MESSAGES_MAX: Final = 10_000

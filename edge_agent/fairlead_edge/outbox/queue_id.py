@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_wire import route_manifest
+from fairlead_wire.validation import route_manifest
 
 DEFAULT_PRIORITY: Final = route_manifest.DEFAULT_PRIORITY
 """What a route without a priority has; lower numbers go first."""

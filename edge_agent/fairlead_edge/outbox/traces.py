@@ -17,8 +17,8 @@ import msgspec
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, Reason, Submission
-from fairlead_wire import trace
-from fairlead_wire.trace import LATE_SECONDS, TRACEPARENT, TRACESTATE, Trace
+from fairlead_wire.traces import trace
+from fairlead_wire.traces.trace import LATE_SECONDS, TRACEPARENT, TRACESTATE, Trace
 
 ROOM_BYTES: Final = 2048
 """What a message may lack to its limit and still be given the property: no trace makes a message too large."""

@@ -12,7 +12,7 @@ from fairlead_edge.routes.nodes import Node
 from fairlead_edge.routes.sink import Sink
 from fairlead_edge.routes.source import TELEMETRY, SourcePattern
 from fairlead_edge.routes.values import UNDEFINED, Undefined
-from fairlead_wire import route_manifest
+from fairlead_wire.validation import route_manifest
 
 TEXT_CHARS_MAX = route_manifest.TEXT_CHARS_MAX
 """Longest route or condition; the time to compile one grows in proportion to its length."""

@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_wire import trace
-from fairlead_wire.trace import LATE_SECONDS, LINKS_MAX, TRACEPARENT
+from fairlead_wire.traces import trace
+from fairlead_wire.traces.trace import LATE_SECONDS, LINKS_MAX, TRACEPARENT
 
 _MARK = f'"{TRACEPARENT}":"00-'
 _properties = msgspec.json.Decoder(dict[str, str | None])

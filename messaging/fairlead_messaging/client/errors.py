@@ -23,8 +23,8 @@ import msgspec
 
 from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.error_codes import ErrorAnswer
-from fairlead_wire import peer_json
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
+from fairlead_wire.link import peer_json
 
 RETRY_AFTER_SECONDS_DEFAULT = 1.0
 RETRY_AFTER_SECONDS_MAX = 3600.0

@@ -18,7 +18,7 @@ from fairlead_messaging.client import errors
 from fairlead_messaging.client.errors import Denied
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError
-from fairlead_wire.trace import TRACEPARENT
+from fairlead_wire.traces.trace import TRACEPARENT
 
 T = TypeVar("T")
 R = TypeVar("R")

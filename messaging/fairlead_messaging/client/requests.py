@@ -53,7 +53,7 @@ from fairlead_messaging.client.arrow_page import ArrowPage
 from fairlead_messaging.client.errors import Denied, TopicExists, TopicMissing, TransactionOver
 from fairlead_messaging.client.request import Request, ask, order, to
 from fairlead_messaging.client.response import Response
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 
 

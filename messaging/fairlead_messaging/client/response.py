@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from fairlead_wire import peer_json
+from fairlead_wire.link import peer_json
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from fairlead_messaging.client.errors import Disconnected, Failed
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.script import Pause
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 
 T = TypeVar("T")
 

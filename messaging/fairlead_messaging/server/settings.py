@@ -21,7 +21,7 @@ from fairlead_messaging.server.transactions.deadline import (
     TIMEOUT_SECONDS_MAX,
     TransactionLimits,
 )
-from fairlead_wire.trace_model import TracesModel
+from fairlead_wire.traces.model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake

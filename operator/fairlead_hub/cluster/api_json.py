@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead_wire import codec, peer_json
 from fairlead_wire.errors import Malformed
-from fairlead_wire.peer_json import Decoded
+from fairlead_wire.link import codec, peer_json
+from fairlead_wire.link.peer_json import Decoded
 
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _COLON = re.compile(rb"\s*:")

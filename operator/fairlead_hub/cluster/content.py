@@ -15,9 +15,11 @@ from typing import Any
 import msgspec
 
 from fairlead_hub.cluster import api_json, object_pause, references
-from fairlead_wire import codec, digest, message, resource
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent
-from fairlead_wire.resource import Resource
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest, resource
+from fairlead_wire.objects.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NOT_DELIVERED = frozenset((LAST_APPLIED, object_pause.PAUSED))

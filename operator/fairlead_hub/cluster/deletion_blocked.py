@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, POD, GroupKind, LiveObject
 from fairlead_hub.cluster.placement import Placement
-from fairlead_wire.resource import Resource
+from fairlead_wire.objects.resource import Resource
 
 EDGE_ROUTES_TYPE = "edgeroutes.fairlead.dev"
 ROUTES_CONSEQUENCE = "it is sent to no node, and nodes that hold it keep what they hold until it is mended"

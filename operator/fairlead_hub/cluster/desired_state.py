@@ -9,7 +9,7 @@ from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import Kind, LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Desired, Placement
-from fairlead_wire import resource
+from fairlead_wire.objects import resource
 
 TOPICS_TOLD_MAX = 5
 """Named in one sentence."""

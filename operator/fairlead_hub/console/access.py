@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairlead_wire import browser
+from fairlead_wire.http import browser
 
 POLICY = "; ".join(
     (

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fairlead_wire import trace
+from fairlead_wire.traces import trace
 
 TRACE_ID = "{trace_id}"
 """In ``[traces] link``: where the id goes."""

@@ -15,8 +15,10 @@ import msgspec
 
 from fairlead_hub.cluster.content import Held, LiveObject
 from fairlead_hub.cluster.desired_state import View
-from fairlead_wire import codec, digest, message, peer_json, resource
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec, peer_json
+from fairlead_wire.objects import digest, resource
 
 _entries = msgspec.json.Decoder(list[message.Entry])
 

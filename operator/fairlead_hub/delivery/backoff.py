@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.settings import Delivery, Reconcile
-from fairlead_wire import delivery
+from fairlead_wire.backoff import delivery
 
 
 class Failures(msgspec.Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_hub.cluster.content import ContentId, Held
 from fairlead_hub.settings import Delivery, WindowLimits
-from fairlead_wire import window
+from fairlead_wire.link import window
 
 
 class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):

@@ -25,8 +25,8 @@ from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
-from fairlead_wire.session import Role, Session, Timer
-from fairlead_wire.session import State as LinkState
+from fairlead_wire.link.session import Role, Session, Timer
+from fairlead_wire.link.session import State as LinkState
 
 
 class NodeSession:

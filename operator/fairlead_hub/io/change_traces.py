@@ -18,9 +18,10 @@ from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status.status_cache import Name
-from fairlead_wire import message, trace_names
+from fairlead_wire import message
 from fairlead_wire.io.spans import Hop, Spans
-from fairlead_wire.trace import Trace
+from fairlead_wire.traces import span_names
+from fairlead_wire.traces.trace import Trace
 
 CHANGES_MAX = 1024
 DELIVERIES_MAX = 4096
@@ -48,8 +49,8 @@ class ChangeTraces:
         """The watch brought it; the same content again is no change."""
         if before is not None and before.uid == live.uid and before.digest == live.digest:
             return
-        named = {trace_names.RESOURCE: live.path}
-        hop = self._spans.begin(trace_names.OBSERVE, None, kind="internal", attributes=named)
+        named = {span_names.RESOURCE: live.path}
+        hop = self._spans.begin(span_names.OBSERVE, None, kind="internal", attributes=named)
         if hop is None:
             self._changes.pop(live.uid, None)
             return
@@ -67,8 +68,8 @@ class ChangeTraces:
         version, origin = self._changes.get(header.uid, ("", None))
         if origin is None or version != header.resource_version:
             return frame
-        named = {trace_names.NODE: session.node, trace_names.RESOURCE: header.resource}
-        hop = self._spans.hop(trace_names.DELIVER, [origin], kind="client", attributes=named)
+        named = {span_names.NODE: session.node, span_names.RESOURCE: header.resource}
+        hop = self._spans.hop(span_names.DELIVER, [origin], kind="client", attributes=named)
         if hop is None:
             return frame
         self._deliveries.setdefault(session, {})[header.id] = _Delivery(header.uid, hop)
@@ -102,8 +103,8 @@ class ChangeTraces:
         if found is None:
             return
         origin, since_ns = found
-        named = {trace_names.NODE: node}
-        hop = self._spans.hop(trace_names.RECORD, [origin], kind="client", start_ns=since_ns, attributes=named)
+        named = {span_names.NODE: node}
+        hop = self._spans.hop(span_names.RECORD, [origin], kind="client", start_ns=since_ns, attributes=named)
         if hop is not None:
             hop.end()
 

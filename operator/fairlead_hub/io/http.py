@@ -15,9 +15,9 @@ from fairlead_hub import http_operations, node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.http_connections import Connections
-from fairlead_wire import browser, openapi
+from fairlead_wire.http import browser, openapi
+from fairlead_wire.http.openapi import Operation
 from fairlead_wire.io import tls
-from fairlead_wire.openapi import Operation
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HANDSHAKE_SECONDS = 10.0

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairlead_hub.cluster.content import Held, LiveObject
 from fairlead_hub.status.object_sync import NODE_AWAY, PAUSED, Record, State
-from fairlead_wire import version as wire_version
+from fairlead_wire.objects import version as wire_version
 
 _AWAY = "the node is away"
 _NO_RETRY: dict[str, Any] = {"retries": 0, "next_retry_time": ""}

@@ -21,7 +21,7 @@ from fairlead_hub.status import object_sync, object_sync_diff, status_cache
 from fairlead_hub.status.notice import Notice, Type
 from fairlead_hub.status.object_sync import PAUSED, Record, State
 from fairlead_hub.wall_clock import WallClock
-from fairlead_wire.resource import Resource
+from fairlead_wire.objects.resource import Resource
 
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 

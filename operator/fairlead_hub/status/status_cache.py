@@ -20,7 +20,7 @@ import msgspec
 from fairlead_hub.cluster import compact_json
 from fairlead_hub.leadership import lease
 from fairlead_hub.status.refused_writes import RefusedWrites
-from fairlead_wire import version as wire_version
+from fairlead_wire.objects import version as wire_version
 
 Status = dict[str, Any]
 Name = tuple[str, str, str]

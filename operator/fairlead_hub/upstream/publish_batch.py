@@ -13,8 +13,9 @@ from collections.abc import Iterable
 import msgspec
 
 from fairlead_messaging.api.responses import Placed
-from fairlead_wire import codec, message, peer_json
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec, peer_json
 
 MESSAGES_MAX = 512
 """Messages in one batch; an edge that sends more breaks the protocol.  An edge of ours sends 256, and an ack has to

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_edge.identity.renewal import Renewal
 from fairlead_edge.identity.status import IdentityStatus, body, families
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity.certificate import Certificate
 
 OWN = Certificate(
     common_name="shop-1",

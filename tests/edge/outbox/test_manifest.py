@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.manifest import Manifest, ManifestError, RouteError, parse
-from fairlead_wire import route_manifest
+from fairlead_wire.validation import route_manifest
 
 UP = "FROM /* INTO $upstream"
 

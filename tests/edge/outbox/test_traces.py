@@ -11,7 +11,7 @@ from tests.support.spans import place
 from fairlead_edge.outbox import publishing, traces
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, Reason, Submission
-from fairlead_wire.trace import LATE_SECONDS, LINKS_MAX, Trace
+from fairlead_wire.traces.trace import LATE_SECONDS, LINKS_MAX, Trace
 
 SOURCE = "/messages/modules/m"
 

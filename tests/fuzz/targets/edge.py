@@ -20,7 +20,7 @@ from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author, module_of
 from fairlead_edge.outbox.outbox import Entry
 from fairlead_edge.outbox.publishing import Reason, RequestRefused
 from fairlead_edge.outbox.router import Router
-from fairlead_wire.codec import NESTING_MAX, nesting
+from fairlead_wire.link.codec import NESTING_MAX, nesting
 
 ROUTES = {
     "schemaVersion": "1.1",

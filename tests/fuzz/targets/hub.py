@@ -19,8 +19,9 @@ from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Delivery
 from fairlead_hub.status import edge_node, object_sync
 from fairlead_hub.status.status_cache import Observed
-from fairlead_wire import codec, resource
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec
+from fairlead_wire.objects import resource
 
 NODE = Kind(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 

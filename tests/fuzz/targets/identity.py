@@ -19,9 +19,10 @@ from fairlead_hub.identity.join_tokens import Unreadable
 from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Template
-from fairlead_wire import certificate, codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
-from fairlead_wire.identity import join_token, node_names, pins
+from fairlead_wire.identity import certificate, join_token, node_names, pins
+from fairlead_wire.link import codec
 
 NODE = "shop-17"
 NAMES = node_names.of(NODE, "test")

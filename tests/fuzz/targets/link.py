@@ -17,8 +17,10 @@ from fairlead_edge.objects.metastore import Put
 from fairlead_edge.objects.sync import effects, events
 from fairlead_edge.objects.sync.session import EdgeSession
 from fairlead_hub.upstream import publish_batch
-from fairlead_wire import codec, digest, message, peer_json, resource
+from fairlead_wire import message
 from fairlead_wire.errors import Permanent, RemoteError
+from fairlead_wire.link import codec, peer_json
+from fairlead_wire.objects import digest, resource
 
 FRAMES_MAX = 20
 """Of one story."""

@@ -18,7 +18,7 @@ from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.subscriptions import endpoint, subscription
 from fairlead_messaging.server.transactions import visibility
-from fairlead_wire import delivery
+from fairlead_wire.backoff import delivery
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.validation.mistakes import Wrong
 

@@ -8,8 +8,11 @@ from urllib.parse import parse_qsl
 from cryptography import x509
 from tests.fuzz.target import Target, promise
 
-from fairlead_wire import browser, certificate, resource, trace
 from fairlead_wire.errors import RemoteError
+from fairlead_wire.http import browser
+from fairlead_wire.identity import certificate
+from fairlead_wire.objects import resource
+from fairlead_wire.traces import trace
 from fairlead_wire.validation import listen_address
 from fairlead_wire.validation.mistakes import Wrong
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_hub.cluster import api_json
-from fairlead_wire import codec
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec
 
 
 def deep(levels: int) -> bytes:

@@ -6,7 +6,8 @@ from tests.support.live import CONFIG_MAP, POD, body, live
 
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import ContentId
-from fairlead_wire import codec, digest
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 
 def test_bookkeeping_and_status_are_not_delivered():

@@ -3,7 +3,8 @@
 import pytest
 
 from fairlead_hub.delivery import admission
-from fairlead_wire import digest, message
+from fairlead_wire import message
+from fairlead_wire.objects import digest
 
 HELLO = message.Hello(
     node="edge-1", agent="1", store_epoch=1, fence=3, bits=0, held=0, root=digest.Buckets.of([], 0).root

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from tests.support.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery.anti_entropy import Comparison
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 STORES = st.dictionaries(st.sampled_from([f"c{n}" for n in range(12)]), st.integers(0, 2), max_size=12)
 

@@ -10,8 +10,10 @@ from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Removed, Retried, Unparked
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 QUICK = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
 KEY = "configmaps/shop/a"

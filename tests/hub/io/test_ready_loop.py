@@ -14,7 +14,7 @@ from tests.support.upstream import until
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.settings import RateLimit
-from fairlead_wire.event import Event
+from fairlead_wire.events.event import Event
 
 
 class Shell:

@@ -16,8 +16,7 @@ from tests.support.cluster import Cluster
 
 from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster.custom_resources.route_specs import EdgeRoutesSpec
-from fairlead_wire import route_manifest
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation import model_mistakes, route_manifest
 
 PATH = "/apis/fairlead.dev/v1alpha1/edgeroutes?dryRun=All"
 ATTEMPTS = 50

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from fairlead_hub.upstream import publish_batch
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec
 
 HEADER = message.Upstream(id=1, stream="iothub_Pri0")
 GRANTED = frozenset({"default/telemetry", "shop/alarms"})

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tests.support.spans import place
 
 from fairlead_ingest.rows import envelope, row_traces
-from fairlead_wire.trace import LATE_SECONDS, LINKS_MAX
+from fairlead_wire.traces.trace import LATE_SECONDS, LINKS_MAX
 
 MOMENT = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 NOW = MOMENT.timestamp()

@@ -10,8 +10,8 @@ from fairlead_messaging.client import errors, requests
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 READ = requests.poll("n", "t")
 WRITE = requests.publish("n", "t", [b"a"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.pki import Authority
 
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity.certificate import Certificate
 from fairlead_wire.io import handshake, logs, tls
 from fairlead_wire.log_limiter import LogLimiter
 

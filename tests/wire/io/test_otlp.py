@@ -15,7 +15,7 @@ from tests.support.spans import place
 from fairlead_wire.io import logs, otlp
 from fairlead_wire.io.otlp import OtlpExporter
 from fairlead_wire.io.spans import CLOSE_SECONDS_MAX
-from fairlead_wire.trace_settings import TracesSettings
+from fairlead_wire.traces.settings import TracesSettings
 
 
 def exporter(endpoint: str) -> OtlpExporter:

@@ -16,8 +16,8 @@ from tests.support.otlp import Collector
 from tests.support.spans import place, spans_in_memory
 
 from fairlead_wire.io import logs, otlp, spans
-from fairlead_wire.trace import LINKS_MAX, Trace
-from fairlead_wire.trace_settings import TracesSettings
+from fairlead_wire.traces.settings import TracesSettings
+from fairlead_wire.traces.trace import LINKS_MAX, Trace
 
 PROGRAMS = ("fairlead_edge.app", "fairlead_hub.app", "fairlead_messaging.app", "fairlead_ingest.io.sink.spark_sink")
 
@@ -156,7 +156,7 @@ def test_no_program_loads_opentelemetry_before_it_is_asked_to() -> None:
             "import sys",
             *(f"import {name}" for name in PROGRAMS),
             "from fairlead_wire.io import spans",
-            "from fairlead_wire.trace_settings import TracesSettings",
+            "from fairlead_wire.traces.settings import TracesSettings",
             "assert spans.open_spans(TracesSettings(ratio=1.0), room='edge', version='1', environ={}) is None",
             "print([name for name in sys.modules if name.startswith('opentelemetry')])",
         ]

@@ -12,7 +12,7 @@ import hashlib
 import re
 from typing import Final
 
-from fairlead_wire import certificate
+from fairlead_wire.identity import certificate
 from fairlead_wire.identity.pins import AUTHORITIES_MAX
 
 BYTES_MAX: Final = 128 * 1024

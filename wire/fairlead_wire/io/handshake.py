@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_wire import certificate
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity import certificate
+from fairlead_wire.identity.certificate import Certificate
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 

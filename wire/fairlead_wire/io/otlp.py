@@ -24,8 +24,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Kind, RecordedSpan, Value
 from fairlead_wire.log_limiter import LogLimiter
-from fairlead_wire.trace import Trace
-from fairlead_wire.trace_settings import TraceSettings
+from fairlead_wire.traces.settings import TraceSettings
+from fairlead_wire.traces.trace import Trace
 
 QUEUE_SPANS_MAX: Final = 2048
 BATCH_SPANS_MAX: Final = 512

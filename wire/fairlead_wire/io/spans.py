@@ -23,12 +23,12 @@ from importlib.util import find_spec
 from random import Random
 from typing import Final, Literal, Protocol
 
-from fairlead_wire import trace
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
-from fairlead_wire.trace import Trace
-from fairlead_wire.trace_sampling import Sampler
-from fairlead_wire.trace_settings import TraceSettings
+from fairlead_wire.traces import trace
+from fairlead_wire.traces.sampling import Sampler
+from fairlead_wire.traces.settings import TraceSettings
+from fairlead_wire.traces.trace import Trace
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Value = str | int | float | bool

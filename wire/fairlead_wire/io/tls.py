@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairlead_wire import certificate
-from fairlead_wire.certificate import Certificate
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity import certificate
+from fairlead_wire.identity.certificate import Certificate
 from fairlead_wire.io import logs
 from fairlead_wire.io.handshake import ClientContext, Context, ServerContext
 from fairlead_wire.log_limiter import LogLimiter

@@ -6,4 +6,5 @@
 ``mistakes``        the value both finders return, and the sentences made from it
 ``model``           base of the pydantic models: for programs of the cluster, never for the agent
 ``file_path``, ``listen_address``  types of settings
+``route_manifest``  the limits of a route manifest, which API server and agent both keep
 """

@@ -10,7 +10,7 @@ import click
 from fairlead_cli import durations, messaging_account, policy_option
 
 if TYPE_CHECKING:
-    from fairlead_wire.delivery import DeliveryPolicy
+    from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 @click.group(short_help="Push messages to HTTP endpoints.")

@@ -20,7 +20,7 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.messaging_account import output, print_json, print_messages, service, topic
 
 if TYPE_CHECKING:
-    from fairlead_wire.delivery import DeliveryPolicy
+    from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 PUBLISH_MESSAGES = 1000
 """Lines of standard input in one request."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fairlead_cli.doctor.device.certificates import judge_one
 from fairlead_cli.doctor.finding import Finding, ok, problem
-from fairlead_wire import certificate
+from fairlead_wire.identity import certificate
 
 PUBLIC: Final = ("tls.crt", "ca.crt", "link.crt")
 

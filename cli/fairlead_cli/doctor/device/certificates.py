@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
-from fairlead_wire import certificate
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity import certificate
+from fairlead_wire.identity.certificate import Certificate
 
 RENEW = "have a new one issued before it ends; the agent reads it without a restart"
 

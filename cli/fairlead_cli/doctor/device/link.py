@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_cli.doctor.device import certificates, clock
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity.certificate import Certificate
 
 Step = Literal["dns", "tcp", "tls", "upgrade", "hello"]
 REMEDIES: dict[str, str] = {

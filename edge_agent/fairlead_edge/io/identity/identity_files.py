@@ -26,10 +26,9 @@ from typing import Final
 
 import msgspec
 
-from fairlead_wire import certificate
-from fairlead_wire.certificate import Certificate
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import bundle, certificate
+from fairlead_wire.identity.certificate import Certificate
 
 FOLDER: Final = "identity"
 LINK: Final = "node.pem"

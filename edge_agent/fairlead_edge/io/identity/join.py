@@ -31,8 +31,7 @@ from fairlead_edge.io.identity.device_settings import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
 from fairlead_edge.io.identity.joining import Answer, HubUnreachable, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
-from fairlead_wire import certificate
-from fairlead_wire.identity import pins
+from fairlead_wire.identity import certificate, pins
 from fairlead_wire.identity.join_token import JoinToken
 
 PATIENCE_SECONDS: Final = 60.0

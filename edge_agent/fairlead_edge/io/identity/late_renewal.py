@@ -23,12 +23,13 @@ from fairlead_edge.io.identity import keys
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 from fairlead_edge.io.identity.renewer import Renewer
 from fairlead_edge.objects.sync import effects
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
 from fairlead_wire.identity import late_proof
 from fairlead_wire.io import logs
 from fairlead_wire.io.handshake import ClientContext
 from fairlead_wire.io.tls import TlsFilesError
+from fairlead_wire.link import codec
 
 ALPN: Final = "fairlead-join/1"
 SECONDS_MAX: Final = 120.0

@@ -24,10 +24,11 @@ from fairlead_edge.errors import LinkDown
 from fairlead_edge.identity.renewal import Renewal
 from fairlead_edge.io.identity import keys
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Pending
-from fairlead_wire import message, peer_json
-from fairlead_wire.certificate import Certificate, day
+from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
+from fairlead_wire.identity.certificate import Certificate, day
 from fairlead_wire.io import logs
+from fairlead_wire.link import peer_json
 
 Ask = Callable[[bytes], Awaitable[tuple[message.Issued | message.Nack, bytes]]]
 """Sends a request (DER) up; the hub's answer and its content.  Raises ``LinkDown``."""

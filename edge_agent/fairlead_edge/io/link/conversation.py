@@ -23,10 +23,11 @@ from websockets.exceptions import ConnectionClosed
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.objects.metastore import Metastore, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
-from fairlead_wire import message, trace, trace_names
+from fairlead_wire import message
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans, recording
 from fairlead_wire.log_limiter import LogLimiter
+from fairlead_wire.traces import span_names, trace
 
 CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
@@ -261,7 +262,7 @@ class Conversation:
         origins = [found for each in effect.traceparents if (found := trace.sampled(each)) is not None]
         if self._spans is None or not origins:
             return None
-        return self._spans.hop(trace_names.APPLY, origins, kind="server", attributes={"writes": len(effect.writes)})
+        return self._spans.hop(span_names.APPLY, origins, kind="server", attributes={"writes": len(effect.writes)})
 
     async def _persist_fence(self, effect: effects.PersistFence) -> events.Event:
         await self._store.persist_fence(effect.fence)

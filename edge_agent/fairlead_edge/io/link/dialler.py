@@ -15,9 +15,9 @@ from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
 from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
-from fairlead_wire import codec
 from fairlead_wire.io import handshake
 from fairlead_wire.io.handshake import Refusal
+from fairlead_wire.link import codec
 from fairlead_wire.validation.listen_address import is_loopback
 
 DIAL_SECONDS_MAX: Final = 2.0

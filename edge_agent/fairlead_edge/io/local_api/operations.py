@@ -33,9 +33,9 @@ from fairlead_edge.io.local_api.bodies import (
     Taken,
 )
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
-from fairlead_wire import openapi
-from fairlead_wire.openapi import DESCRIBE, TEXT, Operation
-from fairlead_wire.trace import TRACEPARENT
+from fairlead_wire.http import openapi
+from fairlead_wire.http.openapi import DESCRIBE, TEXT, Operation
+from fairlead_wire.traces.trace import TRACEPARENT
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -18,7 +18,7 @@ from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 from fairlead_wire.errors import Temporary
-from fairlead_wire.trace import TRACEPARENT
+from fairlead_wire.traces.trace import TRACEPARENT
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
 """Bodies that only carry ids."""

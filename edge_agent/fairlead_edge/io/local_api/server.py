@@ -23,9 +23,9 @@ from fairlead_edge.io.local_api.objects_api import respond, speak_kubernetes
 from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_edge.objects.presentation import api_errors
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_wire import browser, openapi
 from fairlead_wire.errors import Temporary
-from fairlead_wire.openapi import Operation
+from fairlead_wire.http import browser, openapi
+from fairlead_wire.http.openapi import Operation
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 OPEN_PATHS: Final = frozenset(each.path for each in operations.OPERATIONS if each.is_open)

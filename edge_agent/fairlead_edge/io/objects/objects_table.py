@@ -30,7 +30,8 @@ from fairlead_edge.objects.metastore import (
     Unchanged,
 )
 from fairlead_edge.objects.watch_history import Change
-from fairlead_wire import digest, message
+from fairlead_wire import message
+from fairlead_wire.objects import digest
 
 PAGE_BYTES: Final = 4096
 PAGES_MIN: Final = 32

@@ -21,7 +21,7 @@ from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject, Put
 from fairlead_wire.errors import Permanent
-from fairlead_wire.resource import Resource
+from fairlead_wire.objects.resource import Resource
 
 SCHEMA: Final = 2
 _ROW: Final = """(

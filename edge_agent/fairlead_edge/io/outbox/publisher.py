@@ -15,10 +15,10 @@ from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import mark
-from fairlead_wire import trace_names
 from fairlead_wire.errors import FairleadError, Temporary
 from fairlead_wire.io.spans import Spans
-from fairlead_wire.trace import TRACEPARENT, TRACESTATE, Trace
+from fairlead_wire.traces import span_names
+from fairlead_wire.traces.trace import TRACEPARENT, TRACESTATE, Trace
 
 PENDING_BYTES_MAX: Final = 64 * 1024 * 1024
 """Requests that may be in work at once, in bytes; more are asked to come back."""
@@ -138,8 +138,8 @@ class Publisher:
         if self._spans is None:
             return await self._store(content, submissions, key, author.module)
         came = traces.incoming(submissions, headers.get(TRACEPARENT), headers.get(TRACESTATE))
-        named = trace_names.of_messages(len(submissions), operation="send")
-        hop = self._spans.begin(trace_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
+        named = span_names.of_messages(len(submissions), operation="send")
+        hop = self._spans.begin(span_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
         if hop is None:
             return await self._store(content, traces.not_recorded(submissions), key, author.module)
         failure = "not stored"

@@ -25,7 +25,7 @@ from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans

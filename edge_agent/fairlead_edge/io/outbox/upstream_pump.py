@@ -20,11 +20,13 @@ from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire import codec, message, trace_names
-from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire import message
+from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans
+from fairlead_wire.link import codec
+from fairlead_wire.traces import span_names
 
 ANSWER_SECONDS: Final = 60.0
 """How long a hub that is there may take for a batch; then it is sent again (it is idempotent)."""
@@ -223,7 +225,7 @@ class UpstreamPump:
             try:
                 answer = await self._send(send, encoding, content, str(hop.trace))
             finally:
-                hop.end("" if answer == "ack" else answer or "the agent stopped", {trace_names.ANSWER: answer})
+                hop.end("" if answer == "ack" else answer or "the agent stopped", {span_names.ANSWER: answer})
 
     def _hop(self, send: Send) -> Hop | None:
         """The span of a batch in which something is sampled."""
@@ -231,8 +233,8 @@ class UpstreamPump:
         origins, late = traces.leaving(send.items, self._clock())
         if not origins:
             return None
-        named = trace_names.of_messages(len(send.items), send.items[0].topic, operation="send", stream=str(send.queue))
-        return self._spans.hop(trace_names.UPSTREAM_BATCH, origins, kind="client", late=late, attributes=named)
+        named = span_names.of_messages(len(send.items), send.items[0].topic, operation="send", stream=str(send.queue))
+        return self._spans.hop(span_names.UPSTREAM_BATCH, origins, kind="client", late=late, attributes=named)
 
     async def _send(self, send: Send, encoding: message.Encoding, content: bytes, traceparent: str | None) -> str:
         """What became of it, in a word: "ack", or the code of what came instead."""

@@ -12,8 +12,8 @@ import msgspec
 
 from fairlead_edge.objects.metastore import WriteRefused
 from fairlead_wire import message
-from fairlead_wire.codec import CONTENT_BYTES_MAX
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link.codec import CONTENT_BYTES_MAX
 
 UPDATES_MAX: Final = 8
 """Updates that may arrive in parts at the same time."""

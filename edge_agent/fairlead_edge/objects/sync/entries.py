@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from fairlead_wire import codec, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
 
 PER_FRAME: Final = 2000
 

@@ -47,10 +47,12 @@ from fairlead_edge.objects.sync.events import (
     Summarised,
     Ticked,
 )
-from fairlead_wire import codec, message, resource
-from fairlead_wire.digest import BITS_MAX
+from fairlead_wire import message
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
-from fairlead_wire.session import Role, Session, State, Timer
+from fairlead_wire.link import codec
+from fairlead_wire.link.session import Role, Session, State, Timer
+from fairlead_wire.objects import resource
+from fairlead_wire.objects.digest import BITS_MAX
 
 STALE_HUB_RETRY_SECONDS: Final = 1.0
 

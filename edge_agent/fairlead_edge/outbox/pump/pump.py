@@ -39,7 +39,7 @@ from fairlead_edge.outbox.pump.pace import Pace
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.stream import Stream, Trouble
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4

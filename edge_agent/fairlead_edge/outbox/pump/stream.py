@@ -15,7 +15,7 @@ from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump.effects import Fetch
 from fairlead_edge.outbox.pump.endpoint_state import Event, State, step
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.delivery import DeliveryPolicy, Uniform, next_delay
+from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
 
 BATCH_MESSAGES_MAX: Final = 256

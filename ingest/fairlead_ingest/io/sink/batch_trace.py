@@ -17,10 +17,10 @@ from functools import cache
 from importlib.metadata import version
 
 from fairlead_ingest.io.sink.task_writer import Written
-from fairlead_wire import trace, trace_names
 from fairlead_wire.io import logs, spans
 from fairlead_wire.io.spans import Spans
-from fairlead_wire.trace_model import TracesModel
+from fairlead_wire.traces import span_names, trace
+from fairlead_wire.traces.model import TracesModel
 
 ROOM = "ingest"
 _log = logs.get("ingest.traces")
@@ -42,15 +42,15 @@ def recording(settings: str, written: Sequence[Written], table: str, batch: int)
     rows = sum(file.rows for message in written for file in message.rows)
     dead = sum(file.rows for message in written for file in message.dead)
     named: dict[str, str | int] = {
-        **trace_names.of_messages(rows + dead, operation="process"),
-        trace_names.TABLE: table,
-        trace_names.BATCH: batch,
-        trace_names.ROWS: rows,
-        trace_names.DEAD_LETTERS: dead,
+        **span_names.of_messages(rows + dead, operation="process"),
+        span_names.TABLE: table,
+        span_names.BATCH: batch,
+        span_names.ROWS: rows,
+        span_names.DEAD_LETTERS: dead,
     }
     began = min((message.began_ns for message in written if message.began_ns), default=time.time_ns())
     hop = opened.hop(
-        trace_names.INGEST_BATCH,
+        span_names.INGEST_BATCH,
         _parsed(text for text, _ in traces),
         kind="consumer",
         late=set(_parsed(text for text, is_late in traces if is_late)),

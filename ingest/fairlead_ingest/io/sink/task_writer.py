@@ -19,7 +19,7 @@ from fairlead_ingest.rows import envelope, evolution, letter_code, row_traces, t
 from fairlead_ingest.rows import schema as contract
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.store_path import Place
-from fairlead_wire.trace import LINKS_MAX
+from fairlead_wire.traces.trace import LINKS_MAX
 
 # Of rows that belong to no batch of a stream: a backfill's.
 NO_BATCH = -1

@@ -24,7 +24,7 @@ from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SE
 from fairlead_messaging.client.methods import BlockingClient, Methods
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.script import Pause
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 T = TypeVar("T")
 

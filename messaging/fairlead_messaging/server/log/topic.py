@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.validation.mistakes import Mistake, Wrong
 
 NAME_CHARS_MAX = 200

@@ -12,8 +12,8 @@ import msgspec
 
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.subscriptions.subscription import Subscription
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 DIGEST_BYTES = 8
 

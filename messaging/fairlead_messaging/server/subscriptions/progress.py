@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 
 UNDELIVERABLE_MAX = 100
 """Messages given up whose dead letters cannot be written yet; at so many the subscription waits for its topic."""

@@ -25,8 +25,8 @@ from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
 from fairlead_messaging.server.subscriptions import effective_policy, progress
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
 from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 TROUBLE_SECONDS = 5.0
 """Pause after a failure that says nothing about when to come back."""

@@ -26,8 +26,8 @@ from fairlead_messaging.server.log import keys, topic, topics
 from fairlead_messaging.server.log.topic import Topic
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, endpoint
-from fairlead_wire import delivery
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff import delivery
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.validation import struct_mistakes
 from fairlead_wire.validation.mistakes import Mistake, Wrong
 

@@ -1,9 +1,9 @@
 """What people write in EdgeRoutes: the route manifest, field by field, as the API server checks it.
 
-The limits are those of ``fairlead_wire.route_manifest``, which the agent keeps, too: what passes here is a manifest at
-the edge, all of whose routes have the right shape.  Whether the text of a route means something the nodes say, since
-they alone compile it.  Under version 1.0 routes are text alone; no schema of Kubernetes can say that of one field and
-all values of another, so objects begin with 1.1, which takes everything that 1.0 does.
+The limits are those of ``fairlead_wire.validation.route_manifest``, which the agent keeps, too: what passes here is a
+manifest at the edge, all of whose routes have the right shape.  Whether the text of a route means something the nodes
+say, since they alone compile it.  Under version 1.0 routes are text alone; no schema of Kubernetes
+can say that of one field and all values of another, so objects begin with 1.1, which takes everything that 1.0 does.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pydantic import AfterValidator, Field
 
 from fairlead_hub.cluster.custom_resources.specs import SELECTOR, LabelSelector, Written, closed, like
 from fairlead_hub.cluster.custom_resources.structural_schema import PRESERVE
-from fairlead_wire import event, route_manifest
-from fairlead_wire.validation import mistakes
+from fairlead_wire.events import event
+from fairlead_wire.validation import mistakes, route_manifest
 
 _NOT_BLANK: Final = re.compile(route_manifest.NOT_BLANK)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlead_hub.cluster import api_json
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
-from fairlead_wire.peer_json import Decoded
+from fairlead_wire.link.peer_json import Decoded
 
 BUSY = frozenset({429, 500, 502, 503, 504})
 UNAUTHORIZED = 401

@@ -28,9 +28,9 @@ from fairlead_hub.cluster.watch_backoff import RETRY_SECONDS, WatchBackoff
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io.cluster.api_error import Refused, Unavailable
 from fairlead_hub.io.cluster.kube import ATTEMPTS, Kube
-from fairlead_wire import version as wire_version
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
+from fairlead_wire.objects import version as wire_version
 
 CHUNK = 500
 WATCH_SECONDS = 300

@@ -23,8 +23,8 @@ from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector, Sink
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.status import status_cache
-from fairlead_wire import resource
 from fairlead_wire.io import logs
+from fairlead_wire.objects import resource
 
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 OURS = "apis/fairlead.dev/v1alpha1"

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from fairlead_hub.console.traces import SpanLine
-from fairlead_wire import trace_names
-from fairlead_wire.event import short
+from fairlead_wire.events.event import short
 from fairlead_wire.io.spans import Exporter, Kind, RecordedSpan, Value
-from fairlead_wire.trace import Trace
+from fairlead_wire.traces import span_names
+from fairlead_wire.traces.trace import Trace
 
 SPANS_KEPT: Final = 256
 """Some 100 KB; below 1 MB whatever their texts are."""
 LINKS_KEPT: Final = 8
 """Of one span."""
-SUBJECTS: Final = (trace_names.RESOURCE, trace_names.DESTINATION, trace_names.STREAM)
+SUBJECTS: Final = (span_names.RESOURCE, span_names.DESTINATION, span_names.STREAM)
 
 
 class SpanRing:
@@ -69,7 +69,7 @@ class _Noted:
                 parent_id=parent.span_id if parent is not None else "",
                 linked=tuple(each.trace_id for each in linked),
                 name=name,
-                node=str(all_attributes.get(trace_names.NODE, "")),
+                node=str(all_attributes.get(span_names.NODE, "")),
                 subject=short(str(next(subjects, ""))),
                 at=began_ns / 1e9,
                 # The clock of spans is the world's, and may be set back.

@@ -9,7 +9,7 @@ from fairlead_hub.console import topics
 from fairlead_hub.console.topics import Look, ReaderLag, TopicLine, TopicsSeen
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.event import short
+from fairlead_wire.events.event import short
 
 EVERY_SECONDS = 2.0
 SHARE = 0.1

@@ -12,8 +12,7 @@ import ssl
 from pathlib import Path
 
 from fairlead_hub.settings import Settings
-from fairlead_wire import certificate
-from fairlead_wire.identity import pins
+from fairlead_wire.identity import certificate, pins
 from fairlead_wire.io import logs, tls
 from fairlead_wire.validation import listen_address
 

@@ -19,9 +19,9 @@ from fairlead_hub.identity import join_tokens
 from fairlead_hub.identity.join_tokens import JoinTokenObject, JoinTokens
 from fairlead_hub.io.cluster.api_error import Refused, Unavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
-from fairlead_wire import version as wire_version
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
+from fairlead_wire.objects import version as wire_version
 
 ROOT: Final = "apis/fairlead.dev/v1alpha1/jointokens"
 RETRY_SECONDS: Final = 5.0

@@ -20,11 +20,12 @@ from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Issued
 from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.link.link_socket import LinkSocket
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
 from fairlead_wire.identity import pins
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.tls import RFC_3339
+from fairlead_wire.link import codec
 
 CONVERSATIONS_MAX: Final = 16
 SECONDS_MAX: Final = 60.0

@@ -26,10 +26,11 @@ from fairlead_hub.identity.signer import CheckedRequest, Issued, SignerUnavailab
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import shown
 from fairlead_hub.token_bucket import TokenBucket
-from fairlead_wire import message, peer_json
+from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.identity import late_proof
 from fairlead_wire.io import logs
+from fairlead_wire.link import peer_json
 from fairlead_wire.log_limiter import LogLimiter
 
 PROOFS_PER_SECOND: Final = 50.0

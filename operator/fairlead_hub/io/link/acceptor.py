@@ -27,8 +27,8 @@ from websockets.server import ServerProtocol
 
 from fairlead_hub.delivery.handshake_limiter import SLOT_SECONDS, HandshakeLimiter
 from fairlead_hub.io.link.link_socket import LinkSocket
-from fairlead_wire import codec
 from fairlead_wire.io import handshake, logs
+from fairlead_wire.link import codec
 from fairlead_wire.log_limiter import LogLimiter
 
 BACKLOG: Final = 4096

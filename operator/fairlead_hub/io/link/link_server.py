@@ -30,10 +30,11 @@ from fairlead_hub.io.link.acceptor import Acceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Malformed, RemoteError
 from fairlead_wire.io import logs, tls
-from fairlead_wire.session import OPENING_SECONDS_MAX
+from fairlead_wire.link import codec
+from fairlead_wire.link.session import OPENING_SECONDS_MAX
 
 BATCH_FRAMES = 32
 """Frames taken from a session at once; then the loop serves others."""

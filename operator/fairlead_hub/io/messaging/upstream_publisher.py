@@ -23,11 +23,12 @@ from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed
 from fairlead_messaging.client.errors import Busy, NoAnswer, NotAllowed, Unreachable
-from fairlead_wire import message, trace, trace_names
+from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans
 from fairlead_wire.log_limiter import LogLimiter
+from fairlead_wire.traces import span_names, trace
 
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
@@ -176,7 +177,7 @@ class UpstreamPublisher:
                 answer = await self._judged(session, order, header, content, str(hop.trace))
                 code = "ack" if isinstance(answer, message.Ack) else answer.code
             finally:
-                hop.end("" if code == "ack" else code, {trace_names.ANSWER: code})
+                hop.end("" if code == "ack" else code, {span_names.ANSWER: code})
         return answer
 
     def _hop(self, session: NodeSession, header: message.Upstream, came_at: float) -> Hop | None:
@@ -185,9 +186,9 @@ class UpstreamPublisher:
         if self._spans is None or origin is None:
             return None
         waited = asyncio.get_running_loop().time() - came_at
-        named = {trace_names.NODE: session.node, trace_names.STREAM: header.stream}
+        named = {span_names.NODE: session.node, span_names.STREAM: header.stream}
         start_ns = time.time_ns() - round(waited * 1e9)
-        return self._spans.hop(trace_names.UPSTREAM_BATCH, [origin], kind="server", start_ns=start_ns, attributes=named)
+        return self._spans.hop(span_names.UPSTREAM_BATCH, [origin], kind="server", start_ns=start_ns, attributes=named)
 
     async def _judged(
         self,

@@ -7,7 +7,7 @@ import datetime
 import msgspec
 
 from fairlead_cli.doctor.device.certificates import Files, judge, judge_one
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity.certificate import Certificate
 
 NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
 ONE = Certificate(

@@ -25,8 +25,9 @@ from fairlead_edge.objects.sync import effects
 from fairlead_hub.identity import csr
 from fairlead_hub.identity.signer import Template
 from fairlead_hub.io.identity.file_signer import FileSigner
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.identity import late_proof, node_names
+from fairlead_wire.link import codec
 
 pytestmark = pytest.mark.process
 DAY = datetime.timedelta(days=1)

@@ -14,9 +14,11 @@ from tests.support.spans import place, spans_in_memory
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link import conversation
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
 from fairlead_wire.io import logs
+from fairlead_wire.link import codec
 from fairlead_wire.log_limiter import LogLimiter
+from fairlead_wire.objects import digest
 
 
 async def test_objects_arrive_and_are_acked_and_deleted() -> None:

@@ -18,7 +18,7 @@ from fairlead_edge import agent_status
 from fairlead_edge.io.local_api import bodies, operations
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.outbox import publishing
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 DOCUMENT = operations.document()
 PUBLISH = jsonschema.Draft202012Validator(

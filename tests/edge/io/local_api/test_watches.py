@@ -13,7 +13,7 @@ from tests.support.held import config_map, put
 
 from fairlead_edge.io.local_api import watches
 from fairlead_edge.objects.metastore import Remove
-from fairlead_wire import resource
+from fairlead_wire.objects import resource
 
 PATH = "/api/v1/namespaces/shop/configmaps"
 WATCH = f"{PATH}?watch=true"

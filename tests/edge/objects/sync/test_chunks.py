@@ -8,8 +8,8 @@ from fairlead_edge.objects.metastore import WriteRefused
 from fairlead_edge.objects.sync import chunks
 from fairlead_edge.objects.sync.chunks import Arrived, Chunks
 from fairlead_wire import message
-from fairlead_wire.codec import CONTENT_BYTES_MAX
 from fairlead_wire.errors import Malformed
+from fairlead_wire.link.codec import CONTENT_BYTES_MAX
 
 
 def update(id: int, *, parts: int = 2, name: str = "a") -> message.Update:

@@ -6,7 +6,9 @@ from fairlead_edge.objects.metastore import Summary
 from fairlead_edge.objects.sync import events
 from fairlead_edge.objects.sync.effects import Apply, Effect
 from fairlead_edge.objects.sync.session import EdgeSession
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 SUMMARY = Summary(held=0, buckets=digest.Buckets(0))
 WELCOME = message.Welcome(

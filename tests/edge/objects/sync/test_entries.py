@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from fairlead_edge.objects.sync import entries
-from fairlead_wire import codec, message
+from fairlead_wire import message
+from fairlead_wire.link import codec
 
 
 def held(count):

@@ -8,7 +8,8 @@ from fairlead_edge.objects.metastore import Summary
 from fairlead_edge.objects.sync import events
 from fairlead_edge.objects.sync.effects import Close
 from fairlead_edge.objects.sync.session import EdgeSession
-from fairlead_wire import digest, message
+from fairlead_wire import message
+from fairlead_wire.objects import digest
 
 EVENTS = [
     events.Connected(),

@@ -24,8 +24,10 @@ from fairlead_edge.objects.sync.effects import (
 )
 from fairlead_edge.objects.sync.events import Applied, Received
 from fairlead_edge.objects.sync.session import EdgeSession
-from fairlead_wire import codec, digest, message
+from fairlead_wire import message
 from fairlead_wire.errors import LocalError
+from fairlead_wire.link import codec
+from fairlead_wire.objects import digest
 
 PATH = "api/v1/namespaces/shop/configmaps/"
 ALIVE = message.EdgeStatus(held=1)

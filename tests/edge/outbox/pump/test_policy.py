@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
-from fairlead_wire import delivery
+from fairlead_wire.backoff import delivery
 
 
 def test_messages_go_again_practically_without_end() -> None:

@@ -16,7 +16,7 @@ from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.message import Ack, Nack, Refused
 
 POLICY = DeliveryPolicy(

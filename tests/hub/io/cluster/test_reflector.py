@@ -22,7 +22,7 @@ from fairlead_hub.io.cluster.api_access import Access
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.status import object_sync
-from fairlead_wire import peer_json
+from fairlead_wire.link import peer_json
 
 
 class _Map(msgspec.Struct):

@@ -3,8 +3,8 @@
 from tests.support.spans import KeptSpans, place
 
 from fairlead_hub.io.console.span_ring import LINKS_KEPT, SPANS_KEPT, SpanRing
-from fairlead_wire import trace_names
-from fairlead_wire.event import TEXT_CHARS_MAX
+from fairlead_wire.events.event import TEXT_CHARS_MAX
+from fairlead_wire.traces import span_names
 
 
 class Clock:
@@ -24,12 +24,12 @@ def test_a_span_is_noted_when_it_ends_and_goes_to_the_collector_as_well():
     clock, kept = Clock(), KeptSpans()
     ring = SpanRing(clock)
     exporter = ring.around(kept)
-    named = {trace_names.NODE: "edge-1", trace_names.RESOURCE: "configmap/shop/prices"}
+    named = {span_names.NODE: "edge-1", span_names.RESOURCE: "configmap/shop/prices"}
     span = started(exporter, parent=place(7), links=[place(8)], attributes=named)
     span.link(place(9))
     clock.now_ns += 250_000_000
     assert ring.newest() == ()
-    span.end("too_large", {trace_names.ANSWER: "too_large"})
+    span.end("too_large", {span_names.ANSWER: "too_large"})
     [line] = ring.newest()
     assert (line.trace_id, line.span_id, line.parent_id) == (place(7).trace_id, span.trace.span_id, place(7).span_id)
     assert line.linked == (place(8).trace_id, place(9).trace_id)
@@ -61,7 +61,7 @@ def test_it_is_bounded():
     exporter = ring.around(KeptSpans())
     for number in range(SPANS_KEPT + 9):
         span = started(exporter, f"{number}", links=[place(at) for at in range(1, 33)], attributes={
-            trace_names.DESTINATION: "x" * 5000})  # fmt: skip
+            span_names.DESTINATION: "x" * 5000})  # fmt: skip
         span.link(place(40))
         span.end("y" * 5000, {})
     lines = ring.newest()

@@ -25,9 +25,10 @@ from fairlead_hub.io.identity.joining import Joining
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 from fairlead_wire.io import tls
+from fairlead_wire.link import codec
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 

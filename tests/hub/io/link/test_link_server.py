@@ -24,8 +24,9 @@ from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.settings import Link, WindowLimits
-from fairlead_wire import codec, message
+from fairlead_wire import message
 from fairlead_wire.io import tls
+from fairlead_wire.link import codec
 
 WAIT_SECONDS = 100.0
 

@@ -14,7 +14,7 @@ from fairlead_ingest.io.sink import batch_trace
 from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_wire.io import otlp
 from fairlead_wire.io.spans import Spans
-from fairlead_wire.trace_model import TracesModel
+from fairlead_wire.traces.model import TracesModel
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import Subscription
-from fairlead_wire.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 

@@ -14,8 +14,9 @@ from fairlead_cli.doctor.device.permissions import File
 from fairlead_edge.io.client import EdgeClient
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_wire import digest, message
+from fairlead_wire import message
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.objects import digest
 
 LOCKS = Path("/proc/locks")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_cli.doctor.device.certificates import Files
-from fairlead_wire import certificate
-from fairlead_wire.certificate import Certificate
+from fairlead_wire.identity import certificate
+from fairlead_wire.identity.certificate import Certificate
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 AUTHORITIES_MAX: Final = 50

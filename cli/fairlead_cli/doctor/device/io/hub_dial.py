@@ -26,9 +26,11 @@ from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
 from fairlead_cli.doctor.device.link import Step, Trip
-from fairlead_wire import certificate, codec, message
+from fairlead_wire import message
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity import certificate
 from fairlead_wire.io import handshake
+from fairlead_wire.link import codec
 from fairlead_wire.validation.listen_address import is_loopback
 
 STEP_SECONDS: Final = 5.0

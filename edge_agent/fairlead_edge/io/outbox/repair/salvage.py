@@ -30,7 +30,7 @@ from fairlead_edge.outbox.gaps import Gap
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.outbox.totals import COUNT_MAX, QueueTotals, Totals
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.route_manifest import PRIORITY_MAX
+from fairlead_wire.validation.route_manifest import PRIORITY_MAX
 
 REASON: Final = "the store on disk was damaged"
 PROGRESS_STEPS: Final = 10_000

@@ -16,7 +16,7 @@ from fairlead_messaging.api.routes import Route
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, caller_of, note_caller
-from fairlead_wire import browser
+from fairlead_wire.http import browser
 
 ROUTE_OF: web.AppKey[dict[Handler, Route[Any]]] = web.AppKey("route_of")
 """The contract's route of each handler."""

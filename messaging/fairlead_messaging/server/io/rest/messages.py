@@ -47,8 +47,8 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Rollback, Store
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
-from fairlead_wire import trace, trace_names
 from fairlead_wire.io.spans import recording
+from fairlead_wire.traces import span_names, trace
 
 
 async def publish(request: web.Request) -> web.Response:
@@ -70,8 +70,8 @@ async def publish(request: web.Request) -> web.Response:
             answer = await broker.change(command, size)
         else:
             came = trace.parse(request.headers.get(trace.TRACEPARENT))
-            named = trace_names.of_messages(len(messages), f"{namespace}/{name}", operation="receive")
-            with recording(spans.begin(trace_names.STORE, came, kind="server", attributes=named)):
+            named = span_names.of_messages(len(messages), f"{namespace}/{name}", operation="receive")
+            with recording(spans.begin(span_names.STORE, came, kind="server", attributes=named)):
                 answer = await broker.change(command, size)
     metrics.note_published(f"{namespace}/{name}", messages, len(answer.known))
     metrics.publish_seconds.observe(time.perf_counter() - started)

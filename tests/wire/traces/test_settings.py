@@ -1,0 +1,43 @@
+"""The agent's table ``[traces]``: every mistake named, before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlead_wire.io.settings import SettingsError, load
+from fairlead_wire.traces.model import TracesModel
+from fairlead_wire.traces.settings import CEILING_PER_SECOND, EDGE_CEILING_PER_SECOND, TracesSettings
+
+MODELS = [TracesSettings, TracesModel]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"ENDPOINT": "collector:4318"}, "endpoint"),
+        ({"ENDPOINT": "grpc://collector:4317"}, "endpoint"),
+        ({"ENDPOINT": "http://collector:port"}, "endpoint"),
+        ({"RATIO": "1.5"}, "ratio"),
+        ({"CEILING_PER_SECOND": "-1"}, "ceiling_per_second"),
+        ({"TLS_CERT": "/a"}, "tls_key"),
+        ({"TLS_KEY": "/a"}, "tls_cert"),
+    ],
+)
+def test_a_mistake_names_its_key(model: type, given: dict[str, str], key: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load("edge", model, None, {f"FAIRLEAD_EDGE_{name}": value for name, value in given.items()})
+    assert refused.value.key == key
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_without_settings_nothing_is_recorded(model: type) -> None:
+    found: Any = load("edge", model, None, {})
+    assert (found.endpoint, found.ratio) == (None, 0.0)
+
+
+def test_a_device_records_less_than_a_program_that_many_speak_to() -> None:
+    assert TracesSettings().ceiling_per_second == EDGE_CEILING_PER_SECOND
+    assert TracesModel().ceiling_per_second == CEILING_PER_SECOND

@@ -1,0 +1,70 @@
+"""What is a trace context and what is none; nothing a peer sends is an error."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.spans import place
+
+from fairlead_wire.traces import trace
+from fairlead_wire.traces.trace import Trace
+
+EXAMPLE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+HEX = "0123456789abcdef"
+
+
+def test_the_standards_own_example_comes_back_as_it_was() -> None:
+    found = trace.parse(EXAMPLE)
+    assert found == Trace("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", True)
+    assert str(found) == EXAMPLE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        EXAMPLE + "-00",
+        EXAMPLE.upper(),
+        EXAMPLE.replace("00-4", "01-4"),
+        f"00-{'0' * 32}-00f067aa0ba902b7-01",
+        f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01",
+        EXAMPLE.replace("-", "_"),
+        EXAMPLE.replace("4", "٤"),
+        EXAMPLE[:-1] + "\n",
+    ],
+)
+def test_what_is_no_trace_context_counts_as_none(text: str | None) -> None:
+    assert trace.parse(text) is None
+
+
+@given(st.text(max_size=80))
+def test_no_text_is_an_error(text: str) -> None:
+    found = trace.parse(text)
+    assert found is None or len(text) == trace.CHARS
+
+
+@given(st.text(HEX, min_size=32, max_size=32), st.text(HEX, min_size=16, max_size=16), st.booleans())
+def test_what_is_written_is_read(trace_id: str, span_id: str, sampled: bool) -> None:
+    written = Trace(trace_id, span_id, sampled)
+    is_nothing = not trace_id.strip("0") or not span_id.strip("0")
+    assert trace.parse(str(written)) == (None if is_nothing else written)
+
+
+def test_only_the_lowest_flag_counts() -> None:
+    """Others may be set by later versions of the standard."""
+    assert trace.sampled(EXAMPLE[:-2] + "03") is not None
+    assert trace.parse(EXAMPLE[:-2] + "02") is not None and trace.sampled(EXAMPLE[:-2] + "02") is None
+
+
+def test_each_trace_counts_once_and_the_earliest_stay() -> None:
+    first = place(1)
+    again = Trace(first.trace_id, place(2).span_id)
+    assert trace.distinct([first, again, place(3)]) == [first, place(3)]
+    assert trace.distinct([place(number) for number in range(1, 100)])[-1] == place(trace.LINKS_MAX)
+
+
+@pytest.mark.parametrize(("text", "carried"), [("a=1,b=2", True), ("x" * 513, False), ("a\n", False), (None, False)])
+def test_vendors_additions_are_bounded(text: str | None, carried: bool) -> None:
+    assert bool(trace.check_tracestate(text)) == carried

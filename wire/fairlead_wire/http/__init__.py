@@ -1,0 +1,5 @@
+"""What HTTP interfaces of all programs share.
+
+``openapi``  an interface as an OpenAPI document, made from the table of its handlers
+``browser``  web pages that ask a local port, told from local programs
+"""

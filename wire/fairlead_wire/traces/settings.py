@@ -1,0 +1,73 @@
+"""The table ``[traces]`` of the agent's settings; ``model`` is the same for programs of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from fairlead_wire.validation import mistakes
+from fairlead_wire.validation.file_path import FilePath
+from fairlead_wire.validation.mistakes import Mistake, shown
+
+EDGE_CEILING_PER_SECOND: Final = 10.0
+"""A device's."""
+CEILING_PER_SECOND: Final = 100.0
+"""Of a program that many devices speak to."""
+CEILING_PER_SECOND_MAX: Final = 10_000.0
+
+
+class TraceSettings(Protocol):
+    """What both models have."""
+
+    @property
+    def endpoint(self) -> str | None: ...
+    @property
+    def ratio(self) -> float: ...
+    @property
+    def ceiling_per_second(self) -> float: ...
+    @property
+    def tls_ca(self) -> str | None: ...
+    @property
+    def tls_cert(self) -> str | None: ...
+    @property
+    def tls_key(self) -> str | None: ...
+
+
+class TracesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where spans go, and of how much."""
+
+    endpoint: str | None = None
+    """Collector that takes OTLP over HTTP, `http://host:4318`; `/v1/traces` is added. Absent: the environment's
+    `OTEL_EXPORTER_OTLP_ENDPOINT`; without that nothing is recorded. Needs the extra `traces`."""
+    ratio: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Share of publish requests without a `traceparent` that begin a trace; 0: only those that bring one."""
+    ceiling_per_second: Annotated[float, Meta(ge=0, le=CEILING_PER_SECOND_MAX)] = EDGE_CEILING_PER_SECOND
+    """At most so many traces a second are recorded, whatever clients ask for."""
+    tls_ca: FilePath | None = None
+    """Authority of the collector; absent: the system's."""
+    tls_cert: FilePath | None = None
+    """Certificate shown to the collector; with `tls_key`."""
+    tls_key: FilePath | None = None
+    """The key of `tls_cert`."""
+
+    def __post_init__(self) -> None:
+        mistakes.refuse(find(self))
+
+
+def find(settings: TraceSettings) -> Iterator[Mistake]:
+    """What is wrong with them."""
+    if settings.endpoint is not None:
+        try:
+            url = urlsplit(settings.endpoint)
+            is_usable = url.scheme in ("http", "https") and bool(url.hostname) and (url.port is None or url.port > 0)
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            yield Mistake("endpoint", f"must be http://host:port or https://host:port, is {shown(settings.endpoint)}")
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        missing = "tls_key" if settings.tls_key is None else "tls_cert"
+        yield Mistake(missing, "tls_cert and tls_key go together")
