@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from fairlead_cli import printable
 from fairlead_cli.default_command import DefaultCommand
+from fairlead_cli.text import printable
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2

@@ -10,8 +10,8 @@ import pytest
 from tests.support.charts import NAMESPACE, objects
 from tests.support.cluster import Cluster
 
+from fairlead_cli.cluster.hub_role import Account
 from fairlead_cli.doctor.cluster import rights
-from fairlead_cli.hub_role import Account
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 HUB = Account(NAMESPACE, "fl-fairlead-hub")

@@ -23,7 +23,7 @@ from tests.support.hub import CRDS
 from fairlead_cli import completing
 from fairlead_cli.cluster.target import OURS
 from fairlead_cli.main import build
-from fairlead_cli.output import ages
+from fairlead_cli.text import ages
 from fairlead_hub.io.cluster import api_access, kube
 
 FOLDER = Path(__file__).parent / "golden"

@@ -12,7 +12,7 @@ from tests.support import golden
 from tests.support.messaging import Topics
 
 from fairlead_cli.main import build
-from fairlead_cli.output import ages
+from fairlead_cli.text import ages
 from fairlead_messaging.client.io.sync_client import Client
 
 FOLDER = Path(__file__).parent / "golden" / "messaging"

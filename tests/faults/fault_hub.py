@@ -25,7 +25,7 @@ from tests.support.edge_agent import EdgeAgent
 from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
 from tests.support.processes import wait_until
 
-from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import Kind
 from fairlead_hub.io.cluster import api_access

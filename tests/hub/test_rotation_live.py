@@ -16,7 +16,7 @@ from tests.support.cluster import Cluster
 from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
 from tests.support.pki import Authority, Pair
 
-from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_wire.io import tls
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "rotate-an-authority.md"

@@ -17,7 +17,7 @@ from tests.support.cluster import Cluster
 from tests.support.edge_agent import EdgeAgent
 from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
 
-from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_cli.simulation.simulated_node import SimulatedNode
 
 OURS = "/apis/fairlead.dev/v1alpha1"
 UP = "FROM /messages/* INTO $upstream"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead_cli.cluster import collections
-from fairlead_cli.hub_role import Account
+from fairlead_cli.cluster.hub_role import Account
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube

@@ -9,7 +9,6 @@
     ingest      settings, tables and topics of a job that ingests
     here        routes, backoff, bench, doctor, bundle, completion
 
-What they share is in the folder above: which cluster is asked (the room ``cluster``) or which service (``hub_account``,
-``messaging_account``), how answers are shown (the room ``output``), and how people write and read things (``batch``,
-``place_parameter``, ``durations``, ``source_locations``, ``progress``).
+What they share is in the rooms beside this one: which cluster is asked (``cluster``) or which program (``clients``),
+what people type (``parameters``, ``manifests``) and how answers are shown (``output``, ``text``).
 """

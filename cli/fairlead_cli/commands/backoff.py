@@ -135,7 +135,7 @@ def _document(policy: str) -> object:
 
 
 def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPolicy | None) -> None:
-    from fairlead_cli import backoff_picture
+    from fairlead_cli.output import backoff_picture
     from fairlead_wire.backoff import delivery
 
     if file.suffix not in backoff_picture.ENDINGS:

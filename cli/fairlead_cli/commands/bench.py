@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.behaviour import BEHAVIOURS
+from fairlead_cli.simulation.behaviour import BEHAVIOURS
 
 if TYPE_CHECKING:
-    from fairlead_cli.simulated_node import SimulatedNode
+    from fairlead_cli.simulation.simulated_node import SimulatedNode
 
 REPORT_SECONDS = 1.0
 
@@ -65,7 +65,7 @@ def nodes(
     if url.startswith("wss://") and (tls_ca is None or tls_dir is None):
         raise click.UsageError("wss:// needs --tls-ca and --tls-dir")
     # Here and not above: messaging's and ingest's images have no websockets.
-    from fairlead_cli.simulated_node import SimulatedNode
+    from fairlead_cli.simulation.simulated_node import SimulatedNode
 
     misbehaving = count if bad is None else bad
     fleet = [

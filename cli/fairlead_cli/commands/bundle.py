@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import hub_account, redaction
+from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import redaction
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -54,7 +55,7 @@ def register(root: click.Group) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: named by the time."
 )
-@click.option("--hub", envvar=hub_account.HUB_VARIABLE, metavar="URL", help="Also the account and metrics of this hub.")
+@click.option("--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="Also the account and metrics of this hub.")
 @click.option("--messaging", envvar="FAIRLEAD_MESSAGING_URL", metavar="URL", help="Also the metrics of this service.")
 @click.option("--edge", metavar="URL", help="Also the metrics and readiness of this agent.")
 @click.option(

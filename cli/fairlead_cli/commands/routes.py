@@ -17,7 +17,7 @@ from fairlead_cli.commands.routes_list import list_
 from fairlead_cli.default_command import DefaultCommand
 
 if TYPE_CHECKING:
-    from fairlead_cli.manifest_check import Placed
+    from fairlead_cli.manifests.manifest_check import Placed
     from fairlead_edge.outbox import publishing
     from fairlead_edge.outbox.manifest import Manifest
     from fairlead_edge.outbox.router import Delivery
@@ -125,7 +125,7 @@ def check(manifest: str, output: str) -> None:
     \b
     kubectl get edgeroutes -o yaml | fairlead routes check -
     """
-    from fairlead_cli import manifest_check
+    from fairlead_cli.manifests import manifest_check
 
     text = _text(manifest)
     findings: list[manifest_check.Finding] = []
@@ -316,8 +316,8 @@ def _text(path: str) -> str:
 
 def _placed(path: str, text: str) -> list[Placed]:
     """The manifests in a file, at least one."""
-    from fairlead_cli import manifest_check
-    from fairlead_cli.source_locations import NotReadable
+    from fairlead_cli.manifests import manifest_check
+    from fairlead_cli.manifests.source_locations import NotReadable
 
     try:
         found = manifest_check.read(text)

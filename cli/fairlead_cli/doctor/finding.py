@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from fairlead_cli import printable
+from fairlead_cli.text import printable
 
 Level = Literal["ok", "warning", "problem"]
 RANK: Final[dict[str, int]] = {"ok": 0, "warning": 1, "problem": 2}

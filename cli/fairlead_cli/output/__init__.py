@@ -23,5 +23,7 @@ What is shown beside the rows (hints, notes, progress) goes to standard error wi
 output holds nothing but what was asked for.  Colour: only on a terminal, and neither with NO_COLOR nor with TERM=dumb;
 nothing is ever cut, neither on a terminal nor in a pipe.
 
-    printer, polling ─▶ forms, tables, reader, yaml_text ─▶ jsonpath, colors
+    printer, polling ─▶ forms, tables, reader ─▶ jsonpath, colors
+
+``progress`` tells how far long work is; ``backoff_picture`` draws a delivery policy.
 """

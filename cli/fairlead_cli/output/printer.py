@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast, get_args
 
 import click
 
-from fairlead_cli import printable
-from fairlead_cli.output import colors, forms, reader, tables, yaml_text
+from fairlead_cli.output import colors, forms, reader, tables
 from fairlead_cli.output.tables import View
+from fairlead_cli.text import printable, yaml_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 

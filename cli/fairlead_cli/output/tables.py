@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead_cli import printable
 from fairlead_cli.output.colors import Style, paint
+from fairlead_cli.text import printable
 
 GAP = "   "
 NONE = "<none>"

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from fairlead_cli.cluster import hub_accounts
-from fairlead_cli.hub_role import Account
+from fairlead_cli.cluster.hub_role import Account
 
 ONE, TWO = Account("fairlead", "hub"), Account("other", "hub")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import hub_account
+from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
@@ -35,7 +35,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Open the hub's console in a browser.")
-@click.option("--hub", envvar=hub_account.HUB_VARIABLE, metavar="URL", help="The hub's http_listen; no tunnel is made.")
+@click.option("--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="The hub's http_listen; no tunnel is made.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Of the tunnel; 0: any.")
 @click.option("--url", "only_url", is_flag=True, help="With --hub: print the address and end.")
 @click.option("--no-open", is_flag=True, help="Do not start a browser; print the address.")
@@ -51,7 +51,7 @@ def console(hub: str | None, port: int, only_url: bool, no_open: bool, target: T
     fairlead console --hub http://127.0.0.1:10002 --url
     """
     if hub is not None:
-        address = f"{hub_account.hub_url(hub, None)}{PAGE}"
+        address = f"{hub_client.hub_url(hub, None)}{PAGE}"
         _show(address, opens=not (no_open or only_url))
         return
     if only_url:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import diff_text, edge_account
+from fairlead_cli.clients import edge_client
 from fairlead_cli.cluster import collections, delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import colors, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import diff_text
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -36,7 +37,7 @@ def register(root: click.Group) -> None:
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @click.option("--node", help="With KIND/NAME: at this node only.")
 @click.option("--edge", "url", metavar="URL", help="Ask this agent for contents, for example through an ssh tunnel.")
-@edge_account.token_option
+@edge_client.token_option
 @targets.options(namespace=True)
 @printer.options(("text",))
 def diff(what: str, node: str | None, url: str | None, token_file: Path | None, target: Target, shown: Printer) -> None:
@@ -122,7 +123,7 @@ def _with_contents(
     pairs = target.ask(lambda kube: _of_cluster(kube, records))
     key = secrets.token_bytes(32)
     for record, path, wanted in pairs:
-        held = edge_account.get(url, token_file, path)
+        held = edge_client.get(url, token_file, path)
         names = (f"cluster {_path(record)}", f"{record['spec']['nodeName']} {_path(record)}")
         if lines := diff_text.unified(wanted, held, names, key):
             yield lines

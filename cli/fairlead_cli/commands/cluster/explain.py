@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import hub_account
+from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
@@ -41,7 +41,7 @@ def register(root: click.Group) -> None:
 @click.argument("object_name", metavar="KIND/NAME", shell_complete=names.objects)
 @click.option("--node", required=True, shell_complete=names.nodes, help="The edge node.")
 @targets.options(namespace=True)
-@hub_account.options
+@hub_client.options
 @printer.options(forms.DOCUMENTS)
 def explain(object_name: str, node: str, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
     """Say at which step of the path KIND/NAME is on its way to a node, and why.
@@ -58,13 +58,13 @@ def explain(object_name: str, node: str, hub: str | None, config: Path | None, t
     kind, slash, name = object_name.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise click.UsageError(f"{object_name}: must be KIND/NAME, for example configmap/prices")
-    url = hub_account.hub_url(hub, config)
+    url = hub_client.hub_url(hub, config)
     if url:
         asked = {"node": node, "kind": kind, "namespace": target.given_namespace or "default", "name": name}
-        found = hub_account.ask(url, "/v1/explain", expected="answer", **asked)
+        found = hub_client.ask(url, "/v1/explain", expected="answer", **asked)
     else:
         found = _surveyed(target, node, kind, name)
-    with hub_account.readable(url):
+    with hub_client.readable(url):
         says_no = str(found["code"]) in NO
         if shown.is_for_people:
             _print(found, object_name, node, shown)

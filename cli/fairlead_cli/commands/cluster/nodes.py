@@ -12,11 +12,12 @@ from fairlead_cli.cluster import collections, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import OURS, Target
-from fairlead_cli.output import ages, polling, printer
-from fairlead_cli.output.ages import Clock
+from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import ages
+from fairlead_cli.text.ages import Clock
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import printable
 from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import PAUSED
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from fairlead_cli import hub_role
-from fairlead_cli.cluster import collections, hub_accounts, rule_kinds
+from fairlead_cli.cluster import collections, hub_accounts, hub_role, rule_kinds
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
-from fairlead_cli.output import yaml_text
-from fairlead_cli.source_locations import NotReadable, read_documents
+from fairlead_cli.manifests.source_locations import NotReadable, read_documents
+from fairlead_cli.text import yaml_text
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube

@@ -10,13 +10,14 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, hub_account, printable, to_table
+from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import durations, printable, to_table
 
 
 def register(root: click.Group) -> None:
@@ -28,7 +29,7 @@ def register(root: click.Group) -> None:
 @click.argument("node", required=False, shell_complete=names.nodes)
 @polling.option
 @targets.options(selector=True)
-@hub_account.options
+@hub_client.options
 @printer.options()
 def status(node: str | None, watch: bool, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
     """Show every node, or one NODE in detail.
@@ -40,23 +41,23 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
     fairlead status edge-1 --hub http://127.0.0.1:10002 -o yaml
     fairlead status -l zone=eu -o jsonpath='{.nodes[?(@.connected==false)].node}'
     """
-    url = hub_account.hub_url(hub, config)
+    url = hub_client.hub_url(hub, config)
     if url and target.selector:
         raise click.UsageError("-l asks the cluster for its labels, not the hub: leave out --hub and --config")
 
     def found() -> dict[str, Any]:
         if url is None:
             return _surveyed(target)
-        return hub_account.ask(url, "/v1/nodes", expected="nodes")
+        return hub_client.ask(url, "/v1/nodes", expected="nodes")
 
-    with hub_account.readable(url):
+    with hub_client.readable(url):
         if watch:
             shown.follow(VIEW, polling.changed(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
         elif node is None:
             _show_all(found(), shown)
         else:
             path = f"/v1/nodes/{urllib.parse.quote(node, safe='')}"
-            _show_one(hub_account.ask(url, path, expected="node") if url else _one(found(), node), shown)
+            _show_one(hub_client.ask(url, path, expected="node") if url else _one(found(), node), shown)
 
 
 def _surveyed(target: Target) -> dict[str, Any]:

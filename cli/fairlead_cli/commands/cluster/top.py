@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, messaging_account
+from fairlead_cli.clients import messaging_client
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Item
 from fairlead_cli.cluster.target import Target
@@ -18,7 +18,8 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.to_table import priority_shown
+from fairlead_cli.text import durations
+from fairlead_cli.text.to_table import priority_shown
 
 Row = dict[str, Any]
 LIMIT = 10
@@ -71,12 +72,12 @@ def queues(limit: int, target: Target, shown: Printer) -> None:
     show_default=True,
     help="How long what comes is counted.",
 )
-@messaging_account.options
+@messaging_client.options
 @printer.options()
 @click.pass_context
 def topics(context: click.Context, limit: int, seconds: float, shown: Printer) -> None:
     """Topics by what is published to them now, then by how far their slowest reader is behind."""
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         places = [(namespace, name) for namespace in client.namespaces() for name in client.topics(namespace)]
         begin = time.monotonic()
         before = {place: client.offsets(*place, at="latest").passed or 0 for place in places}

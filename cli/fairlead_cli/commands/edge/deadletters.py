@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import edge_account, printable
+from fairlead_cli.clients import edge_client
+from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_edge.io.client import DeadLetter, EdgeClient
@@ -27,14 +28,14 @@ def register(root: click.Group) -> None:
 
 
 @click.group(short_help="Messages that were set aside: list, replay.")
-@edge_account.options
+@edge_client.options
 @click.pass_context
 def deadletters(context: click.Context, url: str, token_file: Path | None) -> None:
     """Messages that the hub refused for good, or that no module acknowledged as often as the policy allows.
 
     Nothing is dropped: each lies there with its code and reason until it is replayed.
     """
-    context.obj = edge_account.client(url, token_file)
+    context.obj = edge_client.client(url, token_file)
 
 
 def _chosen(command: F) -> F:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from fairlead_cli import printable
+from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_wire.identity.join_token import JoinToken

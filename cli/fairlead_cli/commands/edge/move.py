@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal
 import click
 
 from fairlead_cli.commands.edge.join import CONFIG, _say, _token, _url
-from fairlead_cli.lifetime_option import Lifetime
+from fairlead_cli.parameters.lifetime_option import Lifetime
 
 DEADLINE_MIN = datetime.timedelta(seconds=1)
 DEADLINE_MAX = datetime.timedelta(days=30)

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, edge_account, printable
+from fairlead_cli.clients import edge_client
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
+from fairlead_cli.text import durations, printable
 
 WAIT_SECONDS_MAX = 60.0
 ENDED = {"expired": "its time to live ended here", "evicted": "it made room for more urgent ones"}
@@ -42,7 +43,7 @@ def register(root: click.Group) -> None:
     show_default=True,
     help="What is waited for, and what exit code 0 means.",
 )
-@edge_account.options
+@edge_client.options
 @printer.options(forms.DOCUMENTS)
 def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None, shown: Printer) -> None:
     """Show where the message ID is, as publishing answered it. Also without a link to the hub: as far as is known.
@@ -55,7 +56,7 @@ def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None,
     """
     from fairlead_wire.errors import FairleadError
 
-    client = edge_account.client(url, token_file)
+    client = edge_client.client(url, token_file)
     try:
         found = client.receipt(id, wait_seconds=wait, until="in_topic" if until == "in_topic" else "in_table")
     except FairleadError as error:

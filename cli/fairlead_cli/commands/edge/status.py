@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from fairlead_cli import durations, edge_account, printable, to_table
+from fairlead_cli.clients import edge_client
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
+from fairlead_cli.text import durations, printable, to_table
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
 QUEUES = tables.of_tuples("queue", *HEADS)
@@ -23,7 +24,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Show the link, the queues and the delivery policies of one agent.")
-@edge_account.options
+@edge_client.options
 @printer.options(forms.DOCUMENTS)
 def status(url: str, token_file: Path | None, shown: Printer) -> None:
     """Show one agent as it is now, also without a link to its hub.
@@ -34,7 +35,7 @@ def status(url: str, token_file: Path | None, shown: Printer) -> None:
     """
     from fairlead_wire.errors import FairleadError
 
-    client = edge_account.client(url, token_file)
+    client = edge_client.client(url, token_file)
     try:
         found = client.status()
     except FairleadError as error:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import messaging_account, place_parameter, printable
+from fairlead_cli.clients import messaging_client
 from fairlead_cli.commands.ingest import contract_report
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.parameters import place_parameter
+from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +55,7 @@ class Moment(place_parameter.Place):
 
 @click.command(short_help="Would these messages fit? Plays a contract against a topic before it goes live.")
 @click.argument("contract", type=_FILE, required=False)
-@click.argument("topic", type=messaging_account.TopicName(), required=False)
+@click.argument("topic", type=messaging_client.TopicName(), required=False)
 @click.option(
     "--last", type=click.IntRange(1, LAST_MAX), help=f"How many of the newest messages ({LAST}); with --since all."
 )
@@ -61,10 +63,10 @@ class Moment(place_parameter.Place):
 @click.option("--against", type=_FILE, metavar="CONTRACT", help="The version before: what changes, what breaks?")
 @click.option("--table", metavar="TABLE", help="Has this table room for the contract? A folder or s3:// address.")
 @click.option("--pipeline", help="With --config: only this one.")
-@click.option("--guess", type=messaging_account.TopicName(), metavar="TOPIC", help="Print a contract to begin with.")
+@click.option("--guess", type=messaging_client.TopicName(), metavar="TOPIC", help="Print a contract to begin with.")
 @click.option("--name", default=NAME, show_default=True, help="With --guess: the contract's name.")
-@messaging_account.options
-@messaging_account.output
+@messaging_client.options
+@messaging_client.output
 @click.pass_context
 def check(
     context: click.Context,
@@ -200,7 +202,7 @@ def _explained(context: click.Context) -> Iterator[None]:
     except FairleadError as error:
         reason = getattr(error, "reason", "") or str(error)
         click.echo(printable.lines(f"fairlead ingest: {reason}"), err=True)
-        account = context.find_object(messaging_account.Account)
+        account = context.find_object(messaging_client.Account)
         if isinstance(error, Temporary) and account is not None and not account.named:
             click.echo("fairlead ingest: asked the default; name the service with --url or --config", err=True)
         raise SystemExit(EXIT_USAGE if str(error).startswith(errors.SCHEMA_BROKEN) else EXIT_UNFIT) from None
@@ -284,10 +286,10 @@ def _pages(
     from fairlead_ingest.io.contracts import messages
     from fairlead_messaging.client.io.bulk_client import BulkClient
 
-    account = context.find_object(messaging_account.Account)
+    account = context.find_object(messaging_client.Account)
     assert account is not None
     wanted = LAST if last is None and since is None else last
-    with BulkClient(account.url, tls=messaging_account.tls_of(account)) as client, Progress(label) as bar:
+    with BulkClient(account.url, tls=messaging_client.tls_of(account)) as client, Progress(label) as bar:
         found = messages.stretch(client, topic, last=wanted, since_ms=since)
         bar.expect(found.rows)
         for page in messages.pages(client, found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairlead_cli.printable import one_line
+from fairlead_cli.text.printable import one_line
 
 # Of each list; JSON has all of them.
 SHOWN_MAX = 20

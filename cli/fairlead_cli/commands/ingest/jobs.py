@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import durations, messaging_account
-from fairlead_cli.output import ages, polling, printer
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import ages, durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="How far each job is behind its topics, asked from the messaging service.")
 @polling.option
-@messaging_account.options
+@messaging_client.options
 @printer.options()
 @click.pass_context
 def jobs(context: click.Context, watch: bool, shown: Printer) -> None:
@@ -31,7 +32,7 @@ def jobs(context: click.Context, watch: bool, shown: Printer) -> None:
     fairlead ingest jobs --url http://127.0.0.1:11015
     fairlead ingest jobs -o jsonpath='{.items[?(@.lagSeconds>60)].job}'
     """
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         if watch:
             pages = polling.changed(lambda: list(_read(client)), lambda row: (row["job"], row["topic"]))
             shown.follow(VIEW, pages)
@@ -48,7 +49,7 @@ def _read(client: Client) -> Iterator[dict[str, Any]]:
                     "topic": f"{namespace}/{topic}",
                     "lagMessages": reader.lag_messages,
                     "lagSeconds": reader.lag_seconds,
-                    "lastCommit": messaging_account.moment(reader.updated_ms),
+                    "lastCommit": messaging_client.moment(reader.updated_ms),
                     "position": reader.position,
                 }
 

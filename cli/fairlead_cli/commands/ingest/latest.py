@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import durations
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
     from fairlead_ingest.settings import Pipeline, Settings

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import printable
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
-from fairlead_cli.place_parameter import HELP as TIME_HELP
-from fairlead_cli.place_parameter import Place as TimeParameter
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
+from fairlead_cli.parameters.place_parameter import Place as TimeParameter
+from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.table.table_format import TableFormat

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import printable
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.commands.ingest.letters import job_options, selection, selection_options
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.letters.correction import Correction

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fairlead_cli import durations
 from fairlead_cli.commands.ingest import job_options
 from fairlead_cli.commands.ingest import latest as ingest_latest
 from fairlead_cli.commands.ingest.check import check
 from fairlead_cli.commands.ingest.jobs import jobs as ingest_jobs
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
     from fairlead_ingest.settings import Pipeline, Settings

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from fairlead_cli import messaging_account, place_parameter
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.server.io.stores.offline_store import Kind
@@ -40,7 +41,7 @@ def register(root: click.Group) -> None:
 )
 @click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), help="Needed only where both lie in the folder.")
 @click.option("--table", "tables", type=click.Choice(TABLES), multiple=True, help="May be repeated; default: all.")
-@click.option("--topic", type=messaging_account.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
+@click.option("--topic", type=messaging_client.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
 @click.option("--generation", type=click.IntRange(1, 2**31 - 1), help="Only this generation of topics.")
 @click.option(
     "--from", "since", type=place_parameter.Place(), help=f"Published, written or begun since. {place_parameter.HELP}"
@@ -145,4 +146,4 @@ def _text(line: dict[str, Any]) -> str:
         for name, value in line.items()
         if name != "table"
     )
-    return messaging_account.shown("  ".join([f"{line['table']:<13}", *pairs]).encode())
+    return messaging_client.shown("  ".join([f"{line['table']:<13}", *pairs]).encode())

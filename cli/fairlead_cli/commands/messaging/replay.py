@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import messaging_account, place_parameter
-from fairlead_cli.messaging_account import TopicName
-from fairlead_cli.progress import Progress
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.clients.messaging_client import TopicName
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
@@ -21,7 +22,7 @@ WINDOW_BITS = 14
 
 
 @click.command(short_help="Copy a topic's committed messages into another, once.")
-@messaging_account.topic
+@messaging_client.topic
 @click.argument("target", type=TopicName())
 @click.option(
     "--from",
@@ -31,7 +32,7 @@ WINDOW_BITS = 14
 )
 @click.option("--until", "end", type=place_parameter.Place(), help="End with this message, or before this time.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
-@messaging_account.output
+@messaging_client.output
 @click.pass_context
 def replay(
     context: click.Context,
@@ -57,7 +58,7 @@ def replay(
 
     stored = known = 0
     with (
-        messaging_account.service(context, patient=True) as client,
+        messaging_client.service(context, patient=True) as client,
         Progress(f"replaying {'/'.join(topic)}, messages") as progress,
     ):
         client.topic(*target)
@@ -76,7 +77,7 @@ def replay(
                 stored, known = stored + new, known + old
             progress.add(len(wanted))
     if output == "json":
-        messaging_account.print_json({"published": stored, "known": known, "dry_run": dry_run})
+        messaging_client.print_json({"published": stored, "known": known, "dry_run": dry_run})
     elif dry_run:
         click.echo(f"{stored} would be published")
     else:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import durations, messaging_account, policy_option
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.parameters import policy_option
+from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
     from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -23,18 +25,18 @@ def subscriptions() -> None:
 
 
 @subscriptions.command("list")
-@messaging_account.topic
-@messaging_account.output
+@messaging_client.topic
+@messaging_client.output
 @click.pass_context
 def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
     """Subscriptions of a topic: messages by outcome, what is being retried, and what holds it up."""
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         found = client.subscriptions(*topic)
     if output == "json":
-        messaging_account.print_json(found)
+        messaging_client.print_json(found)
         return
     if not found:
-        messaging_account.say_none(f"{'/'.join(topic)} has no subscriptions")
+        messaging_client.say_none(f"{'/'.join(topic)} has no subscriptions")
     for each in found:
         click.echo(
             f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "
@@ -53,7 +55,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
 
 
 @subscriptions.command("put")
-@messaging_account.topic
+@messaging_client.topic
 @click.argument("name")
 @click.argument("url")
 @click.option(
@@ -72,17 +74,17 @@ def put(
     dead_letter_topic: str | None,
 ) -> None:
     """Push what comes from now on to URL; put again it changes and keeps its place."""
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         client.put_subscription(*topic, name, url=url, delivery=delivery, dead_letter_topic=dead_letter_topic)
     click.echo(f"{name} gets {'/'.join(topic)}")
 
 
 @subscriptions.command("delete")
-@messaging_account.topic
+@messaging_client.topic
 @click.argument("name")
 @click.pass_context
 def delete(context: click.Context, topic: tuple[str, str], name: str) -> None:
     """Push nothing more to it."""
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         client.delete_subscription(*topic, name)
     click.echo(f"{name} deleted")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import messaging_account, place_parameter
+from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import reader
+from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
@@ -31,7 +32,7 @@ Place = str | int | None
 def register(root: click.Group) -> None:
     """Add it as a command of its own, too: `fairlead tail TOPIC` is `fairlead topics tail TOPIC`."""
 
-    @messaging_account.options
+    @messaging_client.options
     def alone(**rest: Any) -> None:
         click.get_current_context().invoke(tail, **rest)
 
@@ -43,7 +44,7 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="The newest messages, and with -f what comes.")
-@messaging_account.topic
+@messaging_client.topic
 @click.option(
     "-f",
     "--follow",
@@ -57,7 +58,7 @@ def register(root: click.Group) -> None:
 )
 @click.option("--from", "start", type=place_parameter.Place(), help=f"Begin here instead. {place_parameter.HELP}")
 @click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
-@messaging_account.output
+@messaging_client.output
 @click.pass_context
 def tail(
     context: click.Context,
@@ -79,12 +80,12 @@ def tail(
     fairlead topics tail default/telemetry --from 15m -o json | jq -r '.payload | @base64d'
     """
     try:
-        with messaging_account.service(context) as client:
+        with messaging_client.service(context) as client:
             if start is None:
                 newest, position = _newest(client, topic, NEWEST if limit is None else limit, committed)
-                messaging_account.print_messages(newest, output)
+                messaging_client.print_messages(newest, output)
                 if not newest and not follow and limit != 0:
-                    messaging_account.say_none(f"no messages in {'/'.join(topic)}")
+                    messaging_client.say_none(f"no messages in {'/'.join(topic)}")
             else:
                 position = _read_on(client, topic, start, limit, committed, output)
             if follow:
@@ -102,11 +103,11 @@ def _read_on(client: Client, topic: Topic, start: str | int, limit: int | None, 
     shown = 0
     while cursor.more and (limit is None or shown < limit):
         found = list(cursor.take(client.do(cursor.ask())))[: None if limit is None else limit - shown]
-        messaging_account.print_messages(found, output)
+        messaging_client.print_messages(found, output)
         shown += len(found)
         place = found[-1].id if found else place
     if not shown and limit != 0:
-        messaging_account.say_none(f"no messages in {'/'.join(topic)} from there on")
+        messaging_client.say_none(f"no messages in {'/'.join(topic)} from there on")
     return place if limit is not None and shown == limit else cursor.position
 
 
@@ -170,4 +171,4 @@ def _follow(client: Client, topic: Topic, position: Place, committed: bool, outp
         if pause != PAUSE_SECONDS:
             click.echo("fairlead topics: it is back", err=True)
             pause = PAUSE_SECONDS
-        messaging_account.print_messages(cursor.take(page), output)
+        messaging_client.print_messages(cursor.take(page), output)

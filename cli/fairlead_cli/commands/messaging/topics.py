@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import durations, messaging_account, place_parameter, policy_option
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.clients.messaging_client import output, print_json, print_messages, service, topic
 from fairlead_cli.commands.messaging.replay import replay
 from fairlead_cli.commands.messaging.subscriptions import subscriptions
 from fairlead_cli.commands.messaging.tail import tail
 from fairlead_cli.commands.messaging.topics_list import list_
 from fairlead_cli.commands.messaging.transactions import transactions
 from fairlead_cli.default_command import DefaultCommand
-from fairlead_cli.messaging_account import output, print_json, print_messages, service, topic
+from fairlead_cli.parameters import place_parameter, policy_option
+from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
     from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -33,7 +35,7 @@ def register(root: click.Group) -> None:
 
 
 @click.group(cls=DefaultCommand, short_help="List, create, read, write and inspect topics.")
-@messaging_account.options
+@messaging_client.options
 def topics() -> None:
     """Create, read, write and inspect topics. A topic is NAMESPACE/NAME; a bare NAME lies in `default`.
 
@@ -203,7 +205,7 @@ def poll(
         page = client.poll(*topic, start_from=start, limit=limit, read_committed=committed)
     print_messages(page.messages, output)
     if not page.messages:
-        messaging_account.say_none(f"no messages in {'/'.join(topic)}{' from there on' if start is not None else ''}")
+        messaging_client.say_none(f"no messages in {'/'.join(topic)}{' from there on' if start is not None else ''}")
     click.echo(f"next position: {page.next_position}", err=True)
 
 
@@ -229,15 +231,15 @@ def inspect(
         rows = client.inspect(*topic, after=after, limit=limit)
     rows = [row for row in rows if state in (None, row.state)]
     if not rows and output == "text":
-        messaging_account.say_none(f"no {state or ''} rows in {'/'.join(topic)}".replace("  ", " "))
+        messaging_client.say_none(f"no {state or ''} rows in {'/'.join(topic)}".replace("  ", " "))
     for row in rows:
         if output == "json":
             print_json(row)
         else:
             by = f"  transaction {row.transaction}" if row.transaction else ""
-            messaging_account.print_line(
-                f"{messaging_account.moment(row.published_ms)}  {row.id}  {row.state:<9}{by}  "
-                f"{messaging_account.shown(row.payload)}"
+            messaging_client.print_line(
+                f"{messaging_client.moment(row.published_ms)}  {row.id}  {row.state:<9}{by}  "
+                f"{messaging_client.shown(row.payload)}"
             )
 
 
@@ -258,11 +260,11 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         print_json(readers)
         return
     if not readers:
-        messaging_account.say_none(f"no reader has reported its position in {'/'.join(topic)}")
+        messaging_client.say_none(f"no reader has reported its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
             f"{reader.name}: {reader.lag_messages} messages, {durations.span(reader.lag_seconds)} behind; "
-            f"last heard of {messaging_account.moment(reader.updated_ms)}"
+            f"last heard of {messaging_client.moment(reader.updated_ms)}"
         )
     if held_by is not None:
         now_ms, name = time.time() * 1000, "/".join(topic)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli import durations, messaging_account
+from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
@@ -28,7 +29,7 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: P
     With -o wide also what is stored in each, and its readers; -o json and yaml have the names alone.
     """
     facts = []
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         namespaces = client.namespaces() if all_namespaces else [namespace]
         places = [(each, name) for each in namespaces for name in client.topics(each)]
         if shown.is_wide:
@@ -40,14 +41,14 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: P
         for name in names:
             click.echo(name)
     elif shown.form.name == "json":
-        messaging_account.print_json(names)
+        messaging_client.print_json(names)
         return
     else:
         shown.document(names)
         return
     if not names:
         where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
-        messaging_account.say_none(f"no topics {where}")
+        messaging_client.say_none(f"no topics {where}")
 
 
 def facts_of(client: Client, place: tuple[str, str]) -> dict[str, Any]:

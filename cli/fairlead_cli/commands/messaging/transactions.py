@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli import durations, messaging_account
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.requests import TransactionState
@@ -39,7 +40,7 @@ def transactions(context: click.Context) -> None:
 )
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of finished ones.")
 @click.option("--before", type=click.IntRange(1), help="Only finished ones that began before this pointer.")
-@messaging_account.output
+@messaging_client.output
 @click.pass_context
 def list_(
     context: click.Context,
@@ -55,13 +56,13 @@ def list_(
                          holds up default/orders for 9.0 s, 9 min 51 s more at most
     1763790000000000000  invalid (hold_up) 2026-11-22T05:50:10.000Z after 10 min
     """
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         found = client.transactions(state, limit=limit, before=before)
     if output == "json":
-        messaging_account.print_json(found)
+        messaging_client.print_json(found)
         return
     if not found:
-        messaging_account.say_none("no open transactions" if state == "in_progress" else f"no {state} transactions")
+        messaging_client.say_none("no open transactions" if state == "in_progress" else f"no {state} transactions")
     now_ms = time.time() * 1000
     for each in found:
         click.echo(_open(each, now_ms) if each.ended is None else _ended(each))
@@ -88,22 +89,22 @@ def _ended(each: OpenTransaction) -> str:
     why = f" ({each.ended_by})" if each.ended_by else ""
     lasted = durations.span(((each.ended or each.started) - each.started) / 1000)
     marks = "" if each.marked or each.state == "committed" else "  its messages are being marked"
-    ended = messaging_account.moment(each.ended or 0)
+    ended = messaging_client.moment(each.ended or 0)
     return f"{each.transactionWritePointer}  {each.state}{why} {ended} after {lasted}{marks}"
 
 
 @transactions.command()
 @click.argument("pointer", type=click.IntRange(1))
-@messaging_account.output
+@messaging_client.output
 @click.pass_context
 def invalidate(context: click.Context, pointer: int, output: str) -> None:
     """End a transaction on its owner's behalf: its messages stay hidden for ever, and its readers go on.
 
     Its owner cannot publish or commit any more. Exit 1 when it is over already; the reason says how it ended.
     """
-    with messaging_account.service(context) as client:
+    with messaging_client.service(context) as client:
         client.finish_transaction(pointer, "invalidate")
     if output == "json":
-        messaging_account.print_json({"transactionWritePointer": pointer, "state": "invalid"})
+        messaging_client.print_json({"transactionWritePointer": pointer, "state": "invalid"})
     else:
         click.echo(f"{pointer} is invalid")

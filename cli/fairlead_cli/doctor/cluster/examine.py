@@ -12,8 +12,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from fairlead_cli import hub_role
-from fairlead_cli.cluster import collections, hub_accounts, rule_kinds
+from fairlead_cli.cluster import collections, hub_accounts, hub_role, rule_kinds
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.doctor.cluster import authorities, definitions, objects, programs, quotas, rights
 from fairlead_cli.doctor.examination import Check

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_cli import hub_role
+from fairlead_cli.cluster import hub_role
+from fairlead_cli.cluster.hub_role import Account
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
-from fairlead_cli.hub_role import Account
 
 GROUP: Final = "fairlead.dev"
 WATCHED: Final = ("get", "list", "watch")

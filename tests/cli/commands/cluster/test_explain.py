@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.cluster import Cluster
 
-from fairlead_cli import hub_account
+from fairlead_cli.clients import hub_client
 from fairlead_cli.commands.cluster.explain import NO
 from fairlead_cli.main import build
 
@@ -63,6 +63,6 @@ def test_an_object_needs_kind_and_name() -> None:
 )
 def test_what_no_node_can_be_given_is_no(code: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """An object that is too large will not come as things are, whichever side says so."""
-    monkeypatch.setattr(hub_account, "ask", lambda *_, **__: {"node": "edge-1", "code": code, "answer": "so"})
+    monkeypatch.setattr(hub_client, "ask", lambda *_, **__: {"node": "edge-1", "code": code, "answer": "so"})
     done = CliRunner().invoke(build(), ["explain", "cm/a", "--node", "edge-1", "--hub", "http://127.0.0.1:1"])
     assert done.exit_code == status, done.output

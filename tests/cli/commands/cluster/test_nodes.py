@@ -11,7 +11,7 @@ from tests.support.hub import CRDS, edge_node
 
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import nodes
-from fairlead_cli.output import ages
+from fairlead_cli.text import ages
 
 
 def row(**status: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.support.messaging import Topics
 
-from fairlead_cli import messaging_account
+from fairlead_cli.clients import messaging_client
 from fairlead_cli.commands.messaging import topics as command
 from fairlead_cli.main import build
 from fairlead_messaging.client.io.sync_client import Client
@@ -156,7 +156,7 @@ def test_an_empty_list_says_so(run: Run, line: tuple[str, ...], words: str) -> N
 
 def test_a_default_address_is_named_when_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who forgot to say where reads how to."""
-    monkeypatch.setattr(messaging_account, "DEFAULT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(messaging_client, "DEFAULT_URL", "http://127.0.0.1:9")
     done = CliRunner(env={"FAIRLEAD_MESSAGING_URL": None}).invoke(build(), ["topics", "list"])
     assert done.exit_code == 1 and "--url URL" in done.stderr and "--config FILE" in done.stderr
     done = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:9", "list"])

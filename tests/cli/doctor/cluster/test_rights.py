@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fairlead_cli.cluster.hub_role import Account
 from fairlead_cli.doctor.cluster.rights import Right, judge, judge_surplus, needed, review
-from fairlead_cli.hub_role import Account
 
 
 def test_what_a_hub_needs() -> None:

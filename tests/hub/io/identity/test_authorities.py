@@ -16,7 +16,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 from tests.support.pki import Authority
 from tests.support.upstream import until
 
-from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.io import http
 from fairlead_hub.io.identity.authorities import Authorities
 from fairlead_hub.io.link.link_server import LinkServer

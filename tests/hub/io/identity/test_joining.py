@@ -17,7 +17,7 @@ from tests.support.join_client import Gone, certificates, device
 from tests.support.join_cluster import JoinCluster, JoiningHub
 from tests.support.upstream import until
 
-from fairlead_cli.simulated_node import SimulatedNode
+from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Issued
 from fairlead_hub.io.identity import joining

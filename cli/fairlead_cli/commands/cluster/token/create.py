@@ -14,10 +14,10 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.join_tokens import Hub, Made, Wanted
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster.token import listing, requested
-from fairlead_cli.lifetime_option import Lifetime
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.progress import Progress
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.parameters.lifetime_option import Lifetime
 from fairlead_wire.identity import join_token
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import click
 from fairlead_cli.cluster import collections, join_tokens
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import ages, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import ages
 
 
 @click.command("list", short_help="List tokens: whom they admit, and whom they admitted.")

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from fairlead_cli import printable
+from fairlead_cli.text import printable
 from fairlead_wire.identity import join_token, node_names, pins
 
 NAMES_MAX = 10_000

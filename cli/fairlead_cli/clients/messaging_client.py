@@ -1,0 +1,238 @@
+"""Where the messaging service is and who we are, for the commands that ask it; and how what it says is shown."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from fairlead_cli import completing
+from fairlead_cli.clients.hub_client import settings_of
+from fairlead_cli.text import printable
+
+if TYPE_CHECKING:
+    from fairlead_messaging.api.responses import Message
+    from fairlead_messaging.client.io.connections import Tls
+    from fairlead_messaging.client.io.sync_client import Client
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_URL = "http://127.0.0.1:11015"
+HOW_TO_NAME = "fairlead topics --url URL … or --config FILE (a room's settings)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What the options of `fairlead topics` say."""
+
+    url: str
+    named: bool = True
+    """False: it was not given, and is the default."""
+    ca: Path | None
+    cert: Path | None
+    key: Path | None
+    token_file: Path | None = None
+
+
+class TopicName(click.ParamType[tuple[str, str]]):
+    """NAMESPACE/NAME, or NAME in `default`."""
+
+    name = "topic"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        namespace, slash, name = str(value).rpartition("/")
+        if not name or (slash and not namespace):
+            self.fail("write NAMESPACE/NAME or NAME", param, ctx)
+        return namespace or "default", name
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        return completing.beginning(incomplete, completing.within(lambda: _names(ctx, incomplete)))
+
+
+def _names(context: click.Context, incomplete: str) -> list[str]:
+    """Topics of `default` and all namespaces, or behind a slash the topics of that namespace."""
+    from fairlead_messaging.client.io.sync_client import Client
+
+    said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key", "token_file")}
+    asked = account(said.pop("url"), **{name: Path(file) if file else None for name, file in said.items()})
+    with Client(asked.url, tls=tls_of(asked), timeout_seconds=completing.limit()) as client:
+        namespace, slash, _ = incomplete.rpartition("/")
+        names = [f"{namespace}/{name}" if slash else name for name in client.topics(namespace or "default")]
+        return names if slash else [*names, *(f"{each}/" for each in client.namespaces())]
+
+
+output = click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output."
+)
+topic = click.argument("topic", type=TopicName())
+
+
+def options(command: F) -> F:
+    """--url, --config, --ca, --cert, --key, --token-file: where the service is and who we are, for ``service``."""
+
+    @wraps(command)
+    def with_account(
+        *arguments: Any,
+        url: str | None,
+        config: Path | None,
+        ca: Path | None,
+        cert: Path | None,
+        key: Path | None,
+        token_file: Path | None,
+        **rest: Any,
+    ) -> Any:
+        click.get_current_context().obj = account(url, config, ca, cert, key, token_file)
+        return command(*arguments, **rest)
+
+    wrapped: Any = with_account
+    for option in _OPTIONS:
+        wrapped = option(wrapped)
+    return cast(F, wrapped)
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OPTIONS = (
+    click.option(
+        "--token-file",
+        type=_FILE,
+        envvar="FAIRLEAD_MESSAGING_TOKEN_FILE",
+        show_envvar=True,
+        help="Token of a ServiceAccount, in place of --cert and --key: kubectl create token NAME --audience "
+        "fairlead-messaging.",
+    ),
+    click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key."),
+    click.option("--cert", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate."),
+    click.option(
+        "--ca", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", show_envvar=True, help="Who signed the service."
+    ),
+    click.option(
+        "--config", type=_FILE, help="A room's settings: messaging_url and tls_ca, tls_cert, tls_key are taken from it."
+    ),
+    click.option(
+        "--url",
+        envvar="FAIRLEAD_MESSAGING_URL",
+        show_envvar=True,
+        help=f"The messaging service; default: {DEFAULT_URL}.",
+    ),
+)
+
+
+def account(
+    url: str | None,
+    config: Path | None,
+    ca: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    token_file: Path | None = None,
+) -> Account:
+    """Options win over the configuration file.  Raises `click.UsageError`."""
+    read = settings_of(config) if config is not None else {}
+    for name in ("messaging_url", "http_listen", "tls_ca", "tls_cert", "tls_key"):
+        if not isinstance(read.get(name, ""), str):
+            raise click.UsageError(f"{config}: {name}: must be text, is {str(read[name])[:80]}")
+    address = url or read.get("messaging_url")
+    if address is None and "http_listen" in read:
+        scheme = "http" if read.get("security") == "insecure" else "https"
+        address = f"{scheme}://{read['http_listen']}"
+    files = {
+        name: given or (Path(read[f"tls_{name}"]).expanduser() if f"tls_{name}" in read else None)
+        for name, given in (("ca", ca), ("cert", cert), ("key", key))
+    }
+    return Account(url=str(address or DEFAULT_URL), named=address is not None, token_file=token_file, **files)
+
+
+def tls_of(asked: Account) -> Tls | None:
+    """What https needs.  Raises `click.UsageError` when something of it is not named."""
+    from fairlead_messaging.client.io.connections import Tls
+
+    if not asked.url.startswith("https:"):
+        return None
+    token = str(asked.token_file or "")
+    if asked.ca and token and not (asked.cert and asked.key):
+        return Tls(ca=str(asked.ca), token_file=token)
+    if not (asked.ca and asked.cert and asked.key):
+        raise click.UsageError("https needs --ca, and --cert and --key or --token-file; or a --config that names them")
+    return Tls(ca=str(asked.ca), cert=str(asked.cert), key=str(asked.key), token_file=token)
+
+
+@contextmanager
+def service(context: click.Context, *, patient: bool = False) -> Iterator[Client]:
+    """The service; what it refuses, or that it cannot be reached, becomes one sentence and exit status 1.
+
+    `patient`: a service that restarts meanwhile is waited for, a minute at most.
+    """
+    from fairlead_messaging.client.io.sync_client import Client
+    from fairlead_messaging.client.retry import PATIENT
+    from fairlead_wire.errors import FairleadError, LocalError, Temporary
+
+    asked: Account = context.find_object(Account) or Account(url=DEFAULT_URL, named=False, ca=None, cert=None, key=None)
+    try:
+        client = Client(asked.url, tls=tls_of(asked), retries=PATIENT if patient else None)
+    except LocalError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        with client:
+            yield client
+    except FairleadError as error:
+        click.echo(printable.lines(f"fairlead topics: {getattr(error, 'reason', '') or error}"), err=True)
+        if not asked.named and isinstance(error, Temporary):
+            click.echo(f"fairlead topics: asked {DEFAULT_URL}, the default; name the service: {HOW_TO_NAME}", err=True)
+        sys.exit(1)
+
+
+def print_json(value: object) -> None:
+    """One object a line; bytes as base64."""
+    import msgspec
+
+    click.echo(json.dumps(msgspec.to_builtins(value)))
+
+
+def say_none(sentence: str) -> None:
+    """An empty list says so, beside the output and not in it, as kubectl does."""
+    click.echo(sentence, err=True)
+
+
+def print_messages(messages: tuple[Message, ...] | list[Message], output: str) -> None:
+    """Each on a line: time, id and payload, or JSON."""
+    for message in messages:
+        if output == "json":
+            print_json({"id": message.id, "payload": base64.b64encode(message.payload).decode()})
+        else:
+            print_line(f"{moment(message.published_ms)}  {message.id}  {shown(message.payload)}")
+
+
+def print_line(line: str) -> None:
+    """Whole into files and pipes; on a terminal what fits into its width, so that each message stays one line."""
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        line = line if len(line) <= columns else f"{line[: columns - 1]}…"
+    click.echo(line)
+
+
+def moment(milliseconds: int) -> str:
+    """UTC, with milliseconds; the number itself beyond what a calendar holds."""
+    try:
+        time = datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def shown(payload: bytes) -> str:
+    """A payload on one line: what a terminal might obey is escaped, what is not text is shown as Python does."""
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        text = repr(payload)
+    return printable.one_line(text)

@@ -1,0 +1,1 @@
+"""Files of manifests: what is wrong with them, each mistake with its line (``source_locations``)."""

@@ -1,0 +1,90 @@
+"""Asking one agent: what it answers, and sentences for what goes wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import click
+import pytest
+
+from fairlead_cli.clients import edge_client
+
+
+class Agent(BaseHTTPRequestHandler):
+    """Answers by path."""
+
+    def do_GET(self) -> None:
+        allowed = self.headers.get("Authorization") == "Bearer s3cret"
+        status, body = {"/held": (200, b'{"kind": "ConfigMap"}'), "/text": (200, b"hello")}.get(self.path, (404, b"{}"))
+        self.send_response(status if allowed else 401)
+        self.end_headers()
+        self.wfile.write(body if allowed else b"{}")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Agent)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_objects(url: str, tmp_path: Path) -> None:
+    """Held, not held, no object, not allowed."""
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    assert edge_client.get(url, token, "held") == {"kind": "ConfigMap"}
+    assert edge_client.get(url, token, "none") is None
+    with pytest.raises(click.ClickException, match="is not the address of an agent"):
+        edge_client.get(url, token, "text")
+    with pytest.raises(click.ClickException, match="answered 401; give the agent's data_dir/token with --token-file"):
+        edge_client.get(url, None, "held")
+
+
+def test_the_token_goes_nowhere_else(tmp_path: Path) -> None:
+    """An answer that sends elsewhere is not followed: the token would go along."""
+    seen: list[str] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(click.ClickException, match="answered 302"):
+                edge_client.get(f"http://127.0.0.1:{server.server_port}", token, "held")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert seen == ["/held"]
+
+
+def test_what_cannot_be_asked(tmp_path: Path) -> None:
+    """A closed port, no address, a token that is none."""
+    with pytest.raises(click.ClickException, match="does not answer: Connection refused"):
+        edge_client.get("http://127.0.0.1:1", None, "held")
+    with pytest.raises(click.ClickException, match="is not the address of an agent"):
+        edge_client.get("nonsense", None, "held")
+    (tmp_path / "token").write_bytes(b"\xff\xfe")
+    with pytest.raises(click.UsageError, match="--token-file"):
+        edge_client.client("http://127.0.0.1:1", tmp_path / "token")

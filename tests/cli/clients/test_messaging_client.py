@@ -1,0 +1,100 @@
+"""Where the service is and who we are; how what it says is shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from tests.support.messaging_service import MessagingService
+from tests.support.pki import Authority
+
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.main import build
+
+
+@pytest.mark.process
+def test_a_rooms_settings_say_where_and_who(tmp_path: Path) -> None:
+    """With mutual TLS, as an operator has them at hand; options win."""
+    with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
+        assert service.tls is not None
+        config = tmp_path / "ingest.toml"
+        config.write_text(
+            f'messaging_url = "{service.url}"\ntls_ca = "{service.tls.ca}"\n'
+            f'tls_cert = "{service.tls.cert}"\ntls_key = "{service.tls.key}"\n'
+        )
+        service.create("default/t")
+        listed = CliRunner().invoke(build(), ["topics", "--config", str(config), "list"])
+        assert (listed.exit_code, listed.stdout) == (0, "t\n"), listed.stderr
+        elsewhere = CliRunner().invoke(
+            build(), ["topics", "--config", str(config), "--url", "http://127.0.0.1:1", "list"]
+        )
+        assert elsewhere.exit_code == 1
+
+
+def test_the_services_own_settings_will_do(tmp_path: Path) -> None:
+    """Beside the service: its http_listen."""
+    config = tmp_path / "messaging.toml"
+    config.write_text('http_listen = "127.0.0.1:12345"\nsecurity = "insecure"\n')
+    assert messaging_client.account(None, config, None, None, None).url == "http://127.0.0.1:12345"
+    config.write_text('http_listen = "127.0.0.1:12345"\n')
+    assert messaging_client.account(None, config, None, None, None).url == "https://127.0.0.1:12345"
+    assert messaging_client.account(None, None, None, None, None).url == messaging_client.DEFAULT_URL
+
+
+def test_settings_that_cannot_be_read_are_a_usage_error(tmp_path: Path) -> None:
+    """With the file's name."""
+    config = tmp_path / "bad.toml"
+    config.write_text("=")
+    with pytest.raises(click.UsageError, match=r"bad\.toml"):
+        messaging_client.account(None, config, None, None, None)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:1", "ftp://x", "nonsense"])
+def test_an_address_that_cannot_work_is_exit_2(url: str) -> None:
+    """It names what is missing."""
+    assert CliRunner().invoke(build(), ["topics", "--url", url, "list"]).exit_code == 2
+
+
+def test_an_unreachable_service_is_exit_1() -> None:
+    """The address is in the sentence, no traceback."""
+    answer = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:1", "list"])
+    assert answer.exit_code == 1
+    assert "127.0.0.1:1" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b"plain \xc3\xa4", "plain ä"),
+        (b"two\nlines", "two\\nlines"),
+        (b"\x1b[2Jgone", "\\x1b[2Jgone"),
+        ("\u202eevil".encode(), "\\u202eevil"),
+        (b"\xff", "b'\\xff'"),
+        (b"x" * 200, "x" * 200),
+    ],
+)
+def test_a_payload_cannot_command_the_terminal(payload: bytes, text: str) -> None:
+    """A publisher must not control an operator's screen."""
+    assert messaging_client.shown(payload) == text
+
+
+def test_moments_beyond_the_calendar_are_numbers() -> None:
+    """An id may say anything."""
+    assert messaging_client.moment(0) == "1970-01-01T00:00:00.000Z"
+    assert messaging_client.moment(2**63) == str(2**63)
+
+
+def test_lines_are_whole_in_pipes_and_fit_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program reads is never shortened; what a person reads stays one line a message."""
+    monkeypatch.setenv("COLUMNS", "40")
+    messaging_client.print_line("x" * 5000)
+    assert capsys.readouterr().out == "x" * 5000 + "\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for line in ("x" * 40, "x" * 41):
+        messaging_client.print_line(line)
+    assert capsys.readouterr().out.splitlines() == ["x" * 40, "x" * 39 + "…"]
