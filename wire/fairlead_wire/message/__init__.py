@@ -1,0 +1,135 @@
+"""The headers that travel on the link: one struct for each verb, one frame each.
+
+A frame is a header and, for some verbs, a *content* of bytes that the codec passes through untouched
+(an object's canonical JSON, a batch of upstream messages, bucket sums): encoded and compressed once,
+sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``operation`` is "ack" and
+``parentID`` is the id of the message it answers (seed: reliable message delivery, "ACK message Format").
+
+Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
+
+    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · ask · status · renew
+                 keepalive
+    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · tables · issued
+                 authorities · keepalive
+
+A device without a certificate speaks another conversation, and nothing of the above:
+
+    device → hub   authorities · join · late · prove
+    hub → device   authorities · challenge · issued · refuse
+
+The modules of this package are named after what their frames are about; all frames are used from here, as
+``message.Update``.
+"""
+
+from __future__ import annotations
+
+from fairlead_wire.message.answers import Ack, Keepalive, Nack, Refused, TopicPosition
+from fairlead_wire.message.certificates import (
+    AskAuthorities,
+    Authorities,
+    Challenge,
+    Issued,
+    IssuedCertificates,
+    Join,
+    Late,
+    Proof,
+    Prove,
+    Renew,
+)
+from fairlead_wire.message.comparison import Buckets, Compare, Entries, Entry, ListBuckets
+from fairlead_wire.message.header import (
+    NAME_CHARS_MAX,
+    PROTOCOL,
+    REASON_CHARS_MAX,
+    Encoding,
+    Header,
+    is_uid,
+)
+from fairlead_wire.message.objects import Chunk, Delete, Progress, Update
+from fairlead_wire.message.opening import Hello, Refuse, Welcome
+from fairlead_wire.message.status import EdgeStatus, QueueStatus, RouteError, RoutesStatus, Status, ToTable
+from fairlead_wire.message.tables import (
+    TABLE_READERS_MAX,
+    TABLE_TOPICS_MAX,
+    AskTables,
+    TableReached,
+    Tables,
+    TopicTables,
+)
+from fairlead_wire.message.upstream import Upstream, UpstreamMessage
+
+FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | AskTables | Status | Renew | Keepalive
+FromHub = (
+    Welcome
+    | Refuse
+    | Compare
+    | ListBuckets
+    | Update
+    | Delete
+    | Chunk
+    | Ack
+    | Nack
+    | Tables
+    | Issued
+    | Authorities
+    | Keepalive
+)
+FromDevice = AskAuthorities | Join | Late | Prove
+"""Without a client certificate."""
+ToDevice = Authorities | Challenge | Issued | Refuse
+AnyHeader = FromEdge | FromHub | FromDevice | ToDevice
+
+__all__ = [
+    "NAME_CHARS_MAX",
+    "PROTOCOL",
+    "REASON_CHARS_MAX",
+    "TABLE_READERS_MAX",
+    "TABLE_TOPICS_MAX",
+    "Ack",
+    "AnyHeader",
+    "AskAuthorities",
+    "AskTables",
+    "Authorities",
+    "Buckets",
+    "Challenge",
+    "Chunk",
+    "Compare",
+    "Delete",
+    "EdgeStatus",
+    "Encoding",
+    "Entries",
+    "Entry",
+    "FromDevice",
+    "FromEdge",
+    "FromHub",
+    "Header",
+    "Hello",
+    "Issued",
+    "IssuedCertificates",
+    "Join",
+    "Keepalive",
+    "Late",
+    "ListBuckets",
+    "Nack",
+    "Progress",
+    "Proof",
+    "Prove",
+    "QueueStatus",
+    "Refuse",
+    "Refused",
+    "Renew",
+    "RouteError",
+    "RoutesStatus",
+    "Status",
+    "TableReached",
+    "Tables",
+    "ToDevice",
+    "ToTable",
+    "TopicPosition",
+    "TopicTables",
+    "Update",
+    "Upstream",
+    "UpstreamMessage",
+    "Welcome",
+    "is_uid",
+]
