@@ -181,8 +181,8 @@ def answer_match(request: dict[str, Any]) -> dict[str, Any]:
         parsed = parse(manifest)
     except ManifestError as refused:
         return {"error": [{"message": reason} for reason in refused.reasons]}
-    if parsed.quarantined:
-        return {"error": list(parsed.quarantined)}
+    if bad := [*parsed.quarantined, *parsed.odd_names]:
+        return {"error": bad}
     return {"deliveries": [_delivery(each) for each in Router(parsed, node).route(message, source)]}
 
 

@@ -107,7 +107,7 @@ class _Checker:
         for bad in manifest.quarantined:
             self.mistake(bad)
         for odd in manifest.warnings:
-            self.mistake(odd, severity="warning")
+            self.mistake(odd, severity="error" if odd in manifest.odd_names else "warning")
         return [route.name for route in manifest.routes]
 
     def mistake(self, bad: RouteError, severity: Literal["error", "warning"] = "error") -> None:

@@ -41,6 +41,7 @@ KEY_CHARS_MAX: Final = 64
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.[0-9]{1,9}){0,2}")
 _NAME = re.compile(r"[^.$# ]+")
+_ODD_NAME = "name: Azure IoT Edge takes none that is empty or has a dot, $, # or a blank"
 """What Azure IoT Edge takes as a route's name."""
 _TOPIC = re.compile(route_manifest.TOPIC)
 _NOT_BLANK = re.compile(route_manifest.NOT_BLANK)
@@ -108,6 +109,11 @@ class Manifest:
     default_ttl_seconds: int | None = DEFAULT_TTL_SECONDS
     defaults: Mapping[str, int | None] = field(default_factory=dict)
     created: str = ""
+
+    @property
+    def odd_names(self) -> tuple[RouteError, ...]:
+        """Of names outside the manifest's format.  A node runs such routes; a judge of manifests refuses them."""
+        return tuple(each for each in self.warnings if each.message == _ODD_NAME)
 
 
 def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DEFAULT_TTL_SECONDS) -> Manifest:
@@ -267,7 +273,7 @@ def _warnings(name: str, route: ManifestRoute | None, value: object) -> list[Rou
     fields = value if isinstance(value, Mapping) else {}
     found = []
     if not _NAME.fullmatch(name):
-        found.append(_of_field(name, "name", "Azure IoT Edge takes none that is empty or has a dot, $, # or a blank"))
+        found.append(RouteError(name=name, message=_ODD_NAME, key="name"))
     for key in fields:
         if key not in route_manifest.ROUTE_KEYS:
             shown = str(key)[:KEY_CHARS_MAX]

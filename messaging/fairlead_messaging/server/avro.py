@@ -19,6 +19,9 @@ from fairlead_messaging.api.requests import MessageToPublish, PollRequest, Produ
 from fairlead_messaging.server import json_bodies, validation
 from fairlead_messaging.server.log.reader import Page
 
+PRODUCER_KEYS = ("epoch", "sequence", "sequences", "fence")
+"""Query parameters that say something of ``producer_id`` only."""
+
 _PUBLISH_REQUEST = fastavro.parse_schema(
     {
         "type": "record",
@@ -75,7 +78,11 @@ def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> Publis
     if "ttl" in query:
         messages = [MessageToPublish(payload=payload, ttl=query["ttl"]) for payload in asked["messages"]]
     producer = None
-    if "producer_id" in query:
+    if "producer_id" not in query:
+        for key in PRODUCER_KEYS:
+            if key in query:
+                raise Refused(f"{key} is of a producer and needs producer_id beside it", code="bad_producer")
+    else:
         producer = _convert(
             {
                 "id": query["producer_id"],

@@ -2,6 +2,7 @@
 
 Whole policies, never merged key by key.  ``ignore_subscription_override`` of the topic's policy refuses the
 subscription's; in the subscription's own policy it renounces it (seed: support more backoff functions; as Zaqar does).
+An empty object is none: a subscription with ``{}`` has its topic's policy.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def policy(self) -> DeliveryPolicy | None:
-        return delivery.parse(self.delivery) if self.delivery is not None else None
+        """None also for an object without a key, which says nothing (as in Zaqar)."""
+        return delivery.parse(self.delivery) if self.delivery else None
 
     @property
     def state(self) -> str:

@@ -24,7 +24,10 @@ RULES = {**SLOW, "ignore_subscription_override": True}
         (SLOW, FAST, FAST),
         (RULES, FAST, RULES),
         (SLOW, {**FAST, "ignore_subscription_override": True}, SLOW),
-        (SLOW, {}, {}),
+        (SLOW, {}, SLOW),
+        ({}, FAST, FAST),
+        ({}, {**FAST, "ignore_subscription_override": True}, {}),
+        (None, {}, {}),
     ],
 )
 def test_whole_policies_count(

@@ -164,6 +164,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
     asked = avro.poll_body(raw, request.query) if is_avro else json_bodies.decode(raw or b"{}", PollRequest)
     after = validation.start(asked)
     limit = validation.limit(asked.limit, broker.settings.poll_limit_max)
+    wait_ms = validation.wait_ms(asked.wait_ms)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
     key = page_cache.page_key(topic, after, limit, content_type)
     # What a snapshot shows is asked for by one transaction; only what is the same for all is kept for it.
@@ -171,7 +172,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
     kept = broker.cached(topic, key, isolation)
     if kept is None:
         ask = _Ask(broker, key, isolation, within, asked.isolation == "read_committed")
-        kept = await broker.read_until((namespace, name), ask.look, _is_enough, validation.wait_ms(asked.wait_ms))
+        kept = await broker.read_until((namespace, name), ask.look, _is_enough, wait_ms)
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return await send(request, (kept.body,), content_type, {NEXT_POSITION: kept.next_position.hex()})
