@@ -70,6 +70,13 @@ ROWS = (
                 ),
             ),
             one(
+                "From acceptance to a table",
+                "s",
+                "Median and 95th percentile of the latest 512 messages of a priority that an agent followed.",
+                f"max by ({NODES}, priority, quantile) ({E}to_table_seconds)",
+                "{{node}} {{instance}} {{priority}} {{quantile}}",
+            ),
+            one(
                 "Store",
                 "percentunit",
                 "Share of the room for messages that is taken.",

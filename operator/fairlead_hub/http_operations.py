@@ -47,6 +47,20 @@ class Guard(Answer, frozen=True, kw_only=True):
     approved: bool
 
 
+class ToTable(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """From acceptance at the node to a table, by the node's own clock: of messages of one priority.
+
+    Of the latest ``window`` that were followed, of ``measured`` since its agent's start; the newest heard ``as_of``.
+    """
+
+    priority: int
+    measured: int
+    window: int
+    p50_seconds: float
+    p95_seconds: float
+    as_of: str = ""
+
+
 class NodeRow(Answer, frozen=True, kw_only=True):
     """Where one node stands."""
 
@@ -66,6 +80,7 @@ class NodeRow(Answer, frozen=True, kw_only=True):
     waiting_for: str
     kept: int
     rules: str
+    to_table: list[ToTable]
 
 
 class Unreadable(Answer, frozen=True, kw_only=True):
@@ -114,21 +129,11 @@ class KeptObject(Answer, frozen=True, kw_only=True):
     reason: str
 
 
-class ToTable(Answer, frozen=True, kw_only=True):
-    """From acceptance at the node to a table, by the node's own clock: of messages of one priority."""
-
-    priority: int
-    measured: int
-    p50_seconds: float
-    p95_seconds: float
-
-
 class NodeDetail(NodeRow, frozen=True, kw_only=True, omit_defaults=True):
     """One node in detail; the lists are those of its session, at most a hundred each."""
 
     granted_topics: list[str]
     delivery: dict[str, str]
-    to_table: list[ToTable] = []
     pending_objects: list[PendingObject] | None = None
     parked_objects: list[ParkedObject] | None = None
     kept_objects: list[KeptObject] | None = None

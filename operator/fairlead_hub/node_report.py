@@ -21,8 +21,6 @@ from fairlead_hub.status import edge_node
 from fairlead_wire import message
 
 DELIVERIES = ("upstream", "brokered")
-TO_TABLE_MAX = 16
-"""Priorities of a node whose way to a table is shown."""
 LIST_MAX = 100
 """Pending and parked keys listed for one node."""
 
@@ -59,7 +57,6 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
     session = hub.sessions.get(name)
     row["grantedTopics"] = sorted(hub.grants.of(name))
     row["delivery"] = _delivery(hub.node_facts(name).edge)
-    row["toTable"] = _to_table(hub.node_facts(name).edge)
     if session is not None:
         unsynced = session.unsynced
         row["pendingObjects"] = [
@@ -81,20 +78,6 @@ def node(hub: Hub, name: str, now: float) -> dict[str, Any] | None:
             for key, withheld in itertools.islice(unsynced.kept().items(), LIST_MAX)
         ]
     return row
-
-
-def _to_table(edge: message.EdgeStatus | None) -> list[dict[str, Any]]:
-    """How long its messages take to a table, the most urgent first."""
-    said = [] if edge is None else sorted(edge.to_table, key=lambda each: each.priority)
-    return [
-        {
-            "priority": each.priority,
-            "measured": each.measured,
-            "p50Seconds": each.p50_seconds,
-            "p95Seconds": each.p95_seconds,
-        }
-        for each in said[:TO_TABLE_MAX]
-    ]
 
 
 def _delivery(edge: message.EdgeStatus | None) -> dict[str, str]:
@@ -142,6 +125,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "waitingFor": hub.desired_state.not_synced(name),
         "kept": session.unsynced.kept_count if session is not None else 0,
         "rules": deletion_blocked.unreadable_rules(hub.placement, name),
+        "toTable": list(facts.to_table),
     }
 
 

@@ -7,6 +7,7 @@ from tests.support.live import ROUTES
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster import sync_rule
+from fairlead_hub.status import to_table
 from fairlead_wire import message
 
 
@@ -112,5 +113,8 @@ def test_a_node_in_detail_says_how_long_its_messages_take_to_a_table(core):
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, to_table=said)))
     found = node_report.node(core.hub, "edge-1", 0.0)
     assert found is not None
-    assert [each["priority"] for each in found["toTable"]] == list(range(1, node_report.TO_TABLE_MAX + 1))
-    assert found["toTable"][0] == {"priority": 1, "measured": 1, "p50Seconds": 1.0, "p95Seconds": 2.0}
+    assert [each["priority"] for each in found["toTable"]] == list(range(1, to_table.ROWS_MAX + 1))
+    first = found["toTable"][0]
+    assert first.pop("asOf")
+    assert first == {"priority": 1, "measured": 1, "window": 1, "p50Seconds": 1.0, "p95Seconds": 2.0}
+    assert node_report.nodes(core.hub, 0.0)[0]["toTable"] == found["toTable"]

@@ -103,6 +103,17 @@ def test_a_message_is_followed_into_a_table(line: WholeLine) -> None:
 
     wait_until("the hub shows it", in_the_cluster, seconds=SECONDS)
 
+    def without_the_hub() -> bool:
+        options = ["--kubeconfig", str(line.cluster.kubeconfig)]
+        shown = CliRunner().invoke(build(), ["status", "edge-1", *options]).output
+        wide = CliRunner().invoke(build(), ["nodes", "-o", "wide", *options]).output
+        return "; 1 measured, as of 20" in shown and " 1:" in wide
+
+    wait_until("the API objects show it", without_the_hub, seconds=SECONDS)
+    column = line.cluster.kubectl("get", "enode", "edge-1", "-o", "wide", "--no-headers").split()[-1]
+    [row] = json.loads(line.cluster.kubectl("get", "enode", "edge-1", "-o", "json"))["status"]["toTable"]
+    assert float(column) == row["p95Seconds"] and row["priority"] == 1
+
 
 def test_no_receipt_is_false_and_none_is_lost_over_kills(line: WholeLine) -> None:
     """Edge, hub and messaging are killed at random moments; a model of the topic and the table is compared.

@@ -76,7 +76,7 @@ class EdgeNodeChanges:
 
     def said(self, node: str, status: message.EdgeStatus, now: float) -> None:
         """The edge's own report."""
-        before = self._terms.node_status.said(node, status)
+        before = self._terms.node_status.said(node, status, now)
         self._reports.cloud_events.routes_reported(node, before.routes if before else {}, status.routes, now)
         self._reports.cloud_events.queues_stalled(node, status, now)
         self._sessions.changed()

@@ -24,7 +24,7 @@ from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
 from fairlead_hub.settings import Delivery
-from fairlead_hub.status import node_routes, object_sync
+from fairlead_hub.status import node_routes, object_sync, to_table
 from fairlead_wire.errors import Malformed
 
 WAITING = ("no_record", "pending", "deleting")
@@ -60,6 +60,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "identity": (said.get("identity") or {}).get("state") or "",
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
+                "toTable": to_table.rows_in(said),
             }
         )
     return sorted(rows, key=lambda row: str(row["node"]))

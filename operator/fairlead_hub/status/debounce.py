@@ -3,7 +3,8 @@
     changed ─▶ urgent: now
             ├▶ came up: when it holds what it should, at the latest after ``COUNTS_SECONDS``
             ├▶ went away: after ``AWAY_SECONDS``, if it is not back by then
-            └▶ counts alone: after ``COUNTS_SECONDS``, with whatever changed until then
+            ├▶ counts alone: after ``COUNTS_SECONDS``, with whatever changed until then
+            └▶ how long messages take to a table: after ``TIMES_SECONDS``
 
 A node that comes up changes its status with every object it takes, and thousands come up at once.
 """
@@ -18,14 +19,17 @@ AWAY_SECONDS: Final = 3.0
 """Links break and are back within this."""
 COUNTS_SECONDS: Final = 10.0
 """A node being brought up to date changes its counts all the time: they are written at most this often."""
+TIMES_SECONDS: Final = 60.0
+"""A job that stops makes all nodes slow at once: each says so by this, and at most this often."""
 
-Change = Literal["urgent", "came", "coming", "left", "counts"]
+Change = Literal["urgent", "came", "coming", "left", "counts", "times"]
 _WAITS: Final = {
     "urgent": 0.0,
     "came": COMING_SECONDS,
     "coming": COUNTS_SECONDS,
     "left": AWAY_SECONDS,
     "counts": COUNTS_SECONDS,
+    "times": TIMES_SECONDS,
 }
 
 

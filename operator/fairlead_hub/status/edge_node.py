@@ -14,7 +14,7 @@ from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.revocation import Revoked
-from fairlead_hub.status import status_cache
+from fairlead_hub.status import status_cache, to_table
 from fairlead_hub.status.object_sync import API_VERSION, condition
 from fairlead_wire import message
 
@@ -61,6 +61,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     identity: dict[str, Any] | None = None
     """Which life of the Node its certificates belong to (``identities``); None without certificates."""
     revoked: Revoked | None = None
+    to_table: tuple[dict[str, Any], ...] = ()
+    """How long its messages take to a table (``to_table``)."""
 
 
 class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
@@ -90,10 +92,10 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
     "grantedTopics": list, "conditions": list, "queues": list, "brake": (dict, type(None)),
     "paused": str, "deletionGuard": (dict, type(None)),
-    "identity": (dict, type(None)), "routes": list,
+    "identity": (dict, type(None)), "routes": list, "toTable": list,
 }  # fmt: skip
 """What is read of a status again."""
-_ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict, "routes": dict}
+_ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict, "routes": dict, "toTable": dict}
 
 
 def granted_topics(observed: status_cache.Observed | None) -> frozenset[str]:
@@ -168,6 +170,7 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "storeBytes": edge.store_bytes if edge else 0,
         "grantedTopics": sorted(facts.granted_topics),
         "routes": list(facts.routes),
+        "toTable": list(facts.to_table),
         "paused": facts.paused,
         "deletionGuard": guard_status(facts.guard),
         # Former names, for one version more; definitions of before 0.2 keep only these.
@@ -217,6 +220,15 @@ def _former_guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
 
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Nothing but times and queue lengths differ: no transition, so it can wait."""
+    return decides_the_same_but_times(status, observed) and not (
+        "toTable" in observed and to_table.is_step(to_table.rows_in(status), to_table.rows_in(observed))
+    )
+
+
+def decides_the_same_but_times(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+    """Also how long messages take to a table may differ, of priorities that were measured before."""
+    if "toTable" in observed and to_table.is_first(to_table.rows_in(status), to_table.rows_in(observed)):
+        return False
     keys = ("objectsWanted", "objectsHeld", "brake")
     same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
     # Definitions older than ``routes`` do not keep it: without it is as good as the same.

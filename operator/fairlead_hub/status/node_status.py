@@ -22,6 +22,7 @@ from fairlead_hub.status.edge_node import Terms
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.notice import Notice
 from fairlead_hub.status.returning_nodes import ReturningNodes, Summary
+from fairlead_hub.status.to_table import ToTables
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
@@ -56,6 +57,7 @@ class NodeStatus:
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
         """What connected edges reported of themselves last."""
+        self._to_tables = ToTables()
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
         self._debounce = Debounce()
@@ -117,19 +119,24 @@ class NodeStatus:
         self._store_epochs.pop(node, None)
         self.returning.forget(node)
         self._edge_routes.forget(node)
+        self._to_tables.forget(node)
         if terms.identity is not None:
             self._cache.want(self._document(node, self.of(node, None, terms), now))
         else:
             self._cache.want(status_cache.Removal(name=(EDGE_NODES, "", node), node=node))
 
-    def said(self, node: str, status: message.EdgeStatus) -> message.EdgeStatus | None:
+    def said(self, node: str, status: message.EdgeStatus, now: float) -> message.EdgeStatus | None:
         """The edge's own report; returns the one before."""
         before = self.edges.get(node)
         self.edges[node] = status
         if before is None or before.routes != status.routes:
             self._edge_routes.said(node, status.routes)
+        is_step = (before is None or before.to_table != status.to_table) and self._to_tables.said(
+            node, status.to_table, lambda: self._standing(node), self._clock.text(now)
+        )
         if (
             before is None
+            or is_step
             or before.routes != status.routes
             or before.dead_letters != status.dead_letters
             or _stalled(before) != _stalled(status)
@@ -196,6 +203,11 @@ class NodeStatus:
         """How the return after our start ended; given once."""
         return self.returning.summary(now, give_up=self._grace_over) if self._first_report is not None else None
 
+    def _standing(self, node: str) -> status_cache.Status:
+        """What its EdgeNode says; empty where there is none."""
+        observed = self._cache.observed.get((EDGE_NODES, "", node))
+        return observed.status if observed is not None else {}
+
     @property
     def is_grace_over(self) -> bool:
         """Nodes that were connected before our start have had the time to return."""
@@ -249,6 +261,7 @@ class NodeStatus:
         if not (due or last or self._debounce.is_due(node, self._change(node, session, status, said), now)):
             return []
         self._debounce.done(node)
+        self._to_tables.written(node)
         self._reported[node] = now
         self._cache.want(document)
         if observed is not None and observed.status.get("connected") == facts.connected:
@@ -263,7 +276,7 @@ class NodeStatus:
         if not edge_node.comes_or_goes(status, said):
             return "urgent"
         if bool(said.get("connected")) == status["connected"]:
-            return "counts"
+            return "times" if edge_node.decides_the_same_but_times(status, said) else "counts"
         if session is None:
             return "left" if node in self._met else "urgent"  # the grace period is over: it is not about to come
         return "came" if session.live and not session.unsynced.pending else "coming"
@@ -282,9 +295,9 @@ class NodeStatus:
     def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.NodeFacts:
         """What is known of one node now."""
         unreadable = deletion_blocked.unreadable_rules(self._placement, node) if self._placement.rules.broken else ""
+        to_table = self._to_tables.of(node, lambda: self._standing(node))
         if session is None:
-            observed = self._cache.observed.get((EDGE_NODES, "", node))
-            said = observed.status if observed is not None else {}
+            said = self._standing(node)
             return edge_node.NodeFacts(
                 connected=False,
                 hub=self._hub,
@@ -302,6 +315,7 @@ class NodeStatus:
                 routes=tuple(self._edge_routes.rows_of(node)),
                 identity=terms.identity,
                 revoked=terms.revoked,
+                to_table=to_table,
             )
         return edge_node.NodeFacts(
             connected=True,
@@ -322,6 +336,7 @@ class NodeStatus:
             routes=tuple(self._edge_routes.rows_of(node)),
             identity=terms.identity,
             revoked=terms.revoked,
+            to_table=to_table,
         )
 
 

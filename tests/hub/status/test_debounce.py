@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS, Change, Debounce
+from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS, TIMES_SECONDS, Change, Debounce
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SE
         ("coming", COUNTS_SECONDS),
         ("left", AWAY_SECONDS),
         ("counts", COUNTS_SECONDS),
+        ("times", TIMES_SECONDS),
     ],
 )
 def test_each_change_has_its_time(change: Change, seconds: float) -> None:

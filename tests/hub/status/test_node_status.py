@@ -6,7 +6,7 @@ from tests.support.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import node_status
-from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS
+from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS, TIMES_SECONDS
 from fairlead_hub.status.status_cache import Document, Observed
 from fairlead_wire import message
 
@@ -189,3 +189,81 @@ async def test_the_return_of_all_is_followed(core):
     assert said is not None
     assert (said.returned, said.missing, said.seconds) == (2, 0, 4.0)
     assert after.hub.node_status.returned(after.now + 5.0) is None
+
+
+def say_times(edge, p95, *, measured=1, priority=0):
+    told = [message.ToTable(priority=priority, measured=measured, p50_seconds=1.0, p95_seconds=p95)]
+    edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, to_table=told)))
+
+
+async def test_how_long_messages_take_is_written_where_it_is_news(core):
+    """First figures soon; later ones with other news, or within a minute where a time doubled."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    assert edge_node(core)["toTable"] == []
+    say_times(edge, 2.0)
+    await reported(core, 5.0)
+    await reported(core, 5.0 + COUNTS_SECONDS)
+    [row] = edge_node(core)["toTable"]
+    assert (row["measured"], row["window"], row["p95Seconds"]) == (1, 1, 2.0)
+    writes = core.api.writes
+    for number in range(40):
+        say_times(edge, 2.0 + number / 40, measured=2 + number)
+        await reported(core, 20.0 + number)
+    assert core.api.writes == writes
+    for number in range(50):
+        say_times(edge, 100.0 + number, measured=100 + number)
+        await reported(core, 60.0 + number)
+    assert core.api.writes == writes
+    await reported(core, 60.0 + TIMES_SECONDS)
+    assert core.api.writes == writes + 1 and edge_node(core)["toTable"][0]["p95Seconds"] == 149.0
+
+
+async def test_a_time_that_is_back_within_the_minute_is_not_written(core):
+    edge = core.connect()
+    edge.sent()
+    say_times(edge, 2.0)
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COUNTS_SECONDS)
+    writes = core.api.writes
+    say_times(edge, 200.0, measured=2)
+    await reported(core, 20.0)
+    say_times(edge, 2.1, measured=3)
+    for now in (21.0, 20.0 + TIMES_SECONDS, 30.0 + TIMES_SECONDS):
+        await reported(core, now)
+    assert core.api.writes == writes
+
+
+async def test_a_node_that_is_away_keeps_what_it_said(core):
+    """Also for the hub after this one, which never heard it."""
+    edge = core.connect()
+    edge.sent()
+    say_times(edge, 2.0)
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COUNTS_SECONDS)
+    edge.leave()
+    await reported(core, 12.0)
+    await reported(core, 12.0 + AWAY_SECONDS)
+    status = edge_node(core)
+    assert status["connected"] is False and status["toTable"][0]["p95Seconds"] == 2.0
+
+
+async def test_definitions_without_the_times_do_not_make_the_hub_write_again_and_again(core):
+    """An older definition drops the field from all that is written."""
+    edge = core.connect()
+    edge.sent()
+    await reported(core, 1.0)
+    await reported(core, 1.0 + COMING_SECONDS)
+    name = (EDGE_NODES, "", "edge-1")
+    there = core.hub.status_cache.observed[name]
+    status = {key: value for key, value in there.status.items() if key != "toTable"}
+    core.hub.status_cache.observed[name] = Observed(
+        version=there.version, generation=there.generation, status=status, head=there.head, uid=there.uid
+    )
+    writes = core.api.writes
+    for number in range(100):
+        say_times(edge, 2.0 ** (number % 9), measured=number + 1, priority=number % 3)
+        await reported(core, 4.0 + number)
+    assert core.api.writes == writes

@@ -47,7 +47,15 @@ from fairlead_wire.message.header import (
 )
 from fairlead_wire.message.objects import Chunk, Delete, Progress, Update
 from fairlead_wire.message.opening import Hello, Refuse, Welcome
-from fairlead_wire.message.status import EdgeStatus, QueueStatus, RouteError, RoutesStatus, Status, ToTable
+from fairlead_wire.message.status import (
+    TO_TABLE_WINDOW,
+    EdgeStatus,
+    QueueStatus,
+    RouteError,
+    RoutesStatus,
+    Status,
+    ToTable,
+)
 from fairlead_wire.message.tables import (
     TABLE_READERS_MAX,
     TABLE_TOPICS_MAX,
@@ -85,6 +93,7 @@ __all__ = [
     "REASON_CHARS_MAX",
     "TABLE_READERS_MAX",
     "TABLE_TOPICS_MAX",
+    "TO_TABLE_WINDOW",
     "Ack",
     "AnyHeader",
     "AskAuthorities",

@@ -25,11 +25,16 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why, as the last answer said."""
 
 
+TO_TABLE_WINDOW = 512
+"""How many of the latest measures of a priority ``ToTable`` is of; all where there are fewer."""
+
+
 class ToTable(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long messages of one priority take from their acceptance at the edge to a table, by the edge's own clock."""
 
     priority: Place
     measured: Count
+    """Since the agent's start."""
     p50_seconds: Seconds
     p95_seconds: Seconds
 

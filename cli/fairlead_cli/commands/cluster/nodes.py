@@ -16,6 +16,7 @@ from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import to_table
 from fairlead_cli.text import ages
 from fairlead_cli.text.ages import Clock
 
@@ -42,8 +43,9 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
     """List edge nodes, from the cluster's API objects alone; exit 1 when a NAME is none.
 
     STATUS is Connected, Away or Unknown (never seen), followed by what holds it up: Revoked, IdentityHeld, Paused,
-    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o json an item is the node's EdgeNode, with the labels
-    of its Node.
+    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. TO TABLE (with -o wide) is how long messages take to a
+    table, by priority: half of them, and 95 of 100; "-": not measured. With -o json an item is the node's EdgeNode,
+    with the labels of its Node.
 
     \b
     fairlead nodes -l zone=eu --watch
@@ -95,6 +97,7 @@ def view(clock: Clock) -> View:
             Column("IDENTITY", lambda row: _identity(row).get("state"), wide=True, style=_identity_style),
             Column("EXPIRES", lambda row: _identity(row).get("expires"), wide=True),
             Column("PAUSED", lambda row: _said(row, "paused"), wide=True),
+            Column("TO TABLE P50/P95", _to_table, wide=True),
         ),
     )
 
@@ -166,6 +169,12 @@ def _identity(row: Item) -> Mapping[str, Any]:
 
 def _identity_style(row: Item) -> Style:
     return "bad" if _identity(row).get("state") in ("Held", "Revoked", "Expired") else ""
+
+
+def _to_table(row: Item) -> str:
+    from fairlead_hub.status import to_table as rows
+
+    return to_table.cell(rows.rows_in(row["status"]))
 
 
 def _unreadable(row: Item) -> bool:

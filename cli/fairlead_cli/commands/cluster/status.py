@@ -35,6 +35,8 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
     """Show every node, or one NODE in detail.
 
     With --hub (or a hub's --config) it shows what is in flight right now; otherwise what the API objects tell.
+    TO TABLE is how long messages take from the node to a table, by priority: half of them, and 95 of 100. With a NODE
+    it says of how many, and as of when; without --hub these times may be three minutes old.
 
     \b
     fairlead status
@@ -186,6 +188,7 @@ VIEW = View(
         Column("LAG", _lag),
         Column("PARKED", operator.itemgetter("parked"), style=lambda row: "bad" if row["parked"] else ""),
         Column("LAST CONTACT", lambda row: row["lastContact"] or "never"),
+        Column("TO TABLE P50/P95", lambda row: to_table.cell(row.get("toTable", ()))),
         Column("AGENT", lambda row: row.get("agent"), wide=True),
     ),
 )

@@ -19,10 +19,11 @@ import msgspec
 from fairlead_edge.outbox.receipts import departure as departures
 from fairlead_edge.outbox.receipts import mark, reached
 from fairlead_edge.outbox.receipts.departure import Departure
+from fairlead_wire import message
 
 FOLLOWED_MAX: Final = 32
 """Messages of one priority that are followed at once."""
-MEASURED_MAX: Final = 512
+MEASURED_MAX: Final = message.TO_TABLE_WINDOW
 """Of one priority; quantiles are of the latest."""
 GIVEN_UP_SECONDS: Final = 3600.0
 """After so long no table is expected any more."""

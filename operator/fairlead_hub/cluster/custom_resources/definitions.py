@@ -218,6 +218,7 @@ ALL = (
             Column("Dead letters", ".status.deadLetters", "integer", wide=True),
             Column("Identity", ".status.identity.state", wide=True),
             Column("Expires", ".status.identity.expires", wide=True),
+            Column("To table p95", ".status.toTable[0].p95Seconds", wide=True),  # of the most urgent priority
         ),
         spec=identity_specs.EdgeNodeSpec,
         spec_description="What people say of the node for good; absent in most.",

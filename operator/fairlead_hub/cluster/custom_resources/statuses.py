@@ -282,6 +282,23 @@ class NodeRoutes(Reported):
     )
 
 
+class ToTable(Reported):
+    priority: int | None = Field(default=None, description="0 goes first; 2000000000: routes that name none.")
+    measured: int | None = Field(
+        default=None,
+        description="Messages that were followed to their table since the agent's start.",
+        json_schema_extra=_INT64,
+    )
+    window: int | None = Field(default=None, description="How many of them, the latest, the times are of.")
+    p50_seconds: float | None = Field(
+        default=None, alias="p50Seconds", description="Half of them took no longer, from acceptance on the node."
+    )
+    p95_seconds: float | None = Field(default=None, alias="p95Seconds", description="95 of 100 took no longer.")
+    as_of: str | None = Field(
+        default=None, description="When the hub heard of the newest of them.", json_schema_extra=_TIME
+    )
+
+
 class EdgeNodeStatus(Status):
     connected: bool | None = Field(default=None, description="Whether the node has a session with the hub.")
     last_contact_time: str | None = Field(
@@ -330,6 +347,14 @@ class EdgeNodeStatus(Status):
             "What the node makes of each EdgeRoutes object that selects it; of a node that is away, what it said last."
         ),
         json_schema_extra=_keyed("name"),
+    )
+    to_table: list[ToTable] | None = Field(
+        default=None,
+        max_length=16,
+        description=(
+            "How long messages take from this node to a table, by priority, by the node's own clock; of a node that is"
+            " away, what it said last. Written with other news, by itself where a time doubled or halved."
+        ),
     )
     granted_topics: list[str] | None = Field(
         default=None, description="Topics this node may publish to: all its EdgeRoutes ever named."
