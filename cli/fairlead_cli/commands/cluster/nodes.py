@@ -16,8 +16,7 @@ from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.text import to_table
-from fairlead_cli.text import ages
+from fairlead_cli.text import ages, to_table
 from fairlead_cli.text.ages import Clock
 
 if TYPE_CHECKING:
