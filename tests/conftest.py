@@ -18,8 +18,8 @@ from typing import Any
 
 import hypothesis
 import pytest
-from tests.support.assets import NoControlPlane, assets
-from tests.support.cluster import Cluster
+from tests.support.kube.assets import NoControlPlane, assets
+from tests.support.kube.cluster import Cluster
 
 PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
 # By what they start: the order of the files.

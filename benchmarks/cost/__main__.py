@@ -28,7 +28,7 @@ from pathlib import Path
 
 import msgspec
 import uvloop
-from tests.support.edge_line import EdgeProgram
+from tests.support.edges.edge_line import EdgeProgram
 from tests.support.processes import wait_until
 from tests.support.whole_line import WholeLine
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 from playwright.async_api import Page
 from tests.support.browser import chromium, watched
-from tests.support.console import TOPICS, Served, fleet, serving
+from tests.support.hubs.console import TOPICS, Served, fleet, serving
 
 NODES, VIEWERS, SECONDS = 5000, 100, 20
 PAGE = os.sysconf("SC_PAGE_SIZE")

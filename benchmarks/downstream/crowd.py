@@ -7,7 +7,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator
 
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from benchmarks.collect import Row
 from benchmarks.downstream.lab import CONFIG_MAPS, NO_RECORDS, Lab, Plant, all_recorded, reached, row, running

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 
 import msgspec
-from tests.support.hub import config_map
+from tests.support.hubs.hub import config_map
 
 from benchmarks.collect import Row
 from benchmarks.downstream import fire_and_forget as baseline

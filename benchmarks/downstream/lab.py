@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, edge_node
+from tests.support.hubs.hub import CRDS, HubProcess, edge_node
+from tests.support.kube.cluster import Cluster
 
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS

@@ -19,8 +19,8 @@ from collections import Counter
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import pki
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
+from tests.support.joining import pki
 
 from fairlead_edge.io.identity import keys
 from fairlead_hub.delivery.identities import Shown

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import polars as pl
 from deltalake import DeltaTable
-from tests.support.edge_line import telemetry
-from tests.support.messaging_service import MessagingService
+from tests.support.edges.edge_line import telemetry
 from tests.support.processes import start, wait_until
+from tests.support.topics.messaging_service import MessagingService
 from tests.support.whole_line import TOPIC, WholeLine
 
 from benchmarks.collect import Row

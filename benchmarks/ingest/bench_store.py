@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.messaging_service import MessagingService
-from tests.support.object_store import ObjectStore
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.messaging_service import MessagingService
 
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
-from tests.support.spark_standalone import Standalone, surroundings
+from tests.support.tables.spark_standalone import Standalone, surroundings
+from tests.support.topics.messaging_service import MessagingService
 
 from benchmarks.ingest import executor_model
 from benchmarks.ingest.bench_ingest import fill

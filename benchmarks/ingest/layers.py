@@ -24,7 +24,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
 from pyspark.sql import DataFrame
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from benchmarks.ingest.bench_ingest import MESSAGES, WARM_ROUNDS, fill
 from benchmarks.ingest.pipelines import Files, MemorySource, Pipelines, cpu_seconds, own_cpu_seconds

@@ -25,8 +25,8 @@ from pathlib import Path
 import polars as pl
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from tests.support.messaging_service import MessagingService
 from tests.support.processes import Running, start
+from tests.support.topics.messaging_service import MessagingService
 
 from benchmarks.ingest import process_memory
 from benchmarks.ingest.process_memory import ProcessMemory

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import Running, free_ports, start, wait_until
+from tests.support.topics.messaging_program import MessagingProgram
 
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
 from tests.support.processes import wait_until
 from tests.support.whole_line import WholeLine
 from websockets.asyncio.client import connect

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.edge_line import CountingHub, EdgeProgram
+from tests.support.edges.edge_line import CountingHub, EdgeProgram
 
 from benchmarks.upstream.bench_upstream import BATCH, CONNECTIONS, TICKS, drain, load, rss_mib
 

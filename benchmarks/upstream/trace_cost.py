@@ -13,8 +13,8 @@ import statistics
 import time
 from collections.abc import Mapping
 
+from tests.support.edges.upstream import PropertyRouter, body
 from tests.support.otlp import Collector
-from tests.support.upstream import PropertyRouter, body
 
 from fairlead_edge.io.outbox.publisher import Publisher
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox

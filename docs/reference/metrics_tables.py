@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
 
 from fairlead_edge import agent_status
 from fairlead_edge.link_state import LinkState

@@ -20,8 +20,8 @@ from e2e.demo.record import Record
 from e2e.demo.screen import Screen
 from e2e.demo.stack import ROOT, Stack
 from e2e.demo.story import ACTS, Story, play
-from tests.support.assets import NoControlPlane
-from tests.support.kubernetes import KubectlError
+from tests.support.kube.assets import NoControlPlane
+from tests.support.kube.kubernetes import KubectlError
 from tests.support.processes import Unmet
 
 FOLDER = ROOT / ".run" / "demo"

@@ -19,8 +19,8 @@ from pathlib import Path
 from e2e.demo.edge import HOST, Edge
 from e2e.demo.record import Record
 from e2e.demo.screen import Screen
-from tests.support.cluster import Cluster
-from tests.support.kubernetes import Kubernetes
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.kubernetes import Kubernetes
 from tests.support.processes import Running, Unmet, free_ports, start
 
 ROOT = Path(__file__).resolve().parents[2]

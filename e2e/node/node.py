@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from e2e.node import cgroups, janitor, link, processes, programs
 from e2e.node.plan import SLOTS, Plan
-from tests.support.pki import PRIVATE_MODE, Authority, service_account_keys
+from tests.support.joining.pki import PRIVATE_MODE, Authority, service_account_keys
 from tests.support.processes import Running, start, wait_until
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from typing import Any, Protocol, TypeVar
 from e2e.images.build import TAG
 from e2e.story.cluster import Cluster
 from e2e.story.store import BUCKET, REGION, Store
-from tests.support.messaging_service import upstream_message
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.connections import Tls

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from deltalake import DeltaTable
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 
 BUCKET: Final = "tables"

@@ -6,7 +6,7 @@ It is no part of `make control-plane`: a minute and more of building that only t
 from __future__ import annotations
 
 import pytest
-from tests.support.charts import helm_program
+from tests.support.kube.charts import helm_program
 
 REASON = "helm is not here; `python e2e/controlplane/build.py helm` builds it once (make e2e does, too)"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.charts import CHARTS, NAMESPACE, RELEASE, helm_with
-from tests.support.messaging_access import Guarded, guarded
+from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm_with
+from tests.support.topics.messaging_access import Guarded, guarded
 
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.client.errors import NotAllowed

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 import yaml
-from tests.support.charts import CHARTS, RELEASE, helm_with
+from tests.support.kube.charts import CHARTS, RELEASE, helm_with
 from tests.support.pages import blocks
 from tests.support.tools import tool
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from tests.support.cert_manager import REASON, CertManager, program
-from tests.support.charts import CHARTS, COMBINATIONS, LONG_NAME, helm, helm_with, objects, rendered
-from tests.support.cluster import Cluster
+from tests.support.kube.cert_manager import REASON, CertManager, program
+from tests.support.kube.charts import CHARTS, COMBINATIONS, LONG_NAME, helm, helm_with, objects, rendered
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.kube, pytest.mark.verify, pytest.mark.usefixtures("helm")]

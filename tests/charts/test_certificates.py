@@ -16,8 +16,8 @@ import pytest
 import yaml
 from cryptography import x509
 from cryptography.x509.oid import NameOID
-from tests.support.charts import CHARTS, COMBINATIONS, LONG_NAME, LONGEST_NAME, helm, helm_with, objects, pods
-from tests.support.cluster import Cluster
+from tests.support.kube.charts import CHARTS, COMBINATIONS, LONG_NAME, LONGEST_NAME, helm, helm_with, objects, pods
+from tests.support.kube.cluster import Cluster
 
 from fairlead_wire.io import tls
 

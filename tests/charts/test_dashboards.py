@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from charts.dashboards import files
-from tests.support.charts import CHARTS
+from tests.support.kube.charts import CHARTS
 
 every_dashboard = pytest.mark.parametrize("name", files.DASHBOARDS)
 ROOMS = {"hub": "operator", "edge": "edge_agent", "messaging": "messaging", "ingest": "ingest"}

@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.support.charts import CHARTS, LONGEST_NAME, objects, pods
-from tests.support.edge_agent import PROGRAM
-from tests.support.join_hub import JoinHub
+from tests.support.edges.edge_agent import PROGRAM
+from tests.support.joining.join_hub import JoinHub
+from tests.support.kube.charts import CHARTS, LONGEST_NAME, objects, pods
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 SCRIPT = CHARTS / "fairlead-edge" / "files" / "join.py"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import pages
-from tests.support.charts import CHARTS, COMBINATIONS, NAMESPACE, RELEASE, helm_with, objects, pods
-from tests.support.cluster import Cluster
+from tests.support.kube.charts import CHARTS, COMBINATIONS, NAMESPACE, RELEASE, helm_with, objects, pods
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import free_ports
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]

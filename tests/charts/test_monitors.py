@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.charts import CHARTS, NAMESPACE, RELEASE, helm, helm_with
-from tests.support.cluster import Cluster
-from tests.support.operator_definitions import KINDS, definitions
+from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm, helm_with
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.operator_definitions import KINDS, definitions
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 VALUES: dict[str, dict[str, Any]] = {

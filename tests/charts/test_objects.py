@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.support.charts import CHARTS, COMBINATIONS, objects, pods
+from tests.support.kube.charts import CHARTS, COMBINATIONS, objects, pods
 
 from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from charts.dashboards import files
-from tests.support.charts import CHARTS
-from tests.support.hub import config_map, sync_rule
+from tests.support.hubs.hub import config_map, sync_rule
+from tests.support.kube.charts import CHARTS
+from tests.support.kube.prometheus import Prometheus
 from tests.support.processes import free_ports, start, wait_until
-from tests.support.prometheus import Prometheus
 from tests.support.tools import tool
 from tests.support.whole_line import TOPIC, WholeLine
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from tests.support.cert_manager import REASON, CertManager, program
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import PROGRAM
-from tests.support.hub import CRDS
+from tests.support.edges.edge_agent import PROGRAM
+from tests.support.hubs.hub import CRDS
+from tests.support.hubs.released_hub import RELEASE, ReleasedHub, install
+from tests.support.kube.cert_manager import REASON, CertManager, program
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
-from tests.support.released_hub import RELEASE, ReleasedHub, install
 
 pytestmark = [pytest.mark.process, pytest.mark.kube, pytest.mark.verify, pytest.mark.usefixtures("helm")]
 ISSUED_SECONDS = 300.0

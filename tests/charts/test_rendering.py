@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.charts import CHARTS, COMBINATIONS, helm_with, objects, snapshot
-from tests.support.cluster import Cluster
+from tests.support.kube.charts import CHARTS, COMBINATIONS, helm_with, objects, snapshot
+from tests.support.kube.cluster import Cluster
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.charts import NAMESPACE, objects
-from tests.support.cluster import Cluster
+from tests.support.kube.charts import NAMESPACE, objects
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster.hub_role import Account
 from fairlead_cli.doctor.cluster import rights

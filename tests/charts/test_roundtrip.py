@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support import pki
-from tests.support.charts import CHARTS
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess
+from tests.support.hubs.hub import CRDS, HubProcess
+from tests.support.joining import pki
+from tests.support.kube.charts import CHARTS
+from tests.support.kube.cluster import Cluster
 
 SCRIPT = CHARTS / "fairlead" / "files" / "roundtrip.py"
 TEST_SECONDS = 100

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from tests.support.charts import CHARTS, RELEASE, helm, helm_with
+from tests.support.kube.charts import CHARTS, RELEASE, helm, helm_with
 
 BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
     "unknown key": ("fairlead", {"hubb": {}}, "hubb"),

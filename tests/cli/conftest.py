@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule
-from tests.support.messaging import Topics, serving
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
+from tests.support.topics.messaging import Topics, serving
 
 from fairlead_cli.main import build
 

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from tests.support import golden
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS
+from tests.support.hubs.hub import CRDS
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
 from fairlead_cli.cluster.target import OURS

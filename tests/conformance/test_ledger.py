@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.hub import CRDS
+from tests.support.hubs.hub import CRDS
 
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.kube import Kube

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.support.flaky_proxy import flaky
-from tests.support.messaging_clients import KINDS, Client, Table
-from tests.support.messaging_service import MessagingService
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
+from tests.support.lines.flaky_proxy import flaky
+from tests.support.topics.messaging_clients import KINDS, Client, Table
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, transaction_coordinator

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.letters_world import MISFIT, TOPIC, Killed, World, name, payload
-from tests.support.object_store import ObjectStore
-from tests.support.table_formats import FORMATS, IN_FOLDERS, format_of
+from tests.support.tables.letters_world import MISFIT, TOPIC, Killed, World, name, payload
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.table_formats import FORMATS, IN_FOLDERS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.letters.correction import ByFile, ByFunction

@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from tests.support.object_store import ObjectStore
-from tests.support.table_formats import FORMATS, format_of
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store, tables

@@ -7,7 +7,7 @@ from e2e.demo import expected
 from e2e.demo.objects import node_manifest
 from e2e.demo.stack import NODES, TOPICS
 from e2e.demo.story import APP
-from tests.support.cluster import Cluster
+from tests.support.kube.cluster import Cluster
 
 
 def test_every_node_has_a_share_of_its_own() -> None:

@@ -17,7 +17,7 @@ import pytest
 from e2e.demo.record import Record, started_at
 from e2e.demo.screen import Screen
 from e2e.demo.stack import ROOT, Stack, toml
-from tests.support.kubernetes import Kubernetes
+from tests.support.kube.kubernetes import Kubernetes
 from tests.support.processes import Running, free_ports, start, wait_until
 
 pytestmark = pytest.mark.process

@@ -13,9 +13,9 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.support.edge_agent import PROGRAM, EdgeAgent
-from tests.support.hub_server import HubServer, config_map
-from tests.support.pki import Authority
+from tests.support.edges.edge_agent import PROGRAM, EdgeAgent
+from tests.support.hubs.hub_server import HubServer, config_map
+from tests.support.joining.pki import Authority
 from tests.support.processes import wait_until
 from websockets.exceptions import ConnectionClosed
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub_server import HubServer
-from tests.support.pki import Authority
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub_server import HubServer
+from tests.support.joining.pki import Authority
 from tests.support.processes import wait_until
 
 from fairlead_wire.io import tls

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
 
 pytestmark = pytest.mark.process
 

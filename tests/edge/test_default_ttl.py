@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub_server import HubServer
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub_server import HubServer
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.process

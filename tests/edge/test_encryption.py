@@ -12,8 +12,8 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub_server import HubServer
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub_server import HubServer
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.process

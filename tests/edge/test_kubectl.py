@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.assets import assets
-from tests.support.edge_api import TOKEN, Api, serving
-from tests.support.held import config_map, put
-from tests.support.pki import Authority
+from tests.support.edges.edge_api import TOKEN, Api, serving
+from tests.support.edges.held import config_map, put
+from tests.support.joining.pki import Authority
+from tests.support.kube.assets import assets
 
 from fairlead_edge.io.local_api.connections import Connections
 from fairlead_edge.io.local_api.listener import BACKLOG, Listener

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import join_client, pki
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import PROGRAM, EdgeAgent
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node
-from tests.support.messaging_service import MessagingService
+from tests.support.edges.edge_agent import PROGRAM, EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node
+from tests.support.joining import join_client, pki
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_wire.identity import join_token, pins
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.held import config_map, held
+from tests.support.edges.held import config_map, held
 
 from fairlead_edge.node_routes import NodeRoutes, is_usable
 from fairlead_edge.objects.metastore import HeldObject

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.faults.collect import Count
 from tests.faults.fault_upstream import Producer
-from tests.support.edge_line import CountingHub, EdgeProgram
+from tests.support.edges.edge_line import CountingHub, EdgeProgram
 from tests.support.processes import Running, start, wait_until
 
 ROOM = "upstream"

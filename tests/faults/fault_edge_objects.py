@@ -14,8 +14,8 @@ from random import Random
 
 import msgspec
 from tests.faults.collect import Count
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub_server import HubServer, Peer, config_map, path_of
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub_server import HubServer, Peer, config_map, path_of
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_wire import message

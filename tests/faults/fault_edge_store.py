@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.collect import Count
-from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
 from tests.support.processes import wait_until
 from tests.support.spoil import spoil
 

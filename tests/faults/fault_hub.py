@@ -19,10 +19,10 @@ from random import Random
 from typing import Any
 
 from tests.faults.collect import Count
-from tests.support.cluster import Cluster
-from tests.support.dark_link import DarkLink
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.kube.cluster import Cluster
+from tests.support.lines.dark_link import DarkLink
 from tests.support.processes import wait_until
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode

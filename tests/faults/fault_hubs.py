@@ -20,9 +20,9 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.collect import Count
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule, until
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule, until
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 

@@ -23,12 +23,12 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.faults.collect import Count
-from tests.support import join_client
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, until
-from tests.support.join_client import make_token
-from tests.support.join_site import TOKENS, Site
+from tests.support.hubs.hub import CRDS, HubProcess, until
+from tests.support.joining import join_client
+from tests.support.joining.join_client import make_token
+from tests.support.joining.join_site import TOKENS, Site
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 from websockets.exceptions import InvalidHandshake
 
 from fairlead_wire import message

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from tests.faults.collect import Count
 from tests.faults.ingest_lab import PATIENCE_SECONDS, TOPIC, IngestLab, Publisher, descendants, kill_process
-from tests.support.messaging_service import MessagingService
-from tests.support.object_store import ObjectStore
 from tests.support.processes import Running
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.messaging_service import MessagingService
 
 ROOM = "ingest"
 KILLS = 20

@@ -16,11 +16,11 @@ from typing import Any
 
 from tests.faults.collect import Count
 from tests.faults.ingest_lab import PATIENCE_SECONDS, TOPIC, IngestLab, Publisher, kill_process
-from tests.support.messaging_service import MessagingService
-from tests.support.object_store import ObjectStore
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import Running, wait_until
-from tests.support.spark_standalone import Standalone
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.spark_standalone import Standalone
+from tests.support.topics.messaging_service import MessagingService
 
 ROOM = "ingest"
 KILLS = 12

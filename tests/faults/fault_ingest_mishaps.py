@@ -19,10 +19,10 @@ from pathlib import Path
 
 from tests.faults.collect import Count
 from tests.faults.ingest_lab import PATIENCE_SECONDS, TOPIC, IngestLab, Publisher
-from tests.support.kill_after import kill_after, killed
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.object_store import ObjectStore
+from tests.support.kills.kill_after import kill_after, killed
 from tests.support.processes import Running, wait_until
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io.table import tables
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.collect import Count
-from tests.support.messaging_program import MessagingProgram
+from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.api import requests
 from fairlead_messaging.client.errors import InDoubt, TransactionOver

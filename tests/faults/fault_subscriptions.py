@@ -18,8 +18,8 @@ from random import Random
 from typing import Any
 
 from tests.faults.collect import Count
-from tests.support.messaging_program import MessagingProgram
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.backoff import delivery

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 from tests.faults.collect import Count
-from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
 from tests.support.processes import wait_until
 
 ROOM = "upstream"

@@ -20,9 +20,9 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.collect import Count
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule, until
-from tests.support.rough_proxy import RoughProxy
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule, until
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.rough_proxy import RoughProxy
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.cluster import watch_backoff

@@ -17,9 +17,9 @@ import polars as pl
 import pyspark
 from deltalake.exceptions import TableNotFoundError
 from tests.faults.collect import Count
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.object_store import ObjectStore
 from tests.support.processes import Running, start, wait_until
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.table.store_path import Place

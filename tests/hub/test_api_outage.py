@@ -7,9 +7,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
-from tests.support.rough_proxy import RoughProxy
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.rough_proxy import RoughProxy
 
 INPUTS = 6
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
-from tests.support.kubernetes import Kubernetes
-from tests.support.pki import Authority
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.joining.pki import Authority
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.kubernetes import Kubernetes
 
 from fairlead_wire import message
 from fairlead_wire.io import tls

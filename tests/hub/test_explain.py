@@ -5,8 +5,8 @@ from typing import get_args
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, ROUTES, live
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, ROUTES, live
 
 from fairlead_hub import explain, node_report
 from fairlead_hub.cluster import sync_rule

@@ -1,8 +1,8 @@
 """A node that is paused is sent nothing, and one that would lose too much loses nothing, whatever else happens."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES

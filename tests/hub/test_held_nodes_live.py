@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from tests.support import processes
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.kube.cluster import Cluster
 
 TOML = "[record]\nflush_seconds = 0.2\npending_seconds = 1\n[deletion_guard]\nremovals_max = 3\n"
 WHY = "disk swap on Tuesday"

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from tests.fuzz import corpus
 from tests.fuzz.mutate import Mutator
-from tests.support import join_client, pki
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, edge_node, fleet, until
-from tests.support.join_client import certificates, device, join, make_token
-from tests.support.join_site import TOKENS, Site
+from tests.support.hubs.hub import CRDS, edge_node, fleet, until
+from tests.support.joining import join_client, pki
+from tests.support.joining.join_client import certificates, device, join, make_token
+from tests.support.joining.join_site import TOKENS, Site
+from tests.support.kube.cluster import Cluster
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage
 

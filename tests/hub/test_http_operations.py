@@ -8,7 +8,7 @@ import msgspec
 import openapi_spec_validator
 import pytest
 from aiohttp import web
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import http_operations, node_report
 from fairlead_hub.cluster.watch_health import WatchHealth

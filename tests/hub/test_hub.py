@@ -1,8 +1,8 @@
 """The hub's core as a whole: what is never deleted, and which bytes are refused.  ``core/`` tests its halves."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_wire import message

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support.cert_manager import REASON, CertManager, program
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, edge_node, fleet, until
-from tests.support.join_client import certificates, join, make_token
-from tests.support.join_site import Site, running
+from tests.support.hubs.hub import CRDS, edge_node, fleet, until
+from tests.support.joining.join_client import certificates, join, make_token
+from tests.support.joining.join_site import Site, running
+from tests.support.kube.cert_manager import REASON, CertManager, program
+from tests.support.kube.cluster import Cluster
 
 from fairlead_wire import message
 

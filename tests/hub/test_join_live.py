@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import join_client, pki
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, edge_node, fleet, until
-from tests.support.join_client import certificates, device, join, make_token
-from tests.support.join_site import TOKENS, Site, code, running
+from tests.support.hubs.hub import CRDS, edge_node, fleet, until
+from tests.support.joining import join_client, pki
+from tests.support.joining.join_client import certificates, device, join, make_token
+from tests.support.joining.join_site import TOKENS, Site, code, running
+from tests.support.kube.cluster import Cluster
 
 from fairlead_wire import message
 from fairlead_wire.identity import pins

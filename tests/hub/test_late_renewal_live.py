@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
+from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.fake_clock import FakeClock
-from tests.support.hub import CRDS
-from tests.support.identity_site import IdentitySite, connected, pairs, said, serial, until
+from tests.support.hubs.hub import CRDS
+from tests.support.joining.identity_site import IdentitySite, connected, pairs, said, serial, until
+from tests.support.kube.cluster import Cluster
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_hub.delivery.identities import APPROVE

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster import sync_rule

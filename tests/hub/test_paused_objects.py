@@ -1,8 +1,8 @@
 """A paused object: nothing of it is sent to any node while its annotation stands there, and everybody says so."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, SECRET
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, SECRET
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from tests.support import processes
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.kube.cluster import Cluster
 
 COUNT, RATE, BURST = 240, 0.5, 5
 """The mass takes eight minutes: however busy the machine is, it is not over while the test looks."""

@@ -1,7 +1,7 @@
 """The one way out of the core: what is in a ``Ready``, when, and in which order."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.status.status_cache import Document
 

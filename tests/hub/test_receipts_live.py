@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.edge_line import telemetry
+from tests.support.edges.edge_line import telemetry
 from tests.support.processes import wait_until
 from tests.support.whole_line import TOPIC, WholeLine
 

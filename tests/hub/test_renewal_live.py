@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS
-from tests.support.identity_site import IdentitySite, connected, pairs, said, serial, until
+from tests.support.hubs.hub import CRDS
+from tests.support.joining.identity_site import IdentitySite, connected, pairs, said, serial, until
+from tests.support.kube.cluster import Cluster
 
 MINUTE = datetime.timedelta(minutes=1)
 pytestmark = pytest.mark.verify

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS
-from tests.support.identity_site import IdentitySite, connected, said, serial, until
-from tests.support.pki import Authority
+from tests.support.hubs.hub import CRDS
+from tests.support.joining.identity_site import IdentitySite, connected, said, serial, until
+from tests.support.joining.pki import Authority
+from tests.support.kube.cluster import Cluster
 
 MINUTE = datetime.timedelta(minutes=1)
 pytestmark = pytest.mark.verify

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
-from tests.support.pki import Authority
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.joining.pki import Authority
+from tests.support.kube.cluster import Cluster
 
 from fairlead_wire.io import tls
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS
-from tests.support.identity_site import IdentitySite, connected, said, until
-from tests.support.pki import Authority
+from tests.support.hubs.hub import CRDS
+from tests.support.joining.identity_site import IdentitySite, connected, said, until
+from tests.support.joining.pki import Authority
+from tests.support.kube.cluster import Cluster
 
 from fairlead_wire.identity import bundle
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
-from tests.support.pki import Authority, Pair
+from tests.support.hubs.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.joining.pki import Authority, Pair
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_wire.io import tls

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from tests.support import processes
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 WIDGETS = "/apis/unreadable.example.com/v1/namespaces/{}/gizmos"
 TOML = "[record]\nflush_seconds = 0.1\n[reconcile]\ninterval_seconds = 1\n"

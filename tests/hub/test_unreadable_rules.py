@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
-from tests.support.lax_definitions import lax
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.hubs.lax_definitions import lax
+from tests.support.kube.cluster import Cluster
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 BAD_DELIVERY = {"minimum_delay": 9, "maximum_delay": 1}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.metrics import Metrics

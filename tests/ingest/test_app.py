@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, free_ports, start, wait_until
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
 

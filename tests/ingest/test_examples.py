@@ -10,8 +10,8 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import upstream_message
-from tests.support.table_formats import IN_FOLDERS, format_of
+from tests.support.tables.table_formats import IN_FOLDERS, format_of
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat

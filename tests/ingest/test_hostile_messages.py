@@ -18,9 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types
-from tests.support import hostile_messages as hostile
-from tests.support.messaging_service import MessagingService
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.table_formats import IN_FOLDERS
+from tests.support.topics import hostile_messages as hostile
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.job import Job

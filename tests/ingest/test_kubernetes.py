@@ -17,10 +17,10 @@ import polars as pl
 import pyspark
 import pytest
 import yaml
-from tests.support import spark_operators
-from tests.support.cluster import Cluster
-from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.kube import spark_operators
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import Running, start, wait_until
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 import fairlead_ingest.__main__ as program
 

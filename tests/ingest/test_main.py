@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 import pyspark
 import pytest
-from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, free_ports, start, wait_until
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 import fairlead_ingest.__main__ as program
 

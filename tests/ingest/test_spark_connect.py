@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.faults.ingest_lab import TOPIC, IngestLab
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.object_store import ObjectStore
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import wait_until
-from tests.support.spark_connect import ConnectServer
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.spark_connect import ConnectServer
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_messaging.client.io.bulk_client import BulkClient
 

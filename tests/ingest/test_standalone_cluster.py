@@ -10,8 +10,8 @@ import pytest
 from tests.faults import fault_ingest_cluster
 from tests.faults.fault_ingest_cluster import EXECUTOR, WORKER, ClusterLab
 from tests.faults.ingest_lab import TOPIC
-from tests.support.messaging_service import upstream_message
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import upstream_message
 
 SECONDS = 480.0
 HOT = 20_000

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import Running, start, wait_until
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.sync_client import Client

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from tests.support.messaging import Topics, serving
+from tests.support.topics.messaging import Topics, serving
 
 
 @pytest_asyncio.fixture

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.messaging import b64
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import Running, free_ports, start, wait_until
+from tests.support.topics.messaging import b64
 
 UP_SECONDS = 100.0
 

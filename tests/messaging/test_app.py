@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from tests.faults import fault_messaging
-from tests.support.messaging_program import PROGRAM, MessagingProgram
-from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_program import PROGRAM, MessagingProgram
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.app import open_store
 from fairlead_messaging.client import errors

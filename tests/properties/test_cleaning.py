@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, producer, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server import retention

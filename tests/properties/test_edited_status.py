@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import status_cache

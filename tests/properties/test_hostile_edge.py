@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.hub_core import CONFIG_MAPS, Core, Edge
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core, Edge
 
 from fairlead_hub import node_report
 from fairlead_wire import message

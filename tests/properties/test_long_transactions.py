@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 import pyarrow as pa
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, MessageId

@@ -13,7 +13,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 from tests.support.dose import dose
-from tests.support.messaging_core import NAMESPACE, Core
+from tests.support.topics.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.message_id import FIRST, MessageId, timestamp_of
 from fairlead_messaging.server import retention

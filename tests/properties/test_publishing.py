@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.upstream import PropertyRouter
+from tests.support.edges.upstream import PropertyRouter
 
 from fairlead_edge.outbox import envelope, publishing
 from fairlead_edge.outbox.outbox import Item

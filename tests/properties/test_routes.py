@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.routes import message
+from tests.support.edges.routes import message
 
 from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import compile_condition, compile_route, evaluate_condition

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from release.source import ROOT, ReleaseError
-from tests.support.edge_agent import EdgeAgent
+from tests.support.edges.edge_agent import EdgeAgent
 
 from release import python_packages, source
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Protocol
 
 import msgspec
-from tests.support.live import CONFIG_MAP
+from tests.support.hubs.live import CONFIG_MAP
 
 from fairlead_hub.cluster.content import LiveObject, build
 from fairlead_hub.cluster.listed import EDGE_NODES

@@ -18,7 +18,7 @@ from tests.sim.cluster import RULES, Cluster
 from tests.sim.edge import run
 from tests.sim.laws import LawBroken
 from tests.sim.link import Link
-from tests.support.live import CONFIG_MAP
+from tests.support.hubs.live import CONFIG_MAP
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import LiveObject

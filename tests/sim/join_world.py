@@ -23,8 +23,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.sim.laws import LawBroken
-from tests.support import join_client, join_cluster, pki
-from tests.support.join_cluster import NOW, JoinCluster, JoiningHub
+from tests.support.joining import join_client, join_cluster, pki
+from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.refusal import IdentityRefused

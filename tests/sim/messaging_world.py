@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from tests.sim.laws import LawBroken
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, MessagingError
 from fairlead_messaging.api.message_id import FIRST

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 from tests.sim.laws import LawBroken
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Unavailable
 from fairlead_messaging.api.message_id import FIRST, parse_hex, timestamp_of

@@ -8,15 +8,29 @@ Accepts sessions on PORT; with `send` the first one gets an object and routes. O
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import sys
 from typing import Any
 
-from tests.support.hub_server import HubServer, config_map
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_wire import message
-from fairlead_wire.link import codec
+
+
+def module(*places: str) -> Any:
+    """The module at the place where this tree has it: modules move from version to version."""
+    for place in places:
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as missing:
+            if not place.startswith(str(missing.name)):
+                raise
+    raise ModuleNotFoundError(f"none of {', '.join(places)}")
+
+
+codec = module("fairlead_wire.link.codec", "fairlead_wire.codec")
+hub_server = module("tests.support.hubs.hub_server", "tests.support.hub_server")
 
 ROUTES: dict[str, Any] = {
     "apiVersion": "fairlead.dev/v1alpha1",
@@ -35,14 +49,14 @@ def say(**facts: Any) -> None:
 
 
 async def main(port: int, sending: bool) -> None:
-    async with HubServer(port) as hub:
+    async with hub_server.HubServer(port) as hub:
         say(tree=codec.__file__)
         while True:
             try:
                 peer = await hub.open()
                 say(held=peer.hello.held, protocol=peer.hello.protocol)
                 if sending:
-                    await peer.hold(config_map("prices"))
+                    await peer.hold(hub_server.config_map("prices"))
                     await peer.hold(ROUTES, plural="edgeroutes")
                     sending = False
                     say(stored=2)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.support import older_version
-from tests.support.edge_agent import EdgeAgent
+from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.older_version import ROOT
 from tests.support.processes import free_ports, start, wait_until
 

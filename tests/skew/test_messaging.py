@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.support import older_version
-from tests.support.messaging_program import MessagingProgram
 from tests.support.older_version import ROOT
+from tests.support.topics.messaging_program import MessagingProgram
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
 

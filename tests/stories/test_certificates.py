@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.edge_agent import EdgeAgent
-from tests.support.pki import Authority, Pair
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.joining.pki import Authority, Pair
 from tests.support.processes import wait_until
 
 from fairlead_hub.io.link.acceptor import Acceptor

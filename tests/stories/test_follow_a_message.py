@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.edge_line import telemetry
+from tests.support.edges.edge_line import telemetry
 from tests.support.otlp import Collector
 from tests.support.processes import wait_until
 from tests.support.whole_line import TOPIC, WholeLine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs.reference import messaging_tables
-from tests.support.messaging import EVERY_ROUTE
+from tests.support.topics.messaging import EVERY_ROUTE
 
 from fairlead_messaging.api import error_codes
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
-from tests.support.messaging_service import MessagingService
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import MessagingService
 
 pytestmark = pytest.mark.process
 

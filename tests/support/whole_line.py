@@ -12,10 +12,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
-from tests.support.cluster import Cluster
-from tests.support.edge_line import ALL_PRIORITIES, EdgeProgram
-from tests.support.hub import CRDS, HubProcess, edge_node
-from tests.support.messaging_service import MessagingService
+from tests.support.edges.edge_line import ALL_PRIORITIES, EdgeProgram
+from tests.support.hubs.hub import CRDS, HubProcess, edge_node
+from tests.support.kube.cluster import Cluster
+from tests.support.topics.messaging_service import MessagingService
 
 POLL_LIMIT = 1000
 TOPIC = "default/telemetry"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e.controlplane import build
-from tests.support.assets import BUILDER
+from tests.support.kube.assets import BUILDER
 
 
 def fake_assets(folder: Path, *names: str) -> Path:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.kubernetes import KubectlError, Kubernetes
+from tests.support.kube.cluster import Cluster
+from tests.support.kube.kubernetes import KubectlError, Kubernetes
 from tests.support.processes import wait_until
 
 CRD = """
@@ -95,7 +95,7 @@ def test_objects_survive_the_death_of_api_server_and_etcd(cluster: Cluster, name
 def test_nothing_outlives_a_killed_test_run(tmp_path: Path) -> None:
     """kill -9 of the process that started a cluster ends etcd, API server and controllers too."""
     program = (
-        "import sys, pathlib, time; from tests.support.cluster import Cluster\n"
+        "import sys, pathlib, time; from tests.support.kube.cluster import Cluster\n"
         "cluster = Cluster(pathlib.Path(sys.argv[1])).start()\n"
         "print(*(running.pid for running in cluster.running.values()), flush=True)\n"
         "time.sleep(600)\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from tests.support.messaging_service import MessagingService
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.main import build

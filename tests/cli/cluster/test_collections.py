@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map
+from tests.support.hubs.hub import config_map
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster.collections import Change, Collection

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map
+from tests.support.hubs.hub import config_map
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
 from fairlead_cli.cluster import names

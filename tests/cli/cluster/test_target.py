@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from tests.support.cluster import Cluster
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import target
 from fairlead_cli.cluster.target import Target

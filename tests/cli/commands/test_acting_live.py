@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.cluster import Cluster
-from tests.support.edge_agent import EdgeAgent
-from tests.support.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import free_ports, wait_until
 
 from fairlead_cli.main import build

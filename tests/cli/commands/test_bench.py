@@ -6,7 +6,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.support.hub import HubProcess
+from tests.support.hubs.hub import HubProcess
 
 from fairlead_cli.main import build
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.edge_agent import EdgeAgent
+from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.processes import free_ports
 
 from fairlead_cli.doctor.device import disk, examine

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map, sync_rule
-from tests.support.joined_device import JoinedDevice, JoinSite
-from tests.support.messaging_service import MessagingService
+from tests.support.hubs.hub import config_map, sync_rule
+from tests.support.joining.joined_device import JoinedDevice, JoinSite
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.assets import assets
+from tests.support.kube.assets import assets
 
 from fairlead_cli.output import jsonpath
 

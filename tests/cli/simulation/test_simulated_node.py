@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.edge_link import until
-from tests.support.hub_server import HubServer, config_map
+from tests.support.edges.edge_link import until
+from tests.support.hubs.hub_server import HubServer, config_map
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_wire import message

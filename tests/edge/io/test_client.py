@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.support.upstream import FakeHub, open_upstream
+from tests.support.edges.upstream import FakeHub, open_upstream
 
 from fairlead_edge.io import client as client_module
 from fairlead_edge.io.client import Delivery, EdgeClient, Message

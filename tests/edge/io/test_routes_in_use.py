@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.support.held import put
+from tests.support.edges.held import put
 
 from fairlead_edge import node_routes
 from fairlead_edge.io.objects.routes_copy import RoutesCopy

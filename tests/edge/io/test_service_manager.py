@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.edge_agent import EdgeAgent
-from tests.support.edge_link import until
+from tests.support.edges.edge_agent import EdgeAgent
+from tests.support.edges.edge_link import until
 from tests.support.processes import free_ports, wait_until
 
 from fairlead_edge import app

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api.objects_api import ObjectsApi

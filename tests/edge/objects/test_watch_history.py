@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.held import config_map, held
+from tests.support.edges.held import config_map, held
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.upstream import PropertyRouter, To
+from tests.support.edges.upstream import PropertyRouter, To
 
 from fairlead_edge.outbox import envelope, publishing
 from fairlead_edge.outbox.publishing import NotAccepted, Plan, Reason, RequestRefused, Submission

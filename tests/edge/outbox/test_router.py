@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.routes import message
+from tests.support.edges.routes import message
 
 from fairlead_edge.outbox import router
 from fairlead_edge.outbox.manifest import parse

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.routes import message, mistakes, value
+from tests.support.edges.routes import message, mistakes, value
 
 from fairlead_edge.routes import compiler
 from fairlead_edge.routes.compiler import compile_condition, compile_route, evaluate_condition

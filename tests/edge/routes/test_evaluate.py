@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.routes import JSON_BODY, TWIN, message, mistakes, value
+from tests.support.edges.routes import JSON_BODY, TWIN, message, mistakes, value
 
 from fairlead_edge.routes.errors import CompileError
 from fairlead_edge.routes.evaluate import ERRORS_MAX, compile_condition, compile_node

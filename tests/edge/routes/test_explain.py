@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.routes import TWIN, message
+from tests.support.edges.routes import TWIN, message
 
 from fairlead_edge.routes.compiler import compile_condition
 from fairlead_edge.routes.explain import reasons

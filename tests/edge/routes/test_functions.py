@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from tests.support.routes import message, mistakes, value
+from tests.support.edges.routes import message, mistakes, value
 
 from fairlead_edge.routes import functions
 from fairlead_edge.routes.typerules import Type

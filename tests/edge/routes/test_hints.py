@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.routes import mistakes
+from tests.support.edges.routes import mistakes
 
 
 @pytest.mark.parametrize(

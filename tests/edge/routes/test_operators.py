@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.support.routes import message, value
+from tests.support.edges.routes import message, value
 
 from fairlead_edge.routes import operators
 from fairlead_edge.routes.values import UNDEFINED

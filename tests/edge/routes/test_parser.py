@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.routes import mistakes, value
+from tests.support.edges.routes import mistakes, value
 
 from fairlead_edge.routes import parser
 from fairlead_edge.routes.errors import Invalid

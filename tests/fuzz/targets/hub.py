@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from tests.fuzz.target import Target, promise
-from tests.support.live import CONFIG_MAP, POD
+from tests.support.hubs.live import CONFIG_MAP, POD
 
 from fairlead_edge.objects import content as edge_content
 from fairlead_edge.objects.metastore import Put

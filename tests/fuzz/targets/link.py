@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from tests.fuzz.mutate import split_story
 from tests.fuzz.target import Target, promise
-from tests.support.hub_core import CONFIG_MAPS, Core, Edge
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core, Edge
 
 from fairlead_edge.objects import content as edge_content
 from fairlead_edge.objects.memory_metastore import MemoryMetastore

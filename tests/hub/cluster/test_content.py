@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.support.live import CONFIG_MAP, POD, body, live
+from tests.support.hubs.live import CONFIG_MAP, POD, body, live
 
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import ContentId

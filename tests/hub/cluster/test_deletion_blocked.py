@@ -1,7 +1,7 @@
 """Whether an object may be removed from a node, and how narrowly doubt is drawn."""
 
 import pytest
-from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
+from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, Kind

@@ -1,8 +1,8 @@
 """What a session asks of the cluster, answered as it is now."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.cluster.content import Kind
 

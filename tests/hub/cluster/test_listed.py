@@ -1,7 +1,7 @@
 """What has been listed, and whether it is certain what a node should hold."""
 
 import pytest
-from tests.support.live import CONFIG_MAP
+from tests.support.hubs.live import CONFIG_MAP
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.listed import INPUTS, Listed

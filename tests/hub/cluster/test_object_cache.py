@@ -1,6 +1,6 @@
 """The catalog and its indexes."""
 
-from tests.support.live import CONFIG_MAP, POD, live
+from tests.support.hubs.live import CONFIG_MAP, POD, live
 
 from fairlead_hub.cluster.object_cache import ObjectCache
 

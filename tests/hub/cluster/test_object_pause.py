@@ -1,7 +1,7 @@
 """A pause as the annotation of an object."""
 
 import pytest
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX, is_changed, reason

@@ -1,6 +1,6 @@
 """Kinds that stay watched because of a pause."""
 
-from tests.support.live import SECRET, live
+from tests.support.hubs.live import SECRET, live
 
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.object_pause import PAUSED

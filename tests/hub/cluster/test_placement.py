@@ -1,7 +1,7 @@
 """Which node should hold which object."""
 
 import pytest
-from tests.support.live import CONFIG_MAP, POD, ROUTES, SECRET, live
+from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.object_cache import ObjectCache

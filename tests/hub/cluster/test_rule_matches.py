@@ -1,8 +1,8 @@
 """How many objects each rule selects: counted once, then followed."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, SECRET
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, SECRET
 
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.rule_matches import RuleMatches

@@ -1,7 +1,7 @@
 """Rules and the nodes they select: what is in force, at which version, and what cannot be read."""
 
 import pytest
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.object_cache import ObjectCache

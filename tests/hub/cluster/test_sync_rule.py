@@ -1,7 +1,7 @@
 """SyncRule and EdgeRoutes as the hub reads them."""
 
 import pytest
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster import sync_rule
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser, expect
 from tests.support.browser import WAIT_MS, chromium, violations, watched
-from tests.support.console import Served, fleet, serving, traced
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.console import Served, fleet, serving, traced
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.console.frames import FrameRing
 

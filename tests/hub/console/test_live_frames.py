@@ -1,6 +1,6 @@
 """What open pages are sent from one snapshot to the next."""
 
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console import live_frames, snapshot
 from fairlead_hub.console.live_frames import LiveFrames

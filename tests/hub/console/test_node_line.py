@@ -1,7 +1,7 @@
 """One node as one row."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, NOON, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, NOON, Core
 
 from fairlead_hub.console import node_line
 from fairlead_hub.settings import DeletionGuard

@@ -5,9 +5,9 @@ import re
 
 import msgspec
 import pytest
-from tests.support.console import TOPICS, fleet
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import SECRET
+from tests.support.hubs.console import TOPICS, fleet
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import SECRET
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster.watch_health import WatchHealth

@@ -1,8 +1,8 @@
 """Parts of pages: the same values give the same HTML, and times are moments."""
 
 import pytest
-from tests.support.console import TOPICS, fleet
-from tests.support.hub_core import Core
+from tests.support.hubs.console import TOPICS, fleet
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import sections, snapshot

@@ -1,7 +1,7 @@
 """Everything the pages show, of one moment."""
 
-from tests.support.console import fleet
-from tests.support.hub_core import Core
+from tests.support.hubs.console import fleet
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import snapshot

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
-from tests.support.hub_core import NOON, Core
+from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.identities import Shown

@@ -1,8 +1,8 @@
 """EdgeNodes as they stand in the API: what was granted there may be sent."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, ROUTES
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, ROUTES
 
 from fairlead_hub.status.status_cache import Observed
 

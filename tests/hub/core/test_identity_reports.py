@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.hub_core import NOON, Core
+from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.core.node_authorities import Bundle
 from fairlead_hub.delivery.identities import Shown

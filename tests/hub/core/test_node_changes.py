@@ -1,8 +1,8 @@
 """Edge Nodes: relabelled, deleted, made anew."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP
 
 KIND = CONFIG_MAP.group_kind
 

@@ -1,8 +1,8 @@
 """What a node may: its topics, its certificate, its pause and its deletion guard, as one value."""
 
 import pytest
-from tests.support.hub_core import Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.delivery.identities import Shown

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, POD, SECRET, live
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, POD, SECRET, live
 
 KIND = CONFIG_MAP.group_kind
 

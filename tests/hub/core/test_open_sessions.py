@@ -1,7 +1,7 @@
 """Which sessions there are, and which have something to do with the next ``take_ready``."""
 
 import pytest
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.core.open_sessions import OpenSessions
 

@@ -1,8 +1,8 @@
 """What time alone asks of the core: what is kept, collected and sent again."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster import sync_rule
 

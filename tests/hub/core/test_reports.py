@@ -1,7 +1,7 @@
 """What became of deliveries and sessions: status, Kubernetes Events, CloudEvents and totals, each once."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 
 @pytest.fixture

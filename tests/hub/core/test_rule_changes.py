@@ -1,8 +1,8 @@
 """SyncRules and EdgeRoutes: what follows when one changes, cannot be read, or goes."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import CONFIG_MAP, ROUTES, SECRET, live
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
 

@@ -1,8 +1,8 @@
 """Sessions: which hello opens one, and what ends it."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery import admission
 from fairlead_hub.settings import Link

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery.anti_entropy import Comparison
 from fairlead_wire import message

@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Desired

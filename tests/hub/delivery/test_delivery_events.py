@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.delivery import delivery_events
 

@@ -1,6 +1,6 @@
 """How an object looks on the wire."""
 
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery import frames
 from fairlead_wire import message

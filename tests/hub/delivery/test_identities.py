@@ -1,7 +1,7 @@
 """A Node deleted and made again: whose certificate is taken, and whose waits for approval."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import node_report
 from fairlead_hub.delivery.identities import APPROVE, Identities, Shown

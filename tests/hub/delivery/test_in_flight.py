@@ -1,7 +1,7 @@
 """What one session has in flight, and what answers settle, however late, doubled or forged."""
 
 import pytest
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery.in_flight import InFlightMessage, InFlightWindow
 from fairlead_hub.settings import Delivery, WindowLimits

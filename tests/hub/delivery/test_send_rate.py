@@ -1,7 +1,7 @@
 """The overall limit: how much, who is next, and what becomes of turns nobody used."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.delivery.send_rate import TURN_MAX, SendRate
 from fairlead_hub.settings import RateLimit

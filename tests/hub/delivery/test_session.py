@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery import key_state

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.events import cloud_events
 from fairlead_hub.settings import Console

@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from tests.support import pki
+from tests.support.joining import pki
 
 from fairlead_hub.identity import certificate_profile, csr
 from fairlead_hub.identity.signer import Authority, SignerUnavailable, Template

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from tests.support import pki
+from tests.support.joining import pki
 
 from fairlead_hub.identity import chain
 

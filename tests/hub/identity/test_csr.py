@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import pki
+from tests.support.joining import pki
 
 from fairlead_hub.identity import csr
 from fairlead_wire.identity import node_names

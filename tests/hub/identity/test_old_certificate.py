@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
-from tests.support.pki import Authority, Pair
+from tests.support.joining.pki import Authority, Pair
 
 from fairlead_hub.identity import old_certificate
 from fairlead_hub.identity.old_certificate import OldCertificate, ProofRefused

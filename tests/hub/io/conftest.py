@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS
+from tests.support.hubs.hub import CRDS
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.kube import Kube

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.spans import KeptSpans, spans_in_memory
 
 from fairlead_hub.cluster.content import LiveObject

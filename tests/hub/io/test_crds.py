@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster import sync_rule
 

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.pki import Authority
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.joining.pki import Authority
 
 from fairlead_hub import http_operations
 from fairlead_hub.cluster.watch_health import WatchHealth

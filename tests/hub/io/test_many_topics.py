@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.line_up import LineUp, line_up, route
+from tests.support.edges.line_up import LineUp, line_up, route
 
 from fairlead_messaging.server.producers import sequences
 

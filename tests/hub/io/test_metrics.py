@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.counts import CODES_MAX
 from fairlead_hub.io.cluster.api_access import Access

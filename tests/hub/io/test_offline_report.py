@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map, edge_node, sync_rule
+from tests.support.hubs.hub import config_map, edge_node, sync_rule
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster import content
 from fairlead_hub.io import offline_report

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import uvloop
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io.ready_loop import ReadyLoop

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support import route_manifests
-from tests.support.cluster import Cluster
+from tests.support.edges import route_manifests
+from tests.support.kube.cluster import Cluster
 
 from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster.custom_resources.route_specs import EdgeRoutesSpec

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.support.line_up import line_up, route
+from tests.support.edges.line_up import line_up, route
 
 ROUTES = {"alarm": route("alarm", priority=0), "log": route("log", priority=9)}
 

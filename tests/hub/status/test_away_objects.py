@@ -1,7 +1,7 @@
 """Nodes that are away and behind: what their ObjectSyncs say, when, and at what price."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.support.hub_core import Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import node_status

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.status.object_sync import Record

@@ -2,8 +2,8 @@
 
 import msgspec
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
-from tests.support.live import CONFIG_MAP, ROUTES, live
+from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.hubs.live import CONFIG_MAP, ROUTES, live
 
 from fairlead_hub import node_report
 from fairlead_hub.delivery.delivery_events import Unparked

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.live import CONFIG_MAP, live
+from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.listed import INPUTS

@@ -1,7 +1,7 @@
 """Records kept true to the sessions, also where the API says something that no hub wrote."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
 
 from fairlead_hub.cluster.content import Kind
 from fairlead_hub.status import status_cache

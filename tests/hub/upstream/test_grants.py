@@ -1,8 +1,8 @@
 """Topics a node may name: what its EdgeRoutes say, and what they ever said."""
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.live import ROUTES
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 

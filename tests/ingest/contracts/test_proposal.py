@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.messaging_service import upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.contracts.proposal import SOURCES_MAX, Proposal
 from fairlead_ingest.contracts.trial import Trial

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
-from tests.support.messaging_service import upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.contracts import trial
 from fairlead_ingest.contracts.trial import Trial, Unknown

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.table import delta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tests.support.latest_rows import SCHEMA
+from tests.support.tables.latest_rows import SCHEMA
 
 from fairlead_ingest import errors
 from fairlead_ingest.latest.definition import BUCKET, DELETED, LINEAGE, Definition

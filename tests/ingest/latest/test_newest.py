@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from tests.support.latest_rows import SCHEMA, Row, model
+from tests.support.tables.latest_rows import SCHEMA, Row, model
 
 from fairlead_ingest.latest import newest
 from fairlead_ingest.latest.definition import DELETED, Definition

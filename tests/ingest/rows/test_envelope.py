@@ -7,7 +7,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from tests.support.messaging_service import upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.rows import envelope
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.messaging_service import upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.rows import envelope, letter_code
 from fairlead_ingest.rows.fitting import MISFITS_MAX

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.support.messaging_service import upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.rows import contract_file, envelope, schema, transforms
 

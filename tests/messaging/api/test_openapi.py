@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import openapi_spec_validator
 import pytest
-from tests.support.messaging import EVERY_ROUTE, serving
+from tests.support.topics.messaging import EVERY_ROUTE, serving
 
 from fairlead_messaging.api import openapi
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from tests.support.messaging import EVERY_ROUTE, serving
+from tests.support.topics.messaging import EVERY_ROUTE, serving
 
 from fairlead_messaging.api import error_codes, routes
 from fairlead_messaging.api.routes import ARROW_POLL, Route

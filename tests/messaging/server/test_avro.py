@@ -6,7 +6,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.server import avro, validation

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed, publish
 
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, RecordReaderPosition, RemoveRows, UpdateTopic

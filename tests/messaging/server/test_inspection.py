@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from tests.support.messaging import Topics, b64, serving
+from tests.support.topics.messaging import Topics, b64, serving
 
 
 async def test_states(topics: Topics) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.dose import dose
-from tests.support.messaging import Topics, b64, serving, until
+from tests.support.topics.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.message_id import FIRST, ID_BYTES, MessageId
 from fairlead_messaging.server.log.topic import Topic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Gone, Refused
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId, last_of

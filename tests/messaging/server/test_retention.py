@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.messaging import Topics, b64, serving
+from tests.support.topics.messaging import Topics, b64, serving
 
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.log import keys

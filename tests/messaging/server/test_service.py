@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sim.laws import LawBroken
 from tests.sim.messaging_world import MessagingWorld
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, Published

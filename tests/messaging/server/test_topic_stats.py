@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 
 async def metrics(topics: Topics) -> dict[str, float]:

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_wire.identity.certificate import DER_BYTES_MAX, Certificate, day, ends_soon, read, unfit
 

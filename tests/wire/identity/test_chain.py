@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_wire.identity import chain
 

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_wire.identity import pins
 

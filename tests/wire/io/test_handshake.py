@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_wire.identity.certificate import Certificate
 from fairlead_wire.io import handshake, logs, tls

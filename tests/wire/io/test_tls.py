@@ -7,7 +7,7 @@ import os
 import ssl
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_wire.io import logs, tls
 from fairlead_wire.log_limiter import LogLimiter

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support import written_by_hand
-from tests.support.cluster import Cluster
+from tests.support.kube import written_by_hand
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.commands.cluster import approve
 from fairlead_cli.main import build

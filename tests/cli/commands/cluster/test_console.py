@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.cluster import Cluster
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.main import build
 

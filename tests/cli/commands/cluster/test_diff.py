@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support import written_by_hand
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map
+from tests.support.hubs.hub import config_map
+from tests.support.kube import written_by_hand
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.main import build
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cluster import Cluster
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.clients import hub_client
 from fairlead_cli.commands.cluster.explain import NO

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support import written_by_hand
-from tests.support.cluster import Cluster
+from tests.support.kube import written_by_hand
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
 
 from fairlead_cli.commands.cluster import node

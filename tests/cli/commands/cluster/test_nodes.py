@@ -6,8 +6,8 @@ import secrets
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, edge_node
+from tests.support.hubs.hub import CRDS, edge_node
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import nodes

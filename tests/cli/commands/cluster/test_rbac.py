@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.support import written_by_hand
-from tests.support.cluster import Cluster
-from tests.support.hub import sync_rule
+from tests.support.hubs.hub import sync_rule
+from tests.support.kube import written_by_hand
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.main import build
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
-from tests.support import written_by_hand
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map
+from tests.support.hubs.hub import config_map
+from tests.support.kube import written_by_hand
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.main import build
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from click.testing import CliRunner
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_cli.commands.cluster import top
 from fairlead_cli.main import build

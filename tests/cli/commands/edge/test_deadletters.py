@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.edge_line import CountingHub, EdgeProgram
+from tests.support.edges.edge_line import CountingHub, EdgeProgram
 
 from fairlead_cli.main import build
 from fairlead_edge.io.client import EdgeClient, Message

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support import join_steps
-from tests.support.edge_agent import PROGRAM
-from tests.support.join_hub import JoinHub
+from tests.support.edges.edge_agent import PROGRAM
+from tests.support.joining.join_hub import JoinHub
+from tests.support.kills import join_steps
 from tests.support.processes import wait_until
 
 from fairlead_cli.main import build

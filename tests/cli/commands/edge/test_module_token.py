@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.edge_line import CountingHub, EdgeProgram
+from tests.support.edges.edge_line import CountingHub, EdgeProgram
 from tests.support.processes import wait_until
 
 from fairlead_cli.main import build

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
 from tests.support.processes import wait_until
 
 from fairlead_cli.commands.edge import receipt

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.edge_agent import EdgeAgent
+from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.processes import wait_until
 
 from fairlead_cli.main import build

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 from tests.support import pages
-from tests.support.messaging import Topics
-from tests.support.messaging_service import upstream_message
+from tests.support.topics.messaging import Topics
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.contracts import held

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from click.testing import CliRunner
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_cli.main import build
 from fairlead_messaging.client.io.sync_client import Client

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.latest_rows import Row, append
+from tests.support.tables.latest_rows import Row, append
 
 from fairlead_cli.commands.ingest import latest
 from fairlead_cli.main import build

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.letters_world import TOPIC, World, name, payload
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.letters_world import TOPIC, World, name, payload
+from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.letters_world import World, name, payload
+from tests.support.tables.letters_world import World, name, payload
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables as companions

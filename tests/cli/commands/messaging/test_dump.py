@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.messaging_core import Core, publish
+from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_cli.commands.messaging import dump as command
 from fairlead_cli.main import build

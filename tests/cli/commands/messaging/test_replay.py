@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import Result
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_cli.commands.messaging import replay
 from fairlead_messaging.api.responses import Message

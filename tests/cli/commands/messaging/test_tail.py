@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from tests.support.messaging import Topics
-from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
+from tests.support.topics.messaging import Topics
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_cli.commands.messaging import tail
 from fairlead_messaging.api.responses import Page, Plan

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.commands.messaging import topics as command

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_cli import completing, kubectl_completion
 from fairlead_cli.main import build

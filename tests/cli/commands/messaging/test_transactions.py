@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from click.testing import Result
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 from fairlead_messaging.client.io.sync_client import Client
 

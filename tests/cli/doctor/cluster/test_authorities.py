@@ -6,7 +6,7 @@ import base64
 import datetime
 from pathlib import Path
 
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_cli.doctor.cluster.authorities import judge
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, sync_rule
+from tests.support.hubs.hub import CRDS, sync_rule
+from tests.support.kube.cluster import Cluster
 from tests.support.processes import free_ports, wait_until
 
 from fairlead_cli.main import build

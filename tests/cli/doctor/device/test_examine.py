@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import free_ports
 
 from fairlead_cli.doctor import examination

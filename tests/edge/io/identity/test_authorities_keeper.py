@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_edge.io.identity.authorities_keeper import AuthoritiesKeeper
 from fairlead_edge.io.identity.identity_files import IdentityFiles
@@ -96,7 +96,7 @@ def test_killed_at_each_step_the_old_or_the_new_authorities_are_there(site: Site
     both.write_bytes(site.pem(site.old, site.new))
     place = tmp_path / "lives"
     place.mkdir()
-    program = [sys.executable, "-m", "tests.support.authority_steps"]
+    program = [sys.executable, "-m", "tests.support.kills.authority_steps"]
     command = [*program, str(place), str(site.old.certificate), str(both)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import identity_steps
-from tests.support.pki import Authority, Pair
+from tests.support.joining.pki import Authority, Pair
+from tests.support.kills import identity_steps
 
 from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Owner, Pending

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.join_hub import JoinHub
-from tests.support.pki import Authority
+from tests.support.joining.join_hub import JoinHub
+from tests.support.joining.pki import Authority
 
 from fairlead_edge.identity import clock
 from fairlead_edge.io import data_dir

@@ -11,7 +11,7 @@ import ssl
 from pathlib import Path
 
 import pytest
-from tests.support.join_hub import JoinHub
+from tests.support.joining.join_hub import JoinHub
 
 from fairlead_edge.io.identity import joining
 from fairlead_edge.io.identity.joining import HubUnreachable, RefusedByHub

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_edge.identity.clock import Anchor
 from fairlead_edge.io.identity import last_session

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_edge.io.identity import keys
 

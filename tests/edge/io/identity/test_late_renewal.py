@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from websockets.asyncio.server import ServerConnection, serve
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles

@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError

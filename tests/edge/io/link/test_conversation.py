@@ -7,8 +7,8 @@ import io
 import json
 
 import pytest
-from tests.support.edge_link import BrokenStore, SlowStore, make, running, until
-from tests.support.hub_server import WAIT_SECONDS, HubServer, config_map
+from tests.support.edges.edge_link import BrokenStore, SlowStore, make, running, until
+from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
 from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import LinkDown, StoreFailed

@@ -8,7 +8,7 @@ import socket
 import ssl
 
 import pytest
-from tests.support.hub_server import HubServer
+from tests.support.hubs.hub_server import HubServer
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 

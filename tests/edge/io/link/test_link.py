@@ -9,8 +9,8 @@ import socket
 from typing import Any
 
 import pytest
-from tests.support.edge_link import make, running, until
-from tests.support.hub_server import WAIT_SECONDS, HubServer, config_map
+from tests.support.edges.edge_link import make, running, until
+from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge import agent_status
 from fairlead_edge.io.local_api import bodies, operations

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from tests.support.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge import module_tokens
 from fairlead_edge.io.local_api import publish_api, server

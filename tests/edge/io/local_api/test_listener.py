@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import free_ports
 
 from fairlead_edge.io.local_api import connections, listener

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.edge_api import TOKEN, Api, event, serving
-from tests.support.held import config_map, put
+from tests.support.edges.edge_api import TOKEN, Api, event, serving
+from tests.support.edges.held import config_map, put
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 

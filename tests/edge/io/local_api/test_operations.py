@@ -6,8 +6,8 @@ from pathlib import Path
 
 import openapi_spec_validator
 from aiohttp import web
-from tests.support.edge_api import serving
-from tests.support.upstream import FakeHub, open_upstream
+from tests.support.edges.edge_api import serving
+from tests.support.edges.upstream import FakeHub, open_upstream
 
 from fairlead_edge.io.local_api import operations, publish_api, receipts_api
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from tests.support.upstream import FakeHub, body, open_upstream, until
+from tests.support.edges.upstream import FakeHub, body, open_upstream, until
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.local_api import publish_api

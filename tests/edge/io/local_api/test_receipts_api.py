@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from tests.support.topic_model import TopicModel
-from tests.support.upstream import FakeHub, open_upstream, until
+from tests.support.edges.upstream import FakeHub, open_upstream, until
+from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge import module_tokens
 from fairlead_edge.errors import StoreFailed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.edge_api import TOKEN, serving
+from tests.support.edges.edge_api import TOKEN, serving
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-from tests.support.edge_api import Api, event, serving
-from tests.support.held import config_map, put
+from tests.support.edges.edge_api import Api, event, serving
+from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.local_api import watches
 from fairlead_edge.objects.metastore import Remove

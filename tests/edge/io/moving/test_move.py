@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.join_hub import JoinHub
+from tests.support.joining.join_hub import JoinHub
 
 from fairlead_edge.io.identity.device_settings import CannotConfigure
 from fairlead_edge.io.identity.joining import RefusedByHub

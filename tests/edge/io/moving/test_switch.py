@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import pki
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
+from tests.support.joining import pki
 
 from fairlead_edge.identity import clock
 from fairlead_edge.io.identity import last_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 import pytest
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.objects import objects_table

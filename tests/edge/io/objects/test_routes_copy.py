@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.held import config_map, held
+from tests.support.edges.held import config_map, held
 
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 

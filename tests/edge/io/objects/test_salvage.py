@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from tests.support.dose import dose
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import StoreDamaged, StoreUnusable

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.objects import schema, statements
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore

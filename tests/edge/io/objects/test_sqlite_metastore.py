@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.objects.sqlite_metastore import FILE_NAME, SqliteMetastore

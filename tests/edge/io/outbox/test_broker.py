@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
 
 from fairlead_edge.io.outbox.broker import Broker
 from fairlead_edge.outbox import envelope

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 import pytest
+from tests.support.edges.upstream import PropertyRouter, body, until
 from tests.support.spans import place, spans_in_memory
-from tests.support.upstream import PropertyRouter, body, until
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import publisher as publisher_module

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.topic_model import TopicModel
-from tests.support.upstream import FakeHub, body, open_upstream, until
+from tests.support.edges.upstream import FakeHub, body, open_upstream, until
+from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge.io.outbox import receipts as receipts_module
 from fairlead_edge.io.outbox.upstream import Upstream

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
 
 from fairlead_edge.errors import NotOurs, StoreDamaged
 from fairlead_edge.io.outbox import store_clock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.outbox.store_clock import timestamp

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.edges.upstream import FakeHub, body, open_upstream
 from tests.support.spans import place, spans_in_memory
-from tests.support.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import store_clock, upstream_pump

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.held import config_map
+from tests.support.edges.held import config_map
 
 from fairlead_edge.objects.presentation import table
 

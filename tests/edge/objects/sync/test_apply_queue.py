@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.held import config_map, put
+from tests.support.edges.held import config_map, put
 
 from fairlead_edge.objects.metastore import Remove
 from fairlead_edge.objects.sync import apply_queue

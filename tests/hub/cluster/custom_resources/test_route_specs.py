@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support import route_manifests
+from tests.support.edges import route_manifests
 
 from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster import sync_rule

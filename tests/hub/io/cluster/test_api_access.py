@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.api_access import Access, ConfigError

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import edge_node
+from tests.support.hubs.hub import edge_node
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.io.cluster import edge_node_owners
 from fairlead_hub.io.cluster.kube import Kube

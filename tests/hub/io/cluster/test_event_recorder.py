@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.events.kube_events import KubeEvent, KubeEvents, Regarding
 from fairlead_hub.io.cluster import event_recorder

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map, edge_node, sync_rule
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub import config_map, edge_node, sync_rule
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster import kind_watch

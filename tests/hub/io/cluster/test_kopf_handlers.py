@@ -12,9 +12,9 @@ from typing import Any
 
 import kopf
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map, sync_rule
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub import config_map, sync_rule
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.io.cluster import api_access, kopf_handlers

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_access, api_error, kube

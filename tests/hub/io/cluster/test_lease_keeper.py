@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.io.cluster import lease_keeper
 from fairlead_hub.io.cluster.kube import Kube

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster import watch_backoff
 from fairlead_hub.cluster.watch_health import WatchHealth

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 from aiohttp import web
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import config_map, edge_node, sync_rule
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub import config_map, edge_node, sync_rule
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.hub import Hub

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import aiohttp
-from tests.support.console import fleet, serving
-from tests.support.hub_core import Core
+from tests.support.hubs.console import fleet, serving
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.settings import Settings
 

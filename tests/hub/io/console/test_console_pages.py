@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from tests.support.console import Served, fleet, serving, traced
-from tests.support.hub_core import Core
-from tests.support.live import SECRET
+from tests.support.hubs.console import Served, fleet, serving, traced
+from tests.support.hubs.hub_core import Core
+from tests.support.hubs.live import SECRET
 
 from fairlead_hub.console import access
 from fairlead_hub.io.console.console_pages import Assets

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
 import pytest
-from tests.support.console import Served, serving, until
-from tests.support.hub_core import Core
+from tests.support.hubs.console import Served, serving, until
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console.frames import FrameRing
 from fairlead_hub.io.console import event_stream

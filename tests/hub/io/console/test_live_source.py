@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.support.console import Served, fleet, serving, until
-from tests.support.hub_core import Core
+from tests.support.hubs.console import Served, fleet, serving, until
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console import snapshot
 from fairlead_hub.console.frames import Frame

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.support.console import until
-from tests.support.messaging import serving
+from tests.support.hubs.console import until
+from tests.support.topics.messaging import serving
 
 from fairlead_hub.io.console import topic_watch
 from fairlead_hub.io.console.topic_watch import TopicWatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_hub.core.node_authorities import Bundle
 from fairlead_hub.io.identity import announcer

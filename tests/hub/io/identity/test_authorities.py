@@ -12,9 +12,9 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.support.hub_core import CONFIG_MAPS, Core
-from tests.support.pki import Authority
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.joining.pki import Authority
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.io import http

@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-from tests.support import pki
+from tests.support.joining import pki
 
 from fairlead_hub.identity import certificate_profile, certificate_request, csr
 from fairlead_hub.identity.signer import SignerUnavailable, Template

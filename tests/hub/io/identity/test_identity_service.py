@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support import join_client, join_cluster, pki
-from tests.support.hub_core import Core
-from tests.support.join_cluster import Api, JoinCluster
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import Core
+from tests.support.joining import join_client, join_cluster, pki
+from tests.support.joining.join_cluster import Api, JoinCluster
 
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity import identity_service

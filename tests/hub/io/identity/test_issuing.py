@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import join_cluster, pki
-from tests.support.join_cluster import NOW
+from tests.support.joining import join_cluster, pki
+from tests.support.joining.join_cluster import NOW
 
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.refusal import IdentityRefused

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import join_client, pki
-from tests.support.api_front import ApiFront
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, until
-from tests.support.join_cluster import NOW, JoinCluster, JoiningHub
+from tests.support.hubs.hub import CRDS, until
+from tests.support.joining import join_client, pki
+from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
+from tests.support.kube.api_front import ApiFront
+from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.identity import join_limits
 from fairlead_hub.identity.join_tokens import JoinTokens

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import join_client, join_cluster
-from tests.support.join_cluster import NOW, JoinCluster, JoiningHub
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.joining import join_client, join_cluster
+from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 
 from fairlead_hub.identity import join_limits
 from fairlead_hub.identity.known_identity import KnownIdentity

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support import join_client
-from tests.support.join_cluster import Api, JoinCluster
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.joining import join_client
+from tests.support.joining.join_cluster import Api, JoinCluster
 
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.io.cluster.api_error import Refused, Unavailable

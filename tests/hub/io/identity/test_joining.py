@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import join_client, join_cluster, pki
-from tests.support.hub_core import Core
-from tests.support.join_client import Gone, certificates, device
-from tests.support.join_cluster import JoinCluster, JoiningHub
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import Core
+from tests.support.joining import join_client, join_cluster, pki
+from tests.support.joining.join_client import Gone, certificates, device
+from tests.support.joining.join_cluster import JoinCluster, JoiningHub
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.identity.refusal import IdentityRefused

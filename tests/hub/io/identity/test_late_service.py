@@ -14,8 +14,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import pki
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
+from tests.support.joining import pki
 
 from fairlead_hub.delivery.identities import APPROVE, Shown
 from fairlead_hub.delivery.session import NodeSession

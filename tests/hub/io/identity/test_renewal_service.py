@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support import pki
-from tests.support.hub_core import Core
+from tests.support.hubs.hub_core import Core
+from tests.support.joining import pki
 
 from fairlead_hub.delivery.identities import Shown
 from fairlead_hub.delivery.session import NodeSession

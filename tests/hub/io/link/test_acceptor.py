@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pki import Authority
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.joining.pki import Authority
 from websockets.asyncio.client import connect
 
 from fairlead_hub.io.link import acceptor as acceptor_module

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.hub_core import CONFIG_MAPS, FENCE, Core
-from tests.support.pki import Authority
-from tests.support.slow_link import SlowLink
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.joining.pki import Authority
+from tests.support.lines.slow_link import SlowLink
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 

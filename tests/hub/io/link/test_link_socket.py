@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode, Frame, Opcode

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.hub_core import Core
-from tests.support.messaging import Topics, serving
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import Core
+from tests.support.topics.messaging import Topics, serving
 
 from fairlead_hub.io.messaging import cloud_event_publisher
 from fairlead_hub.io.messaging.cloud_event_publisher import CloudEventPublisher

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.hub_core import Core, Edge
-from tests.support.messaging import Topics, serving
-from tests.support.upstream import until
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import Core, Edge
+from tests.support.topics.messaging import Topics, serving
 
 from fairlead_hub.io.messaging import table_positions
 from fairlead_hub.io.messaging.table_positions import TablePositions

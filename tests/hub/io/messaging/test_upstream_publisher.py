@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.hub_core import Core, Edge
-from tests.support.live import ROUTES
-from tests.support.messaging import Topics, serving
+from tests.support.edges.upstream import until
+from tests.support.hubs.hub_core import Core, Edge
+from tests.support.hubs.live import ROUTES
 from tests.support.spans import place, spans_in_memory
-from tests.support.upstream import until
+from tests.support.topics.messaging import Topics, serving
 
 from fairlead_hub.io.messaging import upstream_publisher
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher

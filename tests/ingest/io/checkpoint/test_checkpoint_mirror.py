@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.object_store import ObjectStore
+from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest.io.checkpoint import checkpoint_mirror
 from fairlead_ingest.io.table import object_store

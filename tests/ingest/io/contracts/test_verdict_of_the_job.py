@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from tests.ingest.conftest import Run
 from tests.ingest.rows.test_fitting import FITS, MISFITS
-from tests.support import hostile_messages as hostile
-from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.topics import hostile_messages as hostile
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.contracts import trial
 from fairlead_ingest.io.contracts import files, messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.latest_rows import Row, append
+from tests.support.tables.latest_rows import Row, append
 
 from fairlead_ingest.io.latest import bucket_files, latest_table, refresh
 from fairlead_ingest.io.latest.fold import Fold, Held, by_bucket

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.latest_rows import Row, append, content, model
 from tests.support.processes import wait_until
+from tests.support.tables.latest_rows import Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import keeper, latest_table

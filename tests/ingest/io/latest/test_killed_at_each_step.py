@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import kill_latest_steps
+from tests.support.kills import kill_latest_steps
 
 # Fewer would mean that the steps are no longer seen.
 STEPS_MIN = 120

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from deltalake import DeltaTable
-from tests.support.latest_rows import Row, append
+from tests.support.tables.latest_rows import Row, append
 
 from fairlead_ingest.io.latest import latest_status
 from fairlead_ingest.io.latest.refresh import refresh

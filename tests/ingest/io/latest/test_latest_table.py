@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.latest_rows import SCHEMA, Row, append
+from tests.support.tables.latest_rows import SCHEMA, Row, append
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import latest_table

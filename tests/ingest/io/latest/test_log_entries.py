@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from deltalake import DeltaTable
-from tests.support.latest_rows import Row, append
+from tests.support.tables.latest_rows import Row, append
 
 from fairlead_ingest.io.latest import log_entries
 

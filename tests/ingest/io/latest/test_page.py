@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.latest_rows import SCHEMA, Row, append
 from tests.support.pages import ROOT, blocks
+from tests.support.tables.latest_rows import SCHEMA, Row, append
 
 from fairlead_ingest.io.latest.refresh import refresh
 from fairlead_ingest.latest.definition import Definition

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
-from tests.support.latest_rows import SCHEMA, Row, append, content, model
+from tests.support.tables.latest_rows import SCHEMA, Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.latest_rows import Row, append, content, model
-from tests.support.object_store import ObjectStore
-from tests.support.store_proxy import StoreProxy
+from tests.support.tables.latest_rows import Row, append, content, model
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import latest_table

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import repair_kill_steps
-from tests.support.repair_kill_steps import MESSAGES, UNFIT
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.kills import repair_kill_steps
+from tests.support.kills.repair_kill_steps import MESSAGES, UNFIT
+from tests.support.tables.table_formats import IN_FOLDERS
 
 ROOT = Path(__file__).resolve().parents[4]
 # Fewer would mean that the steps are no longer seen.

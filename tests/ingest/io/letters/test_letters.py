@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.letters_world import TOPIC, World, name, payload
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.letters_world import TOPIC, World, name, payload
+from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.table import tables

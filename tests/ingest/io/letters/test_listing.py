@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.letters_world import TOPIC, World, name, payload
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.letters_world import TOPIC, World, name, payload
+from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_ingest.io.letters import listing
 from fairlead_ingest.io.table import tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tests.support.letters_world import TOPIC, moment, name, payload
+from tests.support.tables.letters_world import TOPIC, moment, name, payload
 
 from fairlead_ingest.io.letters.plain_judge import PlainJudge, needs_spark
 from fairlead_ingest.io.sink import task_writer

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.support.letters_world import TOPIC, Killed, World, name, payload
+from tests.support.tables.letters_world import TOPIC, Killed, World, name, payload
 
 from fairlead_ingest.io.letters.correction import Unrepaired
 from fairlead_ingest.io.table import tables

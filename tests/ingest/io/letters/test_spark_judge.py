@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io.letters.correction import ByFunction, Correction, Unchanged
 from fairlead_ingest.io.letters.repair import Repair

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.settings import Pipeline, Settings

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.delta_rows import SCHEMA, TOPIC, written
-from tests.support.object_store import ObjectStore
+from tests.support.tables.delta_rows import SCHEMA, TOPIC, written
+from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from tests.support.messaging_service import MessagingService
-from tests.support.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, format_of
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher

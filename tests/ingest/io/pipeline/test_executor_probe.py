@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.cluster.task_report import TaskReport

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import wait_until
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.table_formats import IN_FOLDERS
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.job import Job

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import wait_until
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.table_formats import IN_FOLDERS
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.metrics import Metrics

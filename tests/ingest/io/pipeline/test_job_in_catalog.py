@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.object_store import ObjectStore
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.pipeline import backfill

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.object_store import ObjectStore
 from tests.support.processes import wait_until
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.metrics import Metrics

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from tests.support.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import backfill

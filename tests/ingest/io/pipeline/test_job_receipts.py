@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.support.messaging_service import MessagingService
-from tests.support.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, open_upstream
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_edge.io.outbox import receipts
 from fairlead_hub.io.messaging import table_positions

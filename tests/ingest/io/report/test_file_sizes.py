@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.object_store import ObjectStore
-from tests.support.store_proxy import StoreProxy
-from tests.support.table_formats import FORMATS, format_of
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.store_proxy import StoreProxy
+from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_ingest.io.report import file_sizes
 from fairlead_ingest.io.table.tables import UNNUMBERED, of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit

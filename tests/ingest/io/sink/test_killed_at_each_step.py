@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import kill_steps
-from tests.support.messaging_service import MessagingService, upstream_message
-from tests.support.table_formats import FORMATS, IN_FOLDERS
+from tests.support.kills import kill_steps
+from tests.support.tables.table_formats import FORMATS, IN_FOLDERS
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_messaging.client.io.bulk_client import BulkClient
 

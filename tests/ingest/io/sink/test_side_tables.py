@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.messaging_service import upstream_message
-from tests.support.table_formats import FORMATS, IN_FOLDERS, catalog_of, format_of
+from tests.support.tables.table_formats import FORMATS, IN_FOLDERS, catalog_of, format_of
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.sink.spark_sink import BatchWriter, StreamWriter
 from fairlead_ingest.io.table import tables

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.messaging_service import upstream_message
-from tests.support.table_formats import FORMATS, catalog_of, format_of
+from tests.support.tables.table_formats import FORMATS, catalog_of, format_of
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit

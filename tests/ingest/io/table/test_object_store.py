@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.support.object_store import ACCESS_KEY, REGION, ObjectStore
-from tests.support.store_proxy import StoreProxy
+from tests.support.tables.object_store import ACCESS_KEY, REGION, ObjectStore
+from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit

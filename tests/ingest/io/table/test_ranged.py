@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from tests.support.object_store import ObjectStore
-from tests.support.store_proxy import StoreProxy
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest.io.table import object_store, ranged
 from fairlead_ingest.table.store_path import StorePath

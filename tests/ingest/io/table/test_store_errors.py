@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.fake_clock import FakeClock
-from tests.support.object_store import ObjectStore
+from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store, store_errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_ingest.io.table import delta, parquet, tables
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.table_formats import IN_FOLDERS
+from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables, unique_append

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io.topics.batch_reader import FairleadReader, FilteringReader
 from fairlead_ingest.io.topics.options import Options

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from queue import Queue
 
 import pytest
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.topics import range_reader

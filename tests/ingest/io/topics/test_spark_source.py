@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from tests.support.messaging_service import MessagingService, upstream_message
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import unread_notes

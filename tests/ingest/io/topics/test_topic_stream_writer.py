@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.flaky_proxy import flaky
-from tests.support.kill_after import kill_after, killed
-from tests.support.messaging_service import MessagingService
+from tests.support.kills.kill_after import kill_after, killed
+from tests.support.lines.flaky_proxy import flaky
 from tests.support.processes import start, wait_until
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.topics import topic_stream_writer

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.flaky_proxy import FlakyProxy, flaky
-from tests.support.messaging_service import MessagingService
+from tests.support.lines.flaky_proxy import FlakyProxy, flaky
 from tests.support.processes import wait_until
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.session import activate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.support.messaging import Topics, until
+from tests.support.topics.messaging import Topics, until
 
 from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.support.messaging import Topics, until
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
+from tests.support.topics.messaging import Topics, until
 
 from fairlead_messaging.client.io import async_client as client_module
 from fairlead_messaging.client.io.async_client import AsyncClient

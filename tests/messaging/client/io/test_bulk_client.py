@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.messaging_service import MessagingService
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient

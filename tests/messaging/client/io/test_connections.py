@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_messaging.client import errors
 from fairlead_messaging.client.io import connections

@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.support.messaging import Topics, keeps_alive, until
-from tests.support.messaging_service import MessagingService
 from tests.support.processes import wait_until
+from tests.support.topics.messaging import Topics, keeps_alive, until
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import TransactionLost, TransactionOver
 from fairlead_messaging.client.io.async_client import AsyncClient

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
 from fairlead_messaging.client.io.sync_client import Client

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.messaging_access import entry, guarded
-from tests.support.pki import Authority
-from tests.support.token_reviews import token, token_reviews
+from tests.support.joining.pki import Authority
+from tests.support.kube.token_reviews import token, token_reviews
+from tests.support.topics.messaging_access import entry, guarded
 
 from fairlead_messaging.client.errors import NotAllowed
 from fairlead_messaging.client.io.async_client import AsyncClient

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.messaging import Topics, keeps_alive, until
-from tests.support.messaging_clients import KINDS, Table
-from tests.support.messaging_clients import Client as Both
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging import Topics, keeps_alive, until
+from tests.support.topics.messaging_clients import KINDS, Table
+from tests.support.topics.messaging_clients import Client as Both
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import TransactionLost
 from fairlead_messaging.client.io.async_client import AsyncClient

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, producer, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.commands import RecordReaderPosition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, START_MS, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.dump import table_dump

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.dump import table_dump

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.support.messaging import Clock, serving, until
+from tests.support.topics.messaging import Clock, serving, until
 
 from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.server.io.broker import Broker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging import serving, until
+from tests.support.topics.messaging import serving, until
 
 from fairlead_messaging.server.clock_guard import ClockJumpGuard
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.support.messaging import Clock
-from tests.support.messaging_core import NAMESPACE, publish
+from tests.support.topics.messaging import Clock
+from tests.support.topics.messaging_core import NAMESPACE, publish
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.server.commands import Command, CreateTopic, Published, RecordReaderPosition

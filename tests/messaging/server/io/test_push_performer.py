@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.endpoint import listening
-from tests.support.messaging import Topics
+from tests.support.edges.endpoint import listening
+from tests.support.topics.messaging import Topics
 
 from fairlead_messaging.api.errors import Conflict, NotFound
 from fairlead_messaging.api.message_id import FIRST, parse_hex

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from msgspec.structs import asdict
-from tests.support.endpoint import listening
-from tests.support.messaging import Topics, b64, serving, until
+from tests.support.edges.endpoint import listening
+from tests.support.topics.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, push_performer, pusher, quota_keeper

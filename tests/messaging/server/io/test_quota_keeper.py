@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.messaging import Topics, b64, serving
+from tests.support.topics.messaging import Topics, b64, serving
 
 from fairlead_messaging.client.errors import Busy
 from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher

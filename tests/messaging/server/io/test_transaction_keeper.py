@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.messaging import b64, serving, until
+from tests.support.topics.messaging import b64, serving, until
 
 from fairlead_messaging.server.io.rest.http import PUSHER
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV

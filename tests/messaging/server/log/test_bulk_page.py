@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, LAST
 from fairlead_messaging.server.commands import Publish

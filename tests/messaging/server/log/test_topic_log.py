@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.messaging_core import Core, publish
+from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import PositionBytes
 from fairlead_messaging.server.log import keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core
+from tests.support.topics.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.server.commands import DeleteTopic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import producer
+from tests.support.topics.messaging_core import producer
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.server.producers import producer as producers

@@ -7,7 +7,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.messaging_core import Core, producer, publish
+from tests.support.topics.messaging_core import Core, producer, publish
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server import retention

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging_core import Core, producer, publish
+from tests.support.topics.messaging_core import Core, producer, publish
 
 from fairlead_messaging.server.producers.table import PRODUCERS_CACHED_MAX
 

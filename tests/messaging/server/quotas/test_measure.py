@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging import serving
+from tests.support.topics.messaging import serving
 
 from fairlead_messaging.server.quotas import measure
 from fairlead_messaging.server.quotas.measure import MESSAGE_BYTES

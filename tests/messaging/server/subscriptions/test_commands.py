@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed
+from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
 from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server import retention

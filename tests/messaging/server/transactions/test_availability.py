@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import Core, publish
+from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.errors import Conflict, StorageError
 from fairlead_messaging.server.log import keys

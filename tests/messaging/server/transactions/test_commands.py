@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging_core import NAMESPACE, Core, answers_as_typed, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed, publish
 
 from fairlead_messaging.server.log.message import Message
 from fairlead_messaging.server.transactions.commands import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging_core import Core, publish
+from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.transactions.commands import Commit, Renew, Start

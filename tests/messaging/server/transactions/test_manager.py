@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.messaging_core import NAMESPACE, START_MS, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.server.access.access_table import Grants

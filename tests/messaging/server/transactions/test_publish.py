@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, producer, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publish
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.message_id import Position

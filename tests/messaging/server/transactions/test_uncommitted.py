@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server.commands import Publish

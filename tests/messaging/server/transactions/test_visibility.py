@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging_core import Core
+from tests.support.topics.messaging_core import Core
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log.row_state import RowState

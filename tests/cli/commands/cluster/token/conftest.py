@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS
-from tests.support.token_hub import introducing
-from tests.support.tokens_command import PIN, URL
+from tests.support.hubs.hub import CRDS
+from tests.support.joining.token_hub import introducing
+from tests.support.joining.tokens_command import PIN, URL
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import join_tokens
 

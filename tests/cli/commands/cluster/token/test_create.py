@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster
-from tests.support.hub import CRDS, edge_node
-from tests.support.pki import Authority
-from tests.support.tokens_command import PIN, URL, get, run
+from tests.support.hubs.hub import CRDS, edge_node
+from tests.support.joining.pki import Authority
+from tests.support.joining.tokens_command import PIN, URL, get, run
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import api_clock, join_tokens
 from fairlead_wire.identity import join_token, pins

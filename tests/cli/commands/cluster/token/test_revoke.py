@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cluster import Cluster
-from tests.support.tokens_command import run
+from tests.support.joining.tokens_command import run
+from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.main import build
 from fairlead_wire.identity import join_token

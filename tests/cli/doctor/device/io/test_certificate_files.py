@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_cli.doctor.device.io import certificate_files
 

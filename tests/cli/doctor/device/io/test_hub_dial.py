@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.hub_server import HubServer
-from tests.support.pki import Authority, Pair
+from tests.support.hubs.hub_server import HubServer
+from tests.support.joining.pki import Authority, Pair
 from tests.support.processes import free_ports
 
 from fairlead_cli.doctor.device.io import hub_dial

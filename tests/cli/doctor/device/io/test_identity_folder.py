@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_cli.doctor.device.identity import Identity
 from fairlead_cli.doctor.device.io import identity_folder

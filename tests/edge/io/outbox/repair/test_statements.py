@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.outbox_tables import tables
+from tests.support.edges.outbox_tables import tables
 from tests.support.sql import assert_each_is_explained, assert_each_is_used, statements_of
 
 from fairlead_edge.io.outbox.repair import statements

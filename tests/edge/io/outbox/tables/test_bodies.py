@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.outbox_tables import append, tables
+from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.outbox.tables.bodies import run_checksum, text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 import pytest
-from tests.support.outbox_tables import append, count, tables
+from tests.support.edges.outbox_tables import append, count, tables
 
 from fairlead_edge.io.outbox.tables import departures, eviction, expiry, whereabouts
 from fairlead_edge.io.sqlite.rows import rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.outbox_tables import append, tables
+from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.tables.eviction import Eviction, evict
 from fairlead_edge.io.sqlite.rows import rows

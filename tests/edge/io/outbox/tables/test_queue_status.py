@@ -6,7 +6,7 @@ import re
 
 import apsw
 import pytest
-from tests.support.outbox_tables import append, tables
+from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, queue_status, settlement
 from fairlead_edge.io.sqlite.rows import rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.outbox_tables import append, count, settle, tables
+from tests.support.edges.outbox_tables import append, count, settle, tables
 
 from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.sqlite.rows import rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.outbox_tables import append, count, settle, tables
+from tests.support.edges.outbox_tables import append, count, settle, tables
 
 from fairlead_edge.errors import NotOurs
 from fairlead_edge.io.outbox.tables import store_identity

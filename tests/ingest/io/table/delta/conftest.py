@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.delta_rows import SCHEMA
+from tests.support.tables.delta_rows import SCHEMA
 
 from fairlead_ingest.io.table import delta
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 from deltalake import DeltaTable
-from tests.support.delta_rows import TOPIC, decided, written
+from tests.support.tables.delta_rows import TOPIC, decided, written
 
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.table.commit import Append

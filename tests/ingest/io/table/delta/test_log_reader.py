@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltalake import DeltaTable
-from tests.support.delta_rows import TOPIC, decided, written
+from tests.support.tables.delta_rows import TOPIC, decided, written
 
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.delta_rows import decided, written
+from tests.support.tables.delta_rows import decided, written
 
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.delta import opened

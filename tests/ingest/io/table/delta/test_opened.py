@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.delta_rows import decided, written
+from tests.support.tables.delta_rows import decided, written
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from tests.support.delta_rows import decided, written
+from tests.support.tables.delta_rows import decided, written
 
 from fairlead_ingest.io.table import delta
 

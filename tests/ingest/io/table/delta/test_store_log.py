@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.object_store import ObjectStore
+from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, object_store

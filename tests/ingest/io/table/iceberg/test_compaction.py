@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from tests.support.iceberg_table import TOPIC, IcebergTable
+from tests.support.tables.iceberg_table import TOPIC, IcebergTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables

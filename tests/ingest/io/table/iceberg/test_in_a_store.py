@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.iceberg_table import IcebergTable
-from tests.support.object_store import ObjectStore
-from tests.support.store_proxy import StoreProxy
+from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store

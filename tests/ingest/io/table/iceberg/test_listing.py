@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.iceberg_table import TOPIC, IcebergTable
+from tests.support.tables.iceberg_table import TOPIC, IcebergTable
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.iceberg import listing

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.iceberg_table import SCHEMA, IcebergTable
-from tests.support.rest_catalog import RestCatalog
-from tests.support.store_proxy import StoreProxy
+from tests.support.tables.iceberg_table import SCHEMA, IcebergTable
+from tests.support.tables.rest_catalog import RestCatalog
+from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest.io.table.iceberg import tidying, versions
 from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction

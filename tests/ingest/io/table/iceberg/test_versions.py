@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.exceptions import CommitFailedException
-from tests.support.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest.io.table.iceberg import listing, versions
 from fairlead_ingest.io.table.iceberg.versions import Change, Gone, NewVersion

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 
 from fairlead_messaging.server.io.identity import api_server
 from fairlead_messaging.server.io.identity.api_server import NoApiServer

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from tests.support.token_reviews import TokenReviews, token, token_reviews
+from tests.support.kube.token_reviews import TokenReviews, token, token_reviews
 
 from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.server.access.subject import Subject

@@ -10,10 +10,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.support.messaging import EVERY_ROUTE, Topics, b64
-from tests.support.messaging_access import Guarded, entry, guarded
-from tests.support.pki import Authority
-from tests.support.token_reviews import token, token_reviews
+from tests.support.joining.pki import Authority
+from tests.support.kube.token_reviews import token, token_reviews
+from tests.support.topics.messaging import EVERY_ROUTE, Topics, b64
+from tests.support.topics.messaging_access import Guarded, entry, guarded
 from yarl import URL
 
 from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, Route

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.messaging import Answer, Topics, b64
+from tests.support.topics.messaging import Answer, Topics, b64
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 

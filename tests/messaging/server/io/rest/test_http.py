@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.support.messaging import Topics, b64, serving, until
+from tests.support.topics.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.server.io.rest import http

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 
 async def test_each_row_with_its_state_and_nothing_consumed(topics: Topics) -> None:

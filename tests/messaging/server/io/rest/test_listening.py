@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import uvloop
 from aiohttp import web
-from tests.support.messaging import Clock
-from tests.support.messaging_program import MessagingProgram
-from tests.support.pki import Authority
+from tests.support.joining.pki import Authority
 from tests.support.processes import free_ports, wait_until
+from tests.support.topics.messaging import Clock
+from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.client.io import sync_client
 from fairlead_messaging.server import admission

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support.messaging import Clock, Topics, b64, serving, until
 from tests.support.spans import place, spans_in_memory
+from tests.support.topics.messaging import Clock, Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV

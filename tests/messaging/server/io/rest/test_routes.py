@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from tests.support.messaging import Topics, serving
+from tests.support.topics.messaging import Topics, serving
 
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 

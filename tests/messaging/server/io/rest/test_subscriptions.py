@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.messaging import Topics
+from tests.support.topics.messaging import Topics
 
 URL = "http://127.0.0.1:1/hook"
 

@@ -7,7 +7,7 @@ import base64
 import random
 
 import pytest
-from tests.support.messaging import Clock, Topics, b64, serving, until
+from tests.support.topics.messaging import Clock, Topics, b64, serving, until
 
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.messaging_program import MessagingProgram
+from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.app import open_store
 from fairlead_messaging.client.io.sync_client import Client

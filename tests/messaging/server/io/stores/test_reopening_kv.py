@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.messaging import Topics, b64, serving
 from tests.support.small_disk import SmallDisk, small_disk
+from tests.support.topics.messaging import Topics, b64, serving
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.app import open_store

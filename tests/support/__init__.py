@@ -1,0 +1,9 @@
+"""What tests share: real programs, twins in memory, and ways to harm them.
+
+``kube``     a real Kubernetes API           ``hubs``    hubs, real and in memory
+``edges``    agents, their outbox and line   ``topics``  the messaging service
+``tables``   tables, stores, Spark           ``joining`` certificates, and devices that join
+``kills``    programs killed at each step    ``lines``   connections that are slow or lose packets
+
+Here, for all of them: ``processes`` (start, ask until true, kill), ``dose``, ``pages``, ``golden``, ``spans`` and others.
+"""

@@ -1,0 +1,1 @@
+"""Hubs: the core in memory, the program, one that a test speaks for, one of a release."""

@@ -1,0 +1,198 @@
+"""The hub's core in memory: a cluster that is listed, edges that answer, and the API server's twin behind the book.
+
+core = Core("edge-1")
+core.rule(CONFIG_MAPS); core.put("a")
+edge = core.connect("edge-1")
+edge.ack(*edge.sent())
+await core.flush()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
+
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import Kind, LiveObject
+from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
+from fairlead_hub.delivery.frames import Frame
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.events.kube_events import KubeEvent
+from fairlead_hub.hub import Hub
+from fairlead_hub.io.cluster.status_writer import StatusWriter
+from fairlead_hub.ready import Ready
+from fairlead_hub.settings import DeliverySettings, Settings
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.memory_status_client import MemoryStatusClient
+from fairlead_hub.status.object_sync_status import COLLECTIONS
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import message
+from fairlead_wire.events.event import Event
+from fairlead_wire.objects import digest
+
+CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
+KINDS = (CONFIG_MAP, SECRET, POD, ROUTES)
+NOON = 1_800_000_000.0
+"""What the monotonic clock's zero is called on the wall: 2027-01-15T08:00:00Z."""
+QUICK = DeliverySettings(backoff_retries=1, minimum_delay=1, maximum_delay=1, ack_timeout=5)
+FENCE = 3
+
+
+class Edge:
+    """One open session, answered as a node would; it holds what it acknowledged."""
+
+    def __init__(self, core: Core, session: NodeSession, held: dict[str, LiveObject]) -> None:
+        self.core, self.session, self.held = core, session, held
+
+    def sent(self) -> list[Any]:
+        """Objects sent since the last call; comparisons are answered on the way, keepalives passed over."""
+        found: list[Any] = []
+        while frames := self._frames():
+            for header, _ in frames:
+                match header:
+                    case message.Compare():
+                        pairs = [(one.uid, one.digest) for one in self.held.values()]
+                        sums = digest.Buckets.of(pairs, header.bits).encode()
+                        self.say(message.Buckets(parent_id=header.id, bits=header.bits), sums)
+                    case message.ListBuckets():
+                        rows = ",".join(
+                            f'["{o.path}","{o.uid}","{o.digest}","{o.version}"]' for o in self.held.values()
+                        )
+                        self.say(message.Entries(parent_id=header.id, last=True), f"[{rows}]".encode())
+                    case message.Welcome() | message.Keepalive():
+                        pass
+                    case _:
+                        found.append(header)
+        return found
+
+    def _frames(self) -> list[Frame]:
+        self.core.settle()
+        return self.core.hub.frames(self.session, self.core.now, 100)
+
+    def say(self, header: message.FromEdge, content: bytes = b"") -> None:
+        self.core.hub.receive(self.session, header, content, self.core.now)
+        self.core.settle()
+
+    def ack(self, *headers: Any) -> None:
+        for header in headers:
+            self.say(self.acknowledgement(header))
+
+    def acknowledgement(self, header: Any) -> message.Ack:
+        return message.Ack(parent_id=header.id)
+
+    def nack(self, header: Any, code: str = "store_full", reason: str = "no room", *, permanent: bool = True) -> None:
+        self.say(message.Nack(parent_id=header.id, code=code, reason=reason, permanent=permanent))
+
+    def leave(self) -> None:
+        self.core.hub.closed(self.session, self.core.now)
+        self.core.settle()
+
+
+class Core:
+    """A hub whose watches are all in (unless ``listed=False``); ``now`` is moved by hand."""
+
+    def __init__(self, *nodes: str, listed: bool = True, **settings: Any) -> None:
+        self.hub = Hub(
+            Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE,
+            clock=WallClock(lambda: NOON),
+        )  # fmt: skip
+        self.api = MemoryStatusClient()
+        self.now = 0.0
+        self.fenced: list[int] = []
+        self._writer = StatusWriter(
+            self.hub, self.api, clock=lambda: self.now, in_flight=4, fence=lambda: self.hub.fence,
+            may_write=lambda: True, on_fenced=self.fenced.append,
+        )  # fmt: skip
+        self._cloud_events: list[Event] = []
+        self.has_shell = False
+        """A real ``ReadyLoop`` takes what is ready."""
+        for kind in KINDS:
+            self.hub.know_kind(kind)
+        for name in nodes:
+            self.node(name)
+        if listed:
+            self.list_all()
+
+    def list_all(self) -> None:
+        """Everything the hub waits for at its start is there."""
+        for name in INPUTS:
+            self.hub.input_synced(name)
+        for kind in KINDS:
+            self.hub.kind_synced(kind.group_kind)
+        for collection in (*COLLECTIONS, EDGE_NODES):
+            self.hub.documents_listed(collection, self.now)
+        self.settle()
+
+    def settle(self) -> None:
+        """The shell takes what is ready, but documents and Kubernetes Events, for which it has no time now."""
+        if not self.has_shell:
+            self._take(documents=False, kube_events=False)
+
+    def take_cloud_events(self) -> list[Event]:
+        self.settle()
+        events, self._cloud_events = self._cloud_events, []
+        return events
+
+    def take_kube_events(self) -> list[KubeEvent]:
+        return self._take(documents=False, kube_events=True).kube_events
+
+    def _take(self, *, documents: bool, kube_events: bool) -> Ready:
+        ready = self.hub.take_ready(self.now, documents=documents, kube_events=kube_events)
+        self._cloud_events += ready.cloud_events
+        return ready
+
+    def node(self, name: str, *, uid: str = "", **labels: str) -> None:
+        self.hub.set_node(name, uid or f"uid-{name}", labels, self.now)
+
+    def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> None:
+        self.hub.set_rule(
+            sync_rule.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}), self.now
+        )
+        self.settle()
+
+    def annotate(self, node: str, **annotations: str) -> None:
+        """The watch brings its EdgeNode with these annotations of ours, and the status that was written last."""
+        there = self.api.documents.get((EDGE_NODES, "", node))
+        if there is None:
+            there = status_cache.Observed(version="", generation=1, status={}, head={})
+        annotated = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        self.hub.edge_node_observed(node, there, annotated, self.now)
+
+    def put(self, name: str, kind: Kind = CONFIG_MAP, **fields: Any) -> LiveObject:
+        one = live(kind, name, **fields)
+        self.hub.put_object(one, self.now)
+        return one
+
+    def remove(self, one: LiveObject) -> None:
+        self.hub.remove_object(one.key, one.uid, self.now)
+
+    def hello(self, node: str, *held: LiveObject, **more: Any) -> message.Hello:
+        sums = digest.Buckets.of([(one.uid, one.digest) for one in held], 0)
+        fields = {"node": node, "agent": "1.0", "store_epoch": 7, "fence": 0, **more}
+        return message.Hello(bits=0, held=len(held), root=sums.root, **fields)
+
+    def connect(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
+        """An edge that holds these and says hello; it must be accepted."""
+        session = self.hub.open(node, self.hello(node, *held, **more), self.now)
+        assert isinstance(session, NodeSession), session
+        return Edge(self, session, {one.key: one for one in held})
+
+    def refused(self, node: str, **more: Any) -> message.Refuse:
+        """The same, where it must be refused."""
+        outcome = self.hub.open(node, self.hello(node, **more), self.now)
+        assert isinstance(outcome, message.Refuse), outcome
+        return outcome
+
+    async def flush(self) -> None:
+        """Write what the status cache has into the twin."""
+        await self._writer.write(self._take(documents=True, kube_events=False).documents)
+
+    def status(self, one: LiveObject, node: str = "edge-1") -> dict[str, Any] | None:
+        """The status of the object's record in the twin; None when there is none."""
+        collection = COLLECTIONS[0] if one.resource.namespace else COLLECTIONS[1]
+        found = self.api.documents.get((collection, one.resource.namespace, f"{node}.{one.uid}"))
+        return None if found is None else found.status
+
+    def names(self, collection: str = COLLECTIONS[0]) -> list[status_cache.Name]:
+        return sorted(name for name in self.api.documents if name[0] == collection)

@@ -1,0 +1,1 @@
+"""Certificates: an authority for tests, devices that join, hubs that admit them."""

@@ -1,0 +1,42 @@
+"""Authorities written into a node's folder, killed with SIGKILL at each step, and written again by a new process.
+
+python -m tests.support.kills.authority_steps FOLDER OLD NEW   →  a JSON line for each step that was the last
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+from tests.support.kills.identity_steps import kill_at, life
+
+from fairlead_edge.io.identity.identity_files import IdentityFiles
+
+
+def main(folder: Path, old: Path, new: Path) -> None:
+    """Kill at step 1, 2, 3 … until a life ends by itself."""
+    contents = {old.read_bytes(): "old", new.read_bytes(): "new"}
+    last = 0
+    while True:
+        last += 1
+        files = IdentityFiles(folder / str(last))
+        files.make_folder()
+        files.write_authorities(old.read_bytes())
+
+        def act(last: int = last, files: IdentityFiles = files) -> None:
+            kill_at(last)
+            files.write_authorities(new.read_bytes())
+
+        killed = life(act) == -signal.SIGKILL
+        found = contents.get(files.authorities.read_bytes(), "damaged")
+        files.write_authorities(new.read_bytes())
+        after, left = contents.get(files.authorities.read_bytes(), "damaged"), len(list(files.folder.iterdir()))
+        print(json.dumps({"killed": killed, "found": found, "after": after, "left": left}), flush=True)
+        if not killed:
+            return
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

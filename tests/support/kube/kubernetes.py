@@ -1,0 +1,87 @@
+"""Any Kubernetes API by its kubeconfig, through kubectl: for one of our own (cluster.py) and for one the user named."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.support.kube.assets import assets
+from tests.support.processes import wait_until
+
+KUBECTL_SECONDS = 120.0
+CRD_SECONDS = 100.0
+
+
+class KubectlError(AssertionError):
+    """kubectl ended with an error; the text holds the command and what it said."""
+
+
+class Kubernetes:
+    """An API that is there already, with the rights that the kubeconfig gives."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+
+    @functools.cached_property
+    def assets(self) -> Path:
+        """The folder that holds kubectl."""
+        return assets("kubectl")
+
+    def kubectl(self, *arguments: str, stdin: str = "", check: bool = True) -> str:
+        """Run kubectl and return its standard output; raises KubectlError unless `check` is False."""
+        done = subprocess.run(
+            [str(self.assets / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=KUBECTL_SECONDS,
+        )
+        if check and done.returncode != 0:
+            raise KubectlError(f"kubectl {' '.join(arguments)} exited with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def apply(self, manifest: Path | str | dict[str, Any] | list[dict[str, Any]]) -> str:
+        """kubectl apply of a file or folder (Path), YAML text (str), or objects (dict or list of them)."""
+        if isinstance(manifest, Path):
+            return self.kubectl("apply", "-f", str(manifest))
+        if isinstance(manifest, list):
+            manifest = {"apiVersion": "v1", "kind": "List", "items": manifest}
+        text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+        return self.kubectl("apply", "-f", "-", stdin=text)
+
+    def get(self, path: str) -> dict[str, Any]:
+        """GET a path of the API and decode it; raises when it is not there."""
+        answer: dict[str, Any] = json.loads(self.kubectl("get", "--raw", path))
+        return answer
+
+    def tails(self) -> str:
+        """The end of the logs of what we started here, for failure texts: nothing in a cluster of the user's."""
+        return ""
+
+    def wait_established(self, *crds: str) -> None:
+        """Wait until these CRDs (`plural.group`) are established and can be listed.
+
+        The first list of a new CRD may answer 429 while its storage comes up; after this it does not.
+        """
+        for crd in crds:
+            wait_until(
+                f"CRD {crd} is established and can be listed",
+                functools.partial(self._can_list, crd),
+                seconds=CRD_SECONDS,
+                describe=self.tails,
+            )
+
+    def _can_list(self, crd: str) -> bool:
+        found = self.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd}")
+        conditions = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions") or []}
+        if conditions.get("Established") != "True":
+            return False
+        spec = found["spec"]
+        return all(
+            "items" in self.get(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}?limit=1")
+            for version in spec["versions"]
+            if version["served"]
+        )

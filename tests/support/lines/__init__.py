@@ -1,0 +1,1 @@
+"""Connections that lose packets or answers, or are slow."""
