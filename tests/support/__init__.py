@@ -5,5 +5,5 @@
 ``tables``   tables, stores, Spark           ``joining`` certificates, and devices that join
 ``kills``    programs killed at each step    ``lines``   connections that are slow or lose packets
 
-Here, for all of them: ``processes`` (start, ask until true, kill), ``dose``, ``pages``, ``golden``, ``spans`` and others.
+Here, for all of them: ``processes`` (start, ask until true, kill), ``dose``, ``pages``, ``golden``, ``spans`` and more.
 """
