@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-SHOP = "shop"
-"""The namespace of what is delivered."""
+from e2e.story.manifests import SHOP
+
 FROM_THE_POD = 50
 
 # Run in the edge's Pod: its own API, its own token; the certificate is for the hub's eyes, not checked on loopback.
@@ -39,4 +39,8 @@ READ_TABLE = """
 import json
 from deltalake import DeltaTable
 print(json.dumps(DeltaTable("/data/telemetry").to_pyarrow_table(columns=["id"])["id"].to_pylist()))
+"""
+COUNT_FILES = """
+from deltalake import DeltaTable
+print(len(DeltaTable("/data/telemetry").file_uris()))
 """

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from e2e.images.build import TAG
-from e2e.story import tokens
+from e2e.story import compacting, manifests, tokens
 from e2e.story.cluster import Cluster
-from e2e.story.in_pods import FILES_OF_THE_HUB, PUBLISH_IN_POD, READ_IN_POD, READ_TABLE, SHOP
+from e2e.story.in_pods import COUNT_FILES, FILES_OF_THE_HUB, PUBLISH_IN_POD, READ_IN_POD, READ_TABLE
+from e2e.story.manifests import SHOP
 from e2e.story.outside import Outside
 from tests.support.processes import wait_until
 
@@ -55,6 +56,7 @@ class Story:
             self.edge_as_a_pod()
             self.join_by_a_token()
             self.upstream()
+            self.compacted()
             self.at_rest()
             self.hub_killed()
             self.upgrade_and_rollback()
@@ -79,7 +81,7 @@ class Story:
                 "metadata": {"name": OUTSIDE, "labels": {"node-role.kubernetes.io/edge": ""}},
             },
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SHOP}},
-            self._menu("tomato"),
+            manifests.menu("tomato"),
         )
         began = time.monotonic()
         with ThreadPoolExecutor(1) as pool:
@@ -88,7 +90,7 @@ class Story:
                 "the chart made the certificate of the node outside", lambda: self._take_certificate(installing)
             )
             self.outside.start()
-            self._until("the definitions are there", lambda: self._apply(*self._rules()))
+            self._until("the definitions are there", lambda: self._apply(*manifests.rules()))
             self._until("the edge outside holds its first object", lambda: self._held_outside() == "tomato")
             self._figure("install_to_first_object_seconds", began)
             installing.result()
@@ -156,6 +158,16 @@ class Story:
         self._until_all_rows()
         self._figure("messages_to_table_seconds", began)
 
+    def compacted(self) -> None:
+        """The chart's CronJob, run now: on the volume that the job has mounted."""
+        began = time.monotonic()
+        before, after = compacting.fewer_files(
+            self.cluster, NAMESPACE, lambda: int(self._in_ingest_pod(COUNT_FILES))
+        )
+        self.say(f"compaction: {before} files became {after}")
+        self._figure("compaction_seconds", began)
+        self._until_all_rows()
+
     def at_rest(self) -> None:
         """Memory of each Pod, as the kubelet sees it (working set)."""
         seen: dict[str, float] = {}
@@ -182,7 +194,7 @@ class Story:
         self.cluster.kubectl(
             "delete", "pod", "-n", NAMESPACE, "-l", label, "--force", "--grace-period=0", "--wait=false"
         )
-        self._apply(self._menu("pumpkin"))
+        self._apply(manifests.menu("pumpkin"))
         self.published += self.outside.publish([{"away": n} for n in range(WHILE_AWAY)])
         self._until("another hub runs", lambda: bool(self._pods(label) - before))
         self._until("the edge outside holds the change", lambda: self._held_outside() == "pumpkin")
@@ -198,7 +210,7 @@ class Story:
         self._figure("upgrade_wait_seconds", began)
         assert "flush_seconds = 0.5" in self._hub_config(), f"the upgrade did not reach hub.toml:\n{self._hub_config()}"
         assert self._certificates() == secrets, "an upgrade that changed no name made new certificates"
-        self._apply(self._menu("lentil"))
+        self._apply(manifests.menu("lentil"))
         self._until("a change goes down after the upgrade", lambda: self._held_outside() == "lentil")
         began = time.monotonic()
         self.cluster.helm(
@@ -207,7 +219,7 @@ class Story:
         self._figure("rollback_wait_seconds", began)
         assert "flush_seconds" not in self._hub_config(), "the rollback left the change in hub.toml"
         assert self._certificates() == secrets, "the rollback changed certificates"
-        self._apply(self._menu("leek"))
+        self._apply(manifests.menu("leek"))
         self._until("a change goes down after the rollback", lambda: self._held_outside() == "leek")
         self._nothing_forbidden()
 
@@ -224,7 +236,7 @@ class Story:
 
     def install_again_and_remove_everything(self) -> None:
         """The kept authorities make the old edge certificate good again; asked, uninstall takes the definitions too."""
-        self._apply(self._menu("barley"))
+        self._apply(manifests.menu("barley"))
         self._helm_upgrade("--install", "--set", "ingest.enabled=false,uninstall.removeCustomResources=true")
         self._until("the edge outside is back with its old certificate", lambda: self._held_outside() == "barley")
         self.outside.stop()
@@ -258,7 +270,11 @@ class Story:
             "certificates": {"edges": [OUTSIDE]},
             "hub": {"service": {"type": "NodePort", "nodePort": NODE_PORT}, "hosts": [self.cluster.address]},
             "messaging": {"persistence": claim},
-            "ingest": {"persistence": claim, "trigger": 1},
+            "ingest": {
+                "persistence": claim,
+                "trigger": 1,
+                "compaction": {"enabled": True, "vacuumAfterHours": 168},
+            },
         }
 
     def _helm_install(self) -> None:
@@ -286,29 +302,6 @@ class Story:
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         return self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
 
-    def _rules(self) -> Sequence[dict[str, Any]]:
-        api = "fairlead.dev/v1alpha1"
-        shop = {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [SHOP]}
-        routes = {"all": "FROM /messages/* INTO $upstream"}
-        storing = {"timeToLiveSecs": 7200}
-        return [
-            {"apiVersion": api, "kind": "SyncRule", "metadata": {"name": SHOP}, "spec": {"resources": [shop]}},
-            {
-                "apiVersion": api,
-                "kind": "EdgeRoutes",
-                "metadata": {"name": "telemetry"},
-                "spec": {"schemaVersion": "1.1", "routes": routes, "storeAndForwardConfiguration": storing},
-            },
-        ]
-
-    def _menu(self, soup: str) -> dict[str, Any]:
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "menu", "namespace": SHOP},
-            "data": {"soup": soup},
-        }
-
     def _held_outside(self) -> str | None:
         return self._held_by(self.outside)
 
@@ -327,13 +320,16 @@ class Story:
         pod = f"daemonset/fairlead-edge-{self.cluster.node}"
         return self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "-c", "edge", "--", "python3", "-c", script)
 
-    def _until_all_rows(self) -> None:
+    def _in_ingest_pod(self, script: str) -> str:
         pod = "statefulset/fairlead-ingest"
+        return self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "--", "python3", "-c", script)
+
+    def _until_all_rows(self) -> None:
         seen: list[str] = []
 
         def all_there() -> bool:
             nonlocal seen
-            seen = json.loads(self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "--", "python3", "-c", READ_TABLE))
+            seen = json.loads(self._in_ingest_pod(READ_TABLE))
             return set(self.published) <= set(seen)
 
         self._until(f"all {len(self.published)} messages are rows", all_there)

@@ -88,7 +88,7 @@ def test_containers_may_do_nothing_they_need_not(name: str) -> None:
 def test_only_those_who_ask_the_api_have_a_token(name: str) -> None:
     """Hub and uninstaller, messaging that asks whose a token is, a driver that asks for executors; no other Pod."""
     tokens = {pod for pod, spec in pods(name).items() if spec["automountServiceAccountToken"]}
-    asks = {"everything": {"messaging"}, "executors": {"ingest"}}.get(name, set())
+    asks = {"everything": {"messaging"}, "executors": {"ingest"}, "contract": {"ingest"}}.get(name, set())
     assert {pod.rpartition("-")[2] for pod in tokens} <= {"hub", "uninstall"} | asks
 
 

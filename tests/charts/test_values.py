@@ -183,7 +183,10 @@ NEW: Mapping[str, Mapping[str, Any]] = {
             "enabled": True, **dict.fromkeys(("metricsFrom", "dnsTo", "apiServer", "hub", "messaging", "ingest"))
         },
         "ingest": dict.fromkeys(
-            ("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "spark", "storeAuthority")
+            (
+                "priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "spark", "storeAuthority",
+                "files", "extraVolumes", "extraVolumeMounts", "serviceAccount", "compaction",
+            )
         ),
         "messaging": dict.fromkeys(
             ("priorityClassName", "topologySpreadConstraints", "podDisruptionBudget", "access", "tokenReview")
@@ -206,6 +209,21 @@ def test_an_upgrade_that_reuses_values_lacks_the_new_ones(chart: str) -> None:
     assert kinds.count("NetworkPolicy") == (4 if chart == "fairlead" else 0)
     assert not {"ServiceMonitor", "PodMonitor", "PrometheusRule", "PodDisruptionBudget"} & set(kinds)
     assert "- ports: null" not in text and "- ports: []" not in text
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("helm")
+@pytest.mark.parametrize(
+    ("ingest", "key"),
+    [
+        ({"table": "s3://tables/rows", "spark": {"mode": "kubernetes", "executors": None}}, "ingest.spark.executors"),
+        ({"compaction": {"enabled": True, "schedule": None}}, "ingest.compaction.schedule"),
+    ],
+)
+def test_what_is_switched_on_without_its_defaults_is_refused_with_the_way(ingest: Mapping[str, Any], key: str) -> None:
+    """`--reuse-values --set …` of something new: nothing but what was set is there."""
+    with pytest.raises(AssertionError, match=f"{key}: is empty, .* takes no new defaults; use --reset-then-reuse"):
+        helm_with({"ingest": ingest}, "template", RELEASE, str(CHARTS / "fairlead"))
 
 
 @pytest.mark.process

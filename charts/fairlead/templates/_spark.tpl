@@ -6,20 +6,6 @@ of executors. An installation of the version before has no `ingest.spark` at all
 {{- if eq ((.Values.ingest.spark).mode | default "local") "kubernetes" }}true{{ end -}}
 {{- end -}}
 
-{{/* What executors could not do, said before anything is installed. */}}
-{{- define "fairlead.checkExecutors" -}}
-{{- $config := .Values.ingest.config }}
-{{- $jobs := concat (list (dict "table" ($config.table | default .Values.ingest.table) "dedupe_seconds" $config.dedupe_seconds)) (default list $config.pipelines) }}
-{{- range $jobs }}
-{{- if and .table (not (hasPrefix "s3://" .table)) }}
-{{- fail (printf "ingest.spark.mode=kubernetes: executors write tables, and have no volume in common: %s must be s3://bucket/path" .table) }}
-{{- end }}
-{{- if gt (float64 (default 0 .dedupe_seconds)) 0.0 }}
-{{- fail "ingest.spark.mode=kubernetes: what dedupe_seconds remembers lies in the checkpoint, a folder that executors do not have; leave it out (messaging drops repeats at publish), or use ingest.spark.mode=local" }}
-{{- end }}
-{{- end }}
-{{- end -}}
-
 {{/* The Secret that driver and executors know each other by. */}}
 {{- define "fairlead.sparkSecret" -}}
 {{- ((.Values.ingest.spark).secretName) | default (printf "%s-ingest-spark" (include "fairlead.fullname" .)) -}}
@@ -69,8 +55,8 @@ conf:
   spark.network.crypto.saslFallback: "false"
 {{- end -}}
 
-{{/* Variables of everything that reads topics or writes tables: the driver's container, and the executors', which get
-SPARK_LOCAL_DIRS from Spark. Call with (list $ "ingest"). */}}
+{{/* Variables of everything that reads topics or writes tables: the job's container, compaction's, and the executors', which
+get SPARK_LOCAL_DIRS from Spark. Call with (list $ "ingest"). */}}
 {{- define "fairlead.ingestEnv" -}}
 {{- $root := index . 0 -}}
 {{- $env := list }}
@@ -97,26 +83,52 @@ envFrom: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
+{{/* What the job, its executors and compaction mount. Call with (list $ true), where false: only what reads and writes
+tables. */}}
 {{- define "fairlead.ingestMounts" -}}
-- {name: tls, mountPath: /etc/fairlead/tls, readOnly: true}
-{{- if ((.Values.ingest.storeAuthority).secretName) }}
-- {name: store-authority, mountPath: /etc/fairlead/store-authority, readOnly: true}
+{{- $root := index . 0 }}
+{{- $mounts := list }}
+{{- if index . 1 }}
+{{- $mounts = append $mounts (dict "name" "tls" "mountPath" "/etc/fairlead/tls" "readOnly" true) }}
 {{- end }}
-{{- if include "fairlead.onExecutors" . }}
-- {name: spark, mountPath: /etc/fairlead/spark, readOnly: true}
+{{- if ($root.Values.ingest.storeAuthority).secretName }}
+{{- $mounts = append $mounts (dict "name" "store-authority" "mountPath" "/etc/fairlead/store-authority" "readOnly" true) }}
+{{- end }}
+{{- if and (index . 1) (include "fairlead.onExecutors" $root) }}
+{{- $mounts = append $mounts (dict "name" "spark" "mountPath" "/etc/fairlead/spark" "readOnly" true) }}
+{{- end }}
+{{- if $root.Values.ingest.files }}
+{{- $mounts = append $mounts (dict "name" "files" "mountPath" "/etc/fairlead/files" "readOnly" true) }}
+{{- end }}
+{{- range $mounts }}
+- {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
+{{- end }}
+{{- with $root.Values.ingest.extraVolumeMounts }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
+{{/* The volumes of these. */}}
 {{- define "fairlead.ingestVolumes" -}}
+{{- $root := index . 0 }}
+{{- if index . 1 }}
 - name: tls
-  secret: {secretName: {{ include "fairlead.fullname" . }}-ingest-tls, defaultMode: 0440}
-{{- with ((.Values.ingest.storeAuthority).secretName) }}
+  secret: {secretName: {{ include "fairlead.fullname" $root }}-ingest-tls, defaultMode: 0440}
+{{- end }}
+{{- with ($root.Values.ingest.storeAuthority).secretName }}
 - name: store-authority
   secret: {secretName: {{ . }}, defaultMode: 0440}
 {{- end }}
-{{- if include "fairlead.onExecutors" . }}
+{{- if and (index . 1) (include "fairlead.onExecutors" $root) }}
 - name: spark
-  secret: {secretName: {{ include "fairlead.sparkSecret" . }}, defaultMode: 0440}
+  secret: {secretName: {{ include "fairlead.sparkSecret" $root }}, defaultMode: 0440}
+{{- end }}
+{{- if $root.Values.ingest.files }}
+- name: files
+  configMap: {name: {{ include "fairlead.fullname" $root }}-ingest-files}
+{{- end }}
+{{- with $root.Values.ingest.extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}
 
@@ -141,10 +153,10 @@ spec:
       workingDir: /tmp
       {{- include "fairlead.ingestEnv" (list . "ingest-executor") | nindent 6 }}
       volumeMounts:
-        {{- include "fairlead.ingestMounts" . | nindent 8 }}
+        {{- include "fairlead.ingestMounts" (list . true) | trim | nindent 8 }}
         - {name: spark-local-dir-1, mountPath: /tmp}
   volumes:
-    {{- include "fairlead.ingestVolumes" . | nindent 4 }}
+    {{- include "fairlead.ingestVolumes" (list . true) | trim | nindent 4 }}
     # By this name Spark takes it for its own files.
     - name: spark-local-dir-1
       emptyDir: {sizeLimit: 2Gi}

@@ -193,6 +193,53 @@ COMBINATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             "networkPolicy": {"enabled": True},
         },
     ),
+    "compaction": (
+        "fairlead",
+        {
+            "ingest": {
+                "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+                "compaction": {
+                    "enabled": True,
+                    "schedule": "0 3 * * 0",
+                    "timeZone": "Europe/Berlin",
+                    "zOrder": ["node"],
+                    "vacuumAfterHours": 168,
+                    "podAnnotations": {"example.com/cost": "tables"},
+                },
+            },
+            "networkPolicy": {"enabled": True},
+        },
+    ),
+    "contract": (
+        "fairlead",
+        {
+            "ingest": {
+                "table": "s3://tables/telemetry",
+                "envFrom": [{"secretRef": {"name": "object-store"}}],
+                "storeAuthority": {"secretName": "store-authority"},
+                "serviceAccount": {"annotations": {"example.com/role": "tables"}},
+                "files": {"telemetry.json": '{"columns": {"temperature": "double"}}'},
+                "extraVolumes": [{"name": "catalog", "secret": {"secretName": "catalog"}}],
+                "extraVolumeMounts": [{"name": "catalog", "mountPath": "/etc/catalog", "readOnly": True}],
+                "tolerations": [{"key": "batch", "operator": "Exists"}],
+                "config": {
+                    "table_format": "iceberg",
+                    "schema": "/etc/fairlead/files/telemetry.json",
+                    "catalog": {
+                        "type": "rest",
+                        "uri": "https://catalog.example.com",
+                        "credential_file": "/etc/catalog/credential",
+                    },
+                },
+                "spark": {"mode": "kubernetes"},
+                "compaction": {"enabled": True},
+            },
+            "networkPolicy": {
+                "enabled": True,
+                "ingest": {"extraEgress": [{"to": [{"ipBlock": {"cidr": "203.0.113.9/32"}}]}]},
+            },
+        },
+    ),
     "edge-secrets": (
         "fairlead-edge",
         {
@@ -278,6 +325,8 @@ def pods(name: str) -> dict[str, dict[str, Any]]:
     for found in objects(name):
         if found["kind"] == "Pod":
             specs[found["metadata"]["name"]] = found["spec"]
+        elif found["kind"] == "CronJob":
+            specs[found["metadata"]["name"]] = found["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         elif "template" in found.get("spec", {}):
             specs[found["metadata"]["name"]] = found["spec"]["template"]["spec"]
     return specs

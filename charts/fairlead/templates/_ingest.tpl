@@ -1,0 +1,261 @@
+{{/*
+What `ingest` is, said once for the job's Pod, its executors and compaction; and what could not work, said before anything
+is installed. An installation of the version before lacks the newest values.
+*/}}
+
+{{/* Each table of the job with what its pipeline inherits, as YAML {jobs: []}. */}}
+{{- define "fairlead.ingestJobs" -}}
+{{- $config := .Values.ingest.config | default dict }}
+{{- $inherited := list "table_format" "sink" "format" "schema" "transforms" "dedupe_seconds" "latest" }}
+{{- $jobs := list }}
+{{- $own := pick $config "topics" "table" "checkpoint" | merge (dict "where" "ingest" "config" "ingest.config" "name" ($config.reader | default "ingest")) }}
+{{- range $key := list "topics" "table" "checkpoint" }}
+{{- if not (hasKey $own $key) }}
+{{- $_ := set $own $key (get $.Values.ingest $key) }}
+{{- end }}
+{{- end }}
+{{- if or $own.topics $own.table $own.checkpoint }}
+{{- $jobs = append $jobs (merge $own (pick $config "table_format" "sink" "format" "schema" "transforms" "dedupe_seconds" "latest")) }}
+{{- end }}
+{{- range $index, $pipeline := $config.pipelines | default list }}
+{{- $where := printf "ingest.config.pipelines[%d]" $index }}
+{{- $job := merge (dict "where" $where "config" $where "name" ($pipeline.name | default (printf "pipeline-%d" (add1 $index)))) $pipeline }}
+{{- range $key := $inherited }}
+{{- /* A key that is there, be it empty, is the pipeline's own. */}}
+{{- if kindIs "invalid" (get $job $key) }}
+{{- $_ := unset $job $key }}
+{{- end }}
+{{- if and (not (hasKey $job $key)) (hasKey $config $key) }}
+{{- $_ := set $job $key (get $config $key) }}
+{{- end }}
+{{- end }}
+{{- $jobs = append $jobs $job }}
+{{- end }}
+{{- range $jobs }}
+{{- $_ := set . "table_format" (.table_format | default .sink | default "delta") }}
+{{- $_ := set . "latest" (ternary .latest dict (kindIs "map" .latest)) }}
+{{- end }}
+{{- toYaml (dict "jobs" $jobs) }}
+{{- end -}}
+
+{{/* Volumes that users bring and where: below these paths lies what outlives a container. As YAML {paths: []}. */}}
+{{- define "fairlead.ingestPaths" -}}
+{{- $paths := list "/data" }}
+{{- range .Values.ingest.extraVolumeMounts }}
+{{- $paths = append $paths (clean .mountPath) }}
+{{- end }}
+{{- toYaml (dict "paths" $paths) }}
+{{- end -}}
+
+{{/* "true" where a path lies in one of these folders. Call with (list path folders). */}}
+{{- define "fairlead.liesIn" -}}
+{{- $path := clean (index . 0) }}
+{{- $found := false }}
+{{- range index . 1 }}
+{{- $found = or $found (hasPrefix (printf "%s/" .) $path) }}
+{{- end }}
+{{- if $found }}true{{ end -}}
+{{- end -}}
+
+{{/* Refuses what is no place for a table or checkpoint. Call with (dict "key" … "place" … "paths" …). */}}
+{{- define "fairlead.checkPlace" -}}
+{{- if not .place }}
+{{- fail (printf "%s: required, but empty; give a path below /data, or s3://bucket/path" .key) }}
+{{- else if hasPrefix "s3://" .place }}
+{{- if not (regexMatch "^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^/]" .place) }}
+{{- fail (printf "%s: must be s3://bucket/path, is %s" .key .place) }}
+{{- end }}
+{{- else if regexMatch "^[A-Za-z][A-Za-z0-9+.-]+:/" .place }}
+{{- fail (printf "%s: only s3://bucket/path is supported, and paths on the volume; is %s" .key .place) }}
+{{- else if not (include "fairlead.liesIn" (list .place .paths)) }}
+{{- fail (printf "%s: %s is on no volume of the Pod, whose root is read-only; give a path below /data (or below a mountPath of ingest.extraVolumeMounts), or s3://bucket/path" .key .place) }}
+{{- end }}
+{{- end -}}
+
+{{/* Refuses a file that no Pod would have. Call with (list $ key path). */}}
+{{- define "fairlead.checkFile" -}}
+{{- $root := index . 0 }}
+{{- $key := index . 1 }}
+{{- with index . 2 }}
+{{- $own := list "/etc/fairlead/files" }}
+{{- $there := concat (include "fairlead.ingestPaths" $root | fromYaml).paths (list "/etc/fairlead/tls" "/var/run/secrets") }}
+{{- if ($root.Values.ingest.storeAuthority).secretName }}
+{{- $there = append $there "/etc/fairlead/store-authority" }}
+{{- end }}
+{{- if include "fairlead.liesIn" (list . $own) }}
+{{- if not (hasKey ($root.Values.ingest.files | default dict) (base .)) }}
+{{- fail (printf "%s: %s is not in ingest.files; --set-file 'ingest.files.%s=FILE' puts it there" $key . (base . | replace "." "\\.")) }}
+{{- end }}
+{{- else if not (include "fairlead.liesIn" (list . $there)) }}
+{{- fail (printf "%s: %s is in no volume of the Pod; put a text into ingest.files and name it /etc/fairlead/files/NAME, mount a Secret by ingest.extraVolumes and ingest.extraVolumeMounts" $key .) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What the job would refuse, or what would start again and again. */}}
+{{- define "fairlead.checkIngest" -}}
+{{- $root := . }}
+{{- $config := .Values.ingest.config | default dict }}
+{{- $jobs := (include "fairlead.ingestJobs" . | fromYaml).jobs }}
+{{- $paths := (include "fairlead.ingestPaths" . | fromYaml).paths }}
+{{- if not $jobs }}
+{{- fail "ingest.topics: required, but empty (or give ingest.config.pipelines, or ingest.enabled=false)" }}
+{{- end }}
+{{- if eq (toString $config.trigger) "available-now" }}
+{{- fail "ingest.config.trigger: with available-now the job ends, and its Pod would be started again and again; give seconds (ingest.trigger)" }}
+{{- end }}
+{{- with $config.health_listen }}
+{{- if not (regexMatch "^(0\\.0\\.0\\.0|\\[::\\]):11017$" .) }}
+{{- fail (printf "ingest.config.health_listen: probes and metrics are asked at port 11017 of the Pod; leave it out, is %s" .) }}
+{{- end }}
+{{- end }}
+{{- $plain := eq ($config.security | default "mtls") "insecure" }}
+{{- if ne $plain (hasPrefix "http://" ($config.messaging_url | default "https://")) }}
+{{- fail (printf "ingest.config.messaging_url: must begin with %s with ingest.config.security=%s" (ternary "http://" "https://" $plain) ($config.security | default "mtls")) }}
+{{- end }}
+{{- with ($config.storage).endpoint_url }}
+{{- if not (regexMatch "^(https://[^/@]|http://(127\\.|localhost|\\[::1\\]))" .) }}
+{{- fail (printf "ingest.config.storage.endpoint_url: must be https:// (http:// is for loopback), is %s" .) }}
+{{- end }}
+{{- end }}
+{{- range $key, $file := pick ($config.storage | default dict) "secret_access_key_file" "session_token_file" }}
+{{- include "fairlead.checkFile" (list $root (printf "ingest.config.storage.%s" $key) $file) }}
+{{- end }}
+{{- range $key, $file := pick ($config.catalog | default dict) "password_file" "token_file" "credential_file" "tls_ca" }}
+{{- include "fairlead.checkFile" (list $root (printf "ingest.config.catalog.%s" $key) $file) }}
+{{- end }}
+{{- include "fairlead.checkSpark" (list . $jobs) }}
+{{- $places := list }}
+{{- $names := list }}
+{{- range $job := $jobs }}
+{{- if has .name $names }}
+{{- fail (printf "%s.name: two pipelines are called %s" .where .name) }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- if not .topics }}
+{{- fail (printf "%s.topics: required, but empty" .where) }}
+{{- end }}
+{{- range .topics }}
+{{- if not (regexMatch "^[^/\\s]+/[^/\\s]+$" .) }}
+{{- fail (printf "%s.topics: must be namespace/name, is %s" $job.where .) }}
+{{- end }}
+{{- end }}
+{{- if ne (len .topics) (len (uniq .topics)) }}
+{{- fail (printf "%s.topics: one is named twice" .where) }}
+{{- end }}
+{{- include "fairlead.checkPlace" (dict "key" (printf "%s.table" .where) "place" .table "paths" $paths) }}
+{{- include "fairlead.checkPlace" (dict "key" (printf "%s.checkpoint" .where) "place" .checkpoint "paths" $paths) }}
+{{- include "fairlead.checkFormat" (list $root .) }}
+{{- include "fairlead.checkFile" (list $root (printf "%s.schema" .config) .schema) }}
+{{- range .transforms }}
+{{- if regexMatch "\\.py:" . }}
+{{- include "fairlead.checkFile" (list $root (printf "%s.transforms" $job.config) (regexReplaceAll ":[^:]*$" . "")) }}
+{{- end }}
+{{- end }}
+{{- if and (eq (.format | default "envelope") "raw") (or .schema (gt (float64 (.dedupe_seconds | default 0)) 0.0)) }}
+{{- fail (printf "%s.format: raw has no body for a contract (schema) and no producer for dedupe_seconds" .config) }}
+{{- end }}
+{{- $suffixes := list "" "_dead_letters" "_gaps" "_repairs" }}
+{{- if .latest.key }}
+{{- $suffixes = append $suffixes "_latest" }}
+{{- end }}
+{{- range $suffixes }}
+{{- $places = append $places (dict "key" (printf "%s.table" $job.where) "table" true "path" (printf "%s%s" (trimSuffix "/" $job.table) .)) }}
+{{- end }}
+{{- $places = append $places (dict "key" (printf "%s.checkpoint" .where) "table" false "path" (trimSuffix "/" .checkpoint)) }}
+{{- end }}
+{{- range $i, $one := $places }}
+{{- range $j, $other := $places }}
+{{- if and (lt $i $j) (eq $one.path $other.path) }}
+{{- fail (printf "%s: %s is taken by %s; give each table and checkpoint a path of its own" $other.key $other.path $one.key) }}
+{{- else if and (ne $i $j) (hasPrefix (printf "%s/" $one.path) $other.path) }}
+{{- /* What is hidden in a table no reader sees. */}}
+{{- if not (and $one.table (regexMatch "^[_.]" (trimPrefix (printf "%s/" $one.path) $other.path))) }}
+{{- fail (printf "%s: %s lies in %s (%s); put it beside, not inside" $other.key $other.path $one.path $one.key) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What a table format cannot. Call with (list $ job). */}}
+{{- define "fairlead.checkFormat" -}}
+{{- $root := index . 0 }}
+{{- $catalog := ($root.Values.ingest.config | default dict).catalog | default dict }}
+{{- with index . 1 }}
+{{- if and (eq .table_format "parquet") (hasPrefix "s3://" .table) }}
+{{- fail (printf "%s.table_format: plain files (parquet) cannot be committed in an object store; take delta, or a table below /data" .config) }}
+{{- end }}
+{{- if and .latest.key (ne .table_format "delta") }}
+{{- fail (printf "%s.latest: is kept from the log of a Delta table, not %s; take table_format=delta, or give the pipeline latest: {key: []}" .config .table_format) }}
+{{- end }}
+{{- if eq .table_format "iceberg" }}
+{{- if not $catalog.uri }}
+{{- fail (printf "ingest.config.catalog.uri: %s.table_format=iceberg needs the address of a catalog" .config) }}
+{{- end }}
+{{- if not (regexMatch "^[A-Za-z0-9_-]{1,128}$" (base .table)) }}
+{{- fail (printf "%s.table: its last part is the table's name in the catalog: letters, digits, _ and -, is %s" .where (base .table)) }}
+{{- end }}
+{{- if hasPrefix "sqlite:" $catalog.uri }}
+{{- $file := trimPrefix "sqlite:///" $catalog.uri }}
+{{- if not (include "fairlead.liesIn" (list $file (include "fairlead.ingestPaths" $root | fromYaml).paths)) }}
+{{- fail (printf "ingest.config.catalog.uri: %s is on no volume of the Pod, whose root is read-only; sqlite:////data/catalog.db is" $catalog.uri) }}
+{{- end }}
+{{- if and (eq $root.Values.ingest.persistence.type "emptyDir") (hasPrefix "/data/" (clean $file)) (hasPrefix "s3://" .table) }}
+{{- fail (printf "ingest.config.catalog.uri: with ingest.persistence.type=emptyDir the catalog is gone with the Pod, and %s is found by its catalog alone; take persistence.type=claim, or a catalog of type rest" .table) }}
+{{- end }}
+{{- else if and (ne ($catalog.type | default "sql") "rest") (regexMatch "^https?:" $catalog.uri) }}
+{{- fail (printf "ingest.config.catalog.type: %s is a catalog of type rest" $catalog.uri) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What Spark cannot, where it runs. Call with (list $ jobs). */}}
+{{- define "fairlead.checkSpark" -}}
+{{- $root := index . 0 }}
+{{- $spark := ($root.Values.ingest.config | default dict).spark | default dict }}
+{{- if include "fairlead.onExecutors" $root }}
+{{- include "fairlead.checkDefaults" (list "ingest.spark.executors" ($root.Values.ingest.spark).executors) }}
+{{- if or $spark.master $spark.remote }}
+{{- fail (printf "ingest.config.spark.%s: ingest.spark.mode=kubernetes has its own master; leave it out, or take ingest.spark.mode=local" (ternary "master" "remote" (not (empty $spark.master)))) }}
+{{- end }}
+{{- range index . 1 }}
+{{- if and .table (not (hasPrefix "s3://" .table)) }}
+{{- fail (printf "ingest.spark.mode=kubernetes: executors write tables, and have no volume in common: %s must be s3://bucket/path" .table) }}
+{{- end }}
+{{- if gt (float64 (.dedupe_seconds | default 0)) 0.0 }}
+{{- fail "ingest.spark.mode=kubernetes: what dedupe_seconds remembers lies in the checkpoint, a folder that executors do not have; leave it out (messaging drops repeats at publish), or use ingest.spark.mode=local" }}
+{{- end }}
+{{- end }}
+{{- else if $spark.remote }}
+{{- if or $spark.master $spark.driver_memory }}
+{{- fail "ingest.config.spark.remote: not together with master or driver_memory: the server has its own" }}
+{{- end }}
+{{- range index . 1 }}
+{{- if hasPrefix "s3://" .checkpoint }}
+{{- fail (printf "%s.checkpoint: must be a folder that the Connect server of spark.remote sees, too, not %s" .where .checkpoint) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Refuses values of which --reuse-values left nothing but what was set. Call with (list key value). */}}
+{{- define "fairlead.checkDefaults" -}}
+{{- if not (index . 1) }}
+{{- fail (printf "%s: is empty, since --reuse-values takes no new defaults; use --reset-then-reuse-values in its place (Helm 3.14), or your values file" (index . 0)) }}
+{{- end }}
+{{- end -}}
+
+{{/* A StatefulSet's claims cannot be changed, and its API says so in a sentence without a remedy. Call with (list $ "ingest"). */}}
+{{- define "fairlead.checkClaims" -}}
+{{- $root := index . 0 }}
+{{- $name := printf "%s-%s" (include "fairlead.fullname" $root) (index . 1) }}
+{{- with lookup "apps/v1" "StatefulSet" $root.Release.Namespace $name }}
+{{- $held := ternary "claim" "emptyDir" (not (empty .spec.volumeClaimTemplates)) }}
+{{- $wanted := (index $root.Values (index $ 1)).persistence.type }}
+{{- if ne $held $wanted }}
+{{- fail (printf "%s.persistence.type: is %s in this installation, and Kubernetes lets no StatefulSet change it. Leave it so; or, first: kubectl delete statefulset %s -n %s --cascade=orphan (Pod and volume stay), then again%s" (index $ 1) $held $name $root.Release.Namespace (ternary (printf ". What lies on the volume is not in the new one; it stays in claim data-%s-0" $name) "" (eq $held "claim"))) }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,162 @@
+"""`ingest.compaction`: a CronJob that joins the files of the job's tables, and the volume that it needs for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import pages
+from tests.support.charts import CHARTS, NAMESPACE, RELEASE, helm_with, objects, pods
+
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
+ON_VOLUME, IN_STORE = "compaction", "contract"
+NAME = "fl-fairlead-ingest-compaction"
+STORE = {"table": "s3://tables/rows"}
+
+
+def cron_job(combination: str) -> dict[str, Any]:
+    (found,) = [each for each in objects(combination) if each["kind"] == "CronJob"]
+    return found
+
+
+def with_values(ingest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    values = {
+        "certificates": {"source": "existing"},
+        "ingest": {**ingest, "compaction": {"enabled": True, **ingest.get("compaction", {})}},
+    }
+    return [
+        each
+        for each in yaml.safe_load_all(
+            helm_with(values, "template", RELEASE, str(CHARTS / "fairlead"), "--namespace", NAMESPACE)
+        )
+        if each
+    ]
+
+
+def pod_of(ingest: Mapping[str, Any]) -> dict[str, Any]:
+    (found,) = [each for each in with_values(ingest) if each["kind"] == "CronJob"]
+    spec: dict[str, Any] = found["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return spec
+
+
+def mounts_of(container: Mapping[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+
+
+def test_off_unless_it_is_asked_for() -> None:
+    """No CronJob by default."""
+    assert not [each for each in objects("defaults") if each["kind"] == "CronJob"]
+
+
+def test_it_runs_the_command_by_the_jobs_own_settings_one_at_a_time() -> None:
+    """The words that a person would type, and the file that the job has."""
+    found = cron_job(ON_VOLUME)
+    assert found["spec"]["concurrencyPolicy"] == "Forbid"
+    assert (found["spec"]["schedule"], found["spec"]["timeZone"]) == ("0 3 * * 0", "Europe/Berlin")
+    spec = pods(ON_VOLUME)[NAME]
+    (compact,), (vacuum,) = spec["initContainers"], spec["containers"]
+    assert compact["args"] == [
+        "ingest", "compact", "--target-mib", "128", "--config", "/etc/fairlead/ingest.toml", "--z-order", "node",
+    ]  # fmt: skip
+    assert vacuum["args"] == ["ingest", "vacuum", "--retention-hours", "168", "--config", "/etc/fairlead/ingest.toml"]
+    assert "initContainers" not in pod_of(STORE) and pod_of(STORE)["containers"][0]["name"] == "compact"
+
+
+def test_its_pod_is_as_the_jobs_but_has_no_key_of_messaging() -> None:
+    """The same security, account and placement, the same way to the store; it asks nothing of ours."""
+    spec, job = pods(IN_STORE)[NAME], pods(IN_STORE)["fl-fairlead-ingest"]
+    (own,), (driver,) = spec["containers"], job["containers"]
+    assert spec["securityContext"] == job["securityContext"]
+    assert own["securityContext"] == driver["securityContext"]
+    assert (spec["serviceAccountName"], spec["tolerations"]) == (job["serviceAccountName"], job["tolerations"])
+    assert spec["automountServiceAccountToken"] is False
+    assert own["envFrom"] == driver["envFrom"] == [{"secretRef": {"name": "object-store"}}]
+    assert {"name": "SSL_CERT_FILE", "value": "/etc/fairlead/store-authority/ca.crt"} in own["env"]
+    assert own["image"] == driver["image"]
+    shared = {"config", "store-authority", "files", "catalog", "tmp"}
+    assert set(mounts_of(own)) == shared and mounts_of(own).items() <= mounts_of(driver).items()
+
+
+def test_tables_in_a_store_need_no_volume_and_no_node() -> None:
+    """So it runs wherever there is room."""
+    spec = pod_of(STORE)
+    assert "data" not in mounts_of(spec["containers"][0]) and "affinity" not in spec
+
+
+def test_a_volume_of_one_node_is_mounted_on_that_node() -> None:
+    """ReadWriteOnce: beside the job; what users say of affinity stays."""
+    spec = pods(ON_VOLUME)[NAME]
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data-fl-fairlead-ingest-0"}}
+    assert claim in spec["volumes"] and mounts_of(spec["containers"][0])["data"] == "/data"
+    (beside,) = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert beside["topologyKey"] == "kubernetes.io/hostname"
+    assert beside["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "ingest"
+    assert "nodeAffinity" in spec["affinity"]
+
+
+def test_a_volume_of_many_nodes_is_mounted_anywhere() -> None:
+    """ReadWriteMany binds it to no node."""
+    spec = pod_of({"persistence": {"type": "claim", "size": "1Gi", "accessModes": ["ReadWriteMany"]}})
+    assert mounts_of(spec["containers"][0])["data"] == "/data" and "affinity" not in spec
+
+
+def test_a_catalog_on_the_volume_needs_it_as_well() -> None:
+    """The tables of SQLite's catalog are in a store, the catalog is not."""
+    catalog = {"type": "sql", "uri": "sqlite:////data/catalog.db"}
+    spec = pod_of({**STORE, "config": {"table_format": "iceberg", "catalog": catalog}})
+    assert mounts_of(spec["containers"][0])["data"] == "/data" and "podAffinity" in spec["affinity"]
+
+
+REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "a volume for one Pod": (
+        {"persistence": {"type": "claim", "size": "1Gi", "accessModes": ["ReadWriteOncePod"]}},
+        r"ReadWriteOncePod\); take ReadWriteOnce .* or run it in the job's Pod: kubectl exec -n fairlead fl-fairlead-i",
+    ),
+    "a volume that is gone with its Pod": (
+        {"persistence": {"type": "emptyDir", "size": "1Gi"}},
+        "lies in an emptyDir of the job's Pod, which no other Pod can mount; take .* or run it there: kubectl exec",
+    ),
+    "plain files": (
+        {"config": {"table_format": "parquet"}},
+        "plain files cannot be joined while they may be read; take delta",
+    ),
+    "plain files of one pipeline": (
+        {
+            "config": {
+                "pipelines": [
+                    {"topics": ["a/b"], "table": "/data/x", "checkpoint": "/data/y", "table_format": "parquet"}
+                ]
+            }
+        },
+        r"ingest.config.pipelines\[0\].table_format=parquet",
+    ),
+    "no time": ({"compaction": {"schedule": "at night"}}, "/ingest/compaction/schedule"),
+    "a size that the command refuses": ({"compaction": {"targetMib": 0}}, "/ingest/compaction/targetMib"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_it_could_not_do_is_refused_with_a_remedy(case: str) -> None:
+    """By the chart, and not by a Pod at night."""
+    ingest, reason = REFUSED[case]
+    with pytest.raises(AssertionError, match=reason):
+        with_values(ingest)
+
+
+def test_policies_let_it_at_the_store_and_nothing_of_ours() -> None:
+    """DNS, and what is let out for ingest."""
+    named = [each for each in objects(IN_STORE) if each["metadata"]["name"] == NAME]
+    (policy,) = [each for each in named if each["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["ingress"] == [] and policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["spec"]["egress"][-1] == {"to": [{"ipBlock": {"cidr": "203.0.113.9/32"}}]}
+    assert not [rule for rule in policy["spec"]["egress"] if 11015 in [each["port"] for each in rule.get("ports", ())]]
+
+
+def test_the_values_of_the_page_are_taken() -> None:
+    """As they stand in the how-to."""
+    page = CHARTS.parent / "docs/howto/compact-tables.md"
+    (block,) = [each for each in pages.blocks(page, page.read_text()) if each.text.startswith("ingest:")]
+    values: dict[str, Any] = yaml.safe_load(block.text)
+    assert [each["name"] for each in pod_of(values["ingest"])["initContainers"]] == ["compact"]
