@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import pages
-from tests.support.charts import CHARTS, NAMESPACE, RELEASE, helm_with, objects, pods
+from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm_with, objects, pods
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 ON_VOLUME, IN_STORE = "compaction", "contract"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.charts import CHARTS, NAMESPACE, RELEASE, helm_with
-from tests.support.cluster import Cluster
+from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm_with
+from tests.support.kube.cluster import Cluster
 
 from fairlead_ingest.settings import Settings
 
