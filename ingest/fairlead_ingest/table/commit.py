@@ -114,7 +114,7 @@ def decide(
             raise errors.Stop(
                 errors.TABLE_TAKEN,
                 f"the table already holds {topic} up to {held.position}, this batch begins after"
-                f" {offset.start_position or 'the start'}: another job writes the table, or this checkpoint is"
+                f" {offset.start_position or 'the start'}: another job or a backfill brought them, or this checkpoint is"
                 " older than it. Stop the other job, or start with a new checkpoint (it goes on from the table)",
             )
         is_first = held is None and (before is None or topic not in before.topics)
@@ -136,6 +136,30 @@ def decide(
             counts=counts,
         ),
     )
+
+
+def of_no_batch(state: TableState, application: str) -> Append:
+    """A commit beside the batches of streams, a backfill's or a repair's.
+
+    It takes the table's commit sequence, so that a writer that looked before it collides. Positions stay where they
+    are, and are said again where the log says them.
+    """
+    sequence, info = state.commit_sequence + 1, None
+    if state.reached.service and not state.is_cut:
+        info = CommitInfo(reached=state.reached, application=application, sequence=sequence, totals=state.totals)
+    return Append(transactions={COMMIT_SEQUENCE: sequence}, info=info)
+
+
+def left_to_job(state: TableState) -> dict[str, str]:
+    """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
+
+    Where only rows say how far the table goes, a job goes on from the highest, so that nothing is left to it.
+    """
+    return {
+        topic: offset.position
+        for topic, offset in state.reached.topics.items()
+        if offset.generation or not offset.position
+    }
 
 
 def check_goes_on(state: TableState, last: Offsets) -> None:

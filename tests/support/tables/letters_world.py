@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fairlead_ingest.io.letters import correction, plain_judge
 from fairlead_ingest.io.letters.repair import Repair
-from fairlead_ingest.io.sink import batch_commit, task_writer
+from fairlead_ingest.io.sink import backfill_commit, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
@@ -27,6 +27,7 @@ from fairlead_ingest.letters.selection import Selection
 from fairlead_ingest.letters.tally import Tally
 from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
+from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_ingest.table.store_path import Place
@@ -110,26 +111,24 @@ class World:
                 )
             },
         )
-        commit = BatchCommit(table_format=self.format, application="fairlead:job", number=batch, end=end)
+        batch_commit = BatchCommit(table_format=self.format, application="fairlead:job", number=batch, end=end)
         self.batch = batch
-        if not commit.is_in(self.table):
-            commit.append_dead_letters(tables.beside(self.table, tables.DEAD_LETTERS), dead)
-            commit.append(self.table, rows, BatchCounts(rows=len(numbers)))
+        if not batch_commit.is_in(self.table):
+            batch_commit.append_dead_letters(tables.beside(self.table, tables.DEAD_LETTERS), dead)
+            batch_commit.append(self.table, rows, BatchCounts(rows=len(numbers)))
         self.reached = upto
 
-    def backfill(self) -> None:
-        """All that the job has passed and the table lacks, as `fairlead ingest backfill` adds it."""
-        held: set[str] = set()
-        for place in (self.table, tables.beside(self.table, tables.DEAD_LETTERS)):
-            held |= set(tables.identities(self.real, place, None, None)["_id"].to_pylist())
-        reached = self.real.reached(self.table).topics.get(TOPIC)
-        upto = "" if reached is None else reached.position
-        numbers = [each for each in sorted(self.payloads) if name(each) <= upto and name(each) not in held]
-        rows, dead = self._written(numbers, task_writer.NO_BATCH)
-        if dead:
-            batch_commit.append_with_retry(self.format, tables.beside(self.table, tables.DEAD_LETTERS), dead)
-        if rows:
-            batch_commit.append_with_retry(self.format, self.table, rows)
+    def backfill(self, *, at_a_time: int = 1000) -> None:
+        """All that the job has passed and the table lacks, as `fairlead ingest backfill` adds it: range after range."""
+        upto = commit.left_to_job(self.real.state(self.table, "")).get(TOPIC)
+        wanted = [each for each in sorted(self.payloads) if upto is None or name(each) <= upto]
+        for begin in range(0, len(wanted), at_a_time):
+            held: set[str] = set()
+            for place in (self.table, tables.beside(self.table, tables.DEAD_LETTERS)):
+                held |= set(tables.identities(self.real, place, None, None)["_id"].to_pylist())
+            numbers = [each for each in wanted[begin : begin + at_a_time] if name(each) not in held]
+            rows, dead = self._written(numbers, task_writer.NO_BATCH)
+            backfill_commit.append(self.format, self.table, rows, dead)
 
     def repair(
         self, how: correction.Correction | None = None, selection: Selection | None = None, **more: Any

@@ -243,9 +243,8 @@ def backfill(
 ) -> dict[str, Any]:
     """Read a stretch of time again and add what a table lacks; what it has stays once.
 
-    The job's positions are not touched. Not beside a running job on the same table: what that job has read and not yet
-    committed would be added twice; --into another table is always safe. One backfill of a table at a time: two would
-    add the same rows.
+    The job's positions are not touched, and what lies beyond them is left to the job. Rows are compared by topic and
+    message id at each commit, so it may run beside the job, beside other backfills and repairs, and again after a kill.
     """
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills

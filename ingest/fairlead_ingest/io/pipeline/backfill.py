@@ -2,7 +2,8 @@
 
 A backfill is a batch query of our own source, so it runs wherever Spark does, beside the streaming job or without it.
 The job's positions are not touched, and it reads no further than they go: what lies beyond is the job's to bring.
-Rows are compared by (topic, message id), which are unique in a table.
+Rows are compared by (topic, message id), which are unique in a table: here, so that most of what is there is not
+written again, and once more at each commit (``backfill_commit``), so that others may write the table meanwhile.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.pipeline.query import shaped, source_options, table_schema, tls_of
 from fairlead_ingest.io.pipeline.session import activate
-from fairlead_ingest.io.sink import spark_sink
+from fairlead_ingest.io.sink import backfill_commit, spark_sink
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.rows.transforms import quoted
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table import commit
 from fairlead_ingest.table.store_path import Place, place
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -49,12 +51,8 @@ def reserved(
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
     """
-    # Where only rows say how far the table goes, a job goes on from the highest, so nothing is reserved for it.
-    held = {
-        topic: offset
-        for topic, offset in table_format.reached(into).topics.items()
-        if offset.generation or not offset.position
-    }
+    state = table_format.state(into, backfill_commit.APPLICATION)
+    held = {topic: state.reached.topics[topic] for topic in commit.left_to_job(state)}
     if str(into) == str(place(pipeline.table)):
         held = {**_begun(checkpoint).topics, **held}
     bounds = {}

@@ -7,6 +7,7 @@ decide (``table.commit``) ─▶ append ─▶ done
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from fairlead_ingest.rows import evolution
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import EXPIRED, Offsets
 from fairlead_ingest.table import commit, freshness
-from fairlead_ingest.table.commit import AlreadyIn, Collided
+from fairlead_ingest.table.commit import AlreadyIn, Collided, TableState
 from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts, ContractUse
 from fairlead_ingest.table.store_path import Place
 
@@ -44,7 +45,8 @@ class BatchCommit:
 
     def is_in(self, table: Place) -> bool:
         """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
-        return isinstance(self._decide(table, NO_COUNTS, is_side_table=False), AlreadyIn)
+        state = self._state(table, is_side_table=False)
+        return isinstance(self._decide(state, NO_COUNTS, is_side_table=False), AlreadyIn)
 
     def append(self, table: Place, files: list[WrittenFile], counts: BatchCounts) -> None:
         """Rows, once, also beside other writers. Raises ``Stop``, ``Wait``."""
@@ -75,7 +77,8 @@ class BatchCommit:
     ) -> None:
         away: errors.Wait | None = None
         for _ in range(COLLISIONS_MAX):
-            decided = self._decide(table, counts, is_side_table=is_side_table)
+            state = self._state(table, is_side_table=is_side_table)
+            decided = self._decide(state, counts, is_side_table=is_side_table)
             is_in = isinstance(decided, AlreadyIn)
             if is_in and not is_side_table:
                 return
@@ -83,20 +86,20 @@ class BatchCommit:
             new = files()
             if is_in and not new:
                 return
-            try:
+            if isinstance(decided, AlreadyIn):
                 # A side table had this batch before it was tried again; only what it did not have then is added.
-                return self.table_format.append(
-                    table, new, tables.UNNUMBERED if isinstance(decided, AlreadyIn) else decided
-                )
+                decided = commit.of_no_batch(state, self.application)
+            try:
+                return self.table_format.append(table, new, decided)
             except Collided as error:
                 if error.unanswered is not None:
                     away = error.unanswered
                 continue
         raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
-    def _decide(self, table: Place, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
+    def _decide(self, state: TableState, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
         return commit.decide(
-            self.table_format.state(table, self.application),
+            state,
             application=self.application,
             batch=self.number,
             end=self.end,
@@ -104,6 +107,27 @@ class BatchCommit:
             counts=counts,
             is_side_table=is_side_table,
         )
+
+    def _state(self, table: Place, *, is_side_table: bool) -> TableState:
+        """Of a topic that the log does not name yet, rows that a backfill brought beyond where the batch begins say how
+        far the table goes: a job that began while it ran would bring them again."""
+        state = self.table_format.state(table, self.application)
+        unknown = [topic for topic in self.end.topics if topic not in state.reached.topics]
+        if is_side_table or not unknown:
+            return state
+        highest = self.table_format.highest_ids(table)
+        beyond = [topic for topic in unknown if highest.get(topic, "") > self.end.topics[topic].start_position]
+        if not beyond:
+            return state
+        # Bounds of files may be wider than their rows.
+        found = tables.reached(self.table_format, table, beyond)
+        ahead = {
+            topic: held
+            for topic, held in found.topics.items()
+            if topic in beyond and commit.is_ahead(found, topic, self.end.topics[topic])
+        }
+        reached = Offsets(service=state.reached.service, topics={**state.reached.topics, **ahead})
+        return dataclasses.replace(state, reached=reached)
 
 
 def append_with_retry(table_format: TableFormat, table: Place, files: list[WrittenFile]) -> None:

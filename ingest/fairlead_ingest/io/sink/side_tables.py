@@ -35,7 +35,8 @@ def new_dead_letters(
     known = _known(table_format, table, end, ["_topic", "_id"])
     if known is None:
         return files
-    letters = pa.concat_tables([_content(table, file) for file in files])
+    names = tables.DEAD_LETTERS_SCHEMA.names
+    letters = pa.concat_tables([parquet_files.content(table, file).select(names) for file in files])
     held = set(zip(known["_topic"].to_pylist(), known["_id"].to_pylist(), strict=True))
     identities = zip(letters["_topic"].to_pylist(), letters["_id"].to_pylist(), strict=True)
     new = letters.filter(pa.array([each not in held for each in identities], pa.bool_()))
@@ -76,13 +77,3 @@ def _known(table_format: TableFormat, table: Place, end: Offsets, columns: list[
     if "_id" in columns:
         condition &= pc.field("_id") > min(end.topics[topic].start_position for topic in ahead)
     return tables.existing(table_format, table).to_table(columns=columns, filter=condition)
-
-
-def _content(table: Place, file: WrittenFile) -> pa.Table:
-    """The rows of a file that is not committed yet, with the columns that its place stands for."""
-    rows = parquet_files.open_parquet(table, file.path).read()
-    if "_topic" not in rows.column_names:
-        day = pc.strptime(file.date, format="%Y-%m-%d", unit="s").cast(pa.date32())
-        rows = rows.append_column("_topic", pa.repeat(pa.scalar(file.topic, pa.string()), rows.num_rows))
-        rows = rows.append_column("_date", pa.repeat(day, rows.num_rows))
-    return rows.select(tables.DEAD_LETTERS_SCHEMA.names)

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint, unread_notes
-from fairlead_ingest.io.sink import batch_commit, batch_trace, task_writer
+from fairlead_ingest.io.sink import backfill_commit, batch_commit, batch_trace, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import tables
@@ -227,7 +227,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a batch query into a table, as a backfill does: ``_batch`` is -1, positions stay as they are.
+    """Writes a batch query into a table, as a backfill does: what it lacks; ``_batch`` is -1, positions stay.
 
     ``is_trial``: whether it can be written is all that is asked; nothing is committed.
     """
@@ -257,12 +257,9 @@ class BatchWriter(DataSourceArrowWriter):
             return
         written = [message for message in messages if isinstance(message, Written)]
         table_format = tables.of(self._table_format, self._catalog)
+        rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
-        if dead:
-            batch_commit.append_with_retry(table_format, tables.beside(self._table, tables.DEAD_LETTERS), dead)
-        batch_commit.append_with_retry(
-            table_format, self._table, [file for message in written for file in message.rows]
-        )
+        backfill_commit.append(table_format, self._table, rows, dead)
 
 
 def format_of(table_format: str) -> str:

@@ -87,6 +87,31 @@ def open_parquet(table: Place, path: str) -> pq.ParquetFile:
     return pq.ParquetFile(waiting if waiting.exists() else table / path)
 
 
+def content(table: Place, file: WrittenFile) -> pa.Table:
+    """The rows of a finished file, committed or not, with the columns that its place stands for.
+
+    Raises ``OSError``, ``Wait``, ``Stop``.
+    """
+    rows = open_parquet(table, file.path).read()
+    if "_topic" not in rows.column_names:
+        day = pa.scalar(datetime.date.fromisoformat(file.date), pa.date32())
+        rows = rows.append_column("_topic", pa.repeat(pa.scalar(file.topic, pa.string()), rows.num_rows))
+        rows = rows.append_column("_date", pa.repeat(day, rows.num_rows))
+    return rows
+
+
+def identities(table: Place, files: Iterable[WrittenFile]) -> pa.Table:
+    """Topic, id and day of each row in finished files.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    empty = pa.schema([("_topic", pa.string()), ("_id", pa.string()), ("_date", pa.date32())]).empty_table()
+    found = [empty]
+    for file in files:
+        ids = open_parquet(table, file.path).read(columns=["_id"])["_id"].cast(pa.string())
+        columns = [pa.repeat(pa.scalar(file.topic, pa.string()), len(ids)), ids]
+        day = pa.scalar(datetime.date.fromisoformat(file.date), pa.date32())
+        found.append(pa.table([*columns, pa.repeat(day, len(ids))], schema=empty.schema))
+    return pa.concat_tables(found)
+
+
 def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[str, str, Any]]) -> pa.Table:
     """Rows of a committed file.  Raises ``OSError``, ``Wait``, ``Stop``."""
     if isinstance(table, StorePath):

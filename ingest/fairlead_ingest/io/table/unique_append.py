@@ -6,14 +6,16 @@
                   └────────────────────────────────┘
 
 A commit that another writer made first collides, and what it brought is looked at before the next try. So it does not
-matter who else puts the same rows in, nor whether an earlier try of our own stands although its answer was lost.
+matter which other writer puts the same rows in, nor whether an earlier try of our own stands although its answer was
+lost.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,13 +26,19 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table import commit
-from fairlead_ingest.table.commit import Append, Collided, TableState
-from fairlead_ingest.table.commit_info import CommitInfo
+from fairlead_ingest.table.commit import Collided, TableState
 from fairlead_ingest.table.store_path import Place
 
 # A job that commits back to back is met often; each try costs milliseconds, in a store some requests.
 COLLISIONS_MAX = 100
 PAUSE_SECONDS_MAX = 0.1
+
+
+@dataclass
+class _Collision:
+    """Of a commit; ``away``: the store's reason, where it was the store."""
+
+    away: errors.Wait | None = None
 
 
 class UniqueAppend:
@@ -65,11 +73,8 @@ class UniqueAppend:
         ``may_still`` raises where, by the table's state just before the commit, they must not go in. Raises ``Stop``,
         ``Wait``.
         """
-        away: errors.Wait | None = None
         files: list[WrittenFile] | None = None
-        for number in range(COLLISIONS_MAX):
-            self.state = self._table_format.state(self._table, self._application)
-            self._look_again()
+        for collision in self._tries():
             new = rows.filter(pc.invert(self.holds(rows)))
             if new.num_rows < rows.num_rows:
                 rows, files = new, None
@@ -80,16 +85,64 @@ class UniqueAppend:
                 writing = self._table_format.writing(self._table)
                 writing.add(rows)
                 files = writing.close()
-            try:
-                self._table_format.append(self._table, files, self._next())
-            except Collided as error:
-                away = error.unanswered or away
+            if self._commit(files, collision):
+                self._held |= set(zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True))
+                return rows
+        raise AssertionError
+
+    def append_files(self, files: Sequence[WrittenFile], *, upto: Callable[[TableState], Mapping[str, str]]) -> int:
+        """Finished files of ``identities``, less what was there; how many rows went in.
+
+        ``upto``: by the table's state just before the commit, the last id of a topic that may go in. A file with rows
+        to leave out is written anew; the old one is an orphan, which vacuum takes. Raises ``Stop``, ``Wait``.
+        """
+        left = list(files)
+        for collision in self._tries():
+            bounds = upto(self.state)
+            left = [each for file in left for each in self._cut(file, bounds.get(file.topic))]
+            if not left or self._commit(left, collision):
+                return sum(file.rows for file in left)
+        raise AssertionError
+
+    # --- inside
+
+    def _tries(self) -> Iterator[_Collision]:
+        """Each with the table's state, and what came, looked at before. Raises ``Stop``, ``Wait`` after the last."""
+        collision = _Collision()
+        for number in range(COLLISIONS_MAX):
+            if number:
                 time.sleep(random.uniform(0, min(PAUSE_SECONDS_MAX, 0.005 * number)))
-                continue
-            self._seen |= {file.path for file in files}
-            self._held |= set(zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True))
-            return rows
-        raise away or errors.Stop(errors.TABLE_TAKEN, f"{self._table}: other jobs commit to it all the time")
+            self.state = self._table_format.state(self._table, self._application)
+            self._look_again()
+            yield collision
+        raise collision.away or errors.Stop(errors.TABLE_TAKEN, f"{self._table}: other jobs commit to it all the time")
+
+    def _commit(self, files: Sequence[WrittenFile], collision: _Collision) -> bool:
+        try:
+            self._table_format.append(self._table, files, commit.of_no_batch(self.state, self._application))
+        except Collided as error:
+            collision.away = error.unanswered or collision.away
+            return False
+        self._seen |= {file.path for file in files}
+        return True
+
+    def _cut(self, file: WrittenFile, last: str | None) -> list[WrittenFile]:
+        """Without what the table holds, and without what comes after ``last``."""
+        held = [name for topic, name in self._held if topic == file.topic]
+        highest = file.maximum.get("_id")
+        if not held and (last is None or (highest is not None and highest <= last)):
+            return [file]
+        rows = parquet_files.content(self._table, file)
+        goes_in = pc.invert(pc.is_in(rows["_id"], value_set=pa.array(held, pa.string())))
+        if last is not None:
+            goes_in = pc.and_(goes_in, pc.less_equal(rows["_id"], last))
+        new = rows.filter(goes_in)
+        if new.num_rows == rows.num_rows:
+            return [file]
+        writing = self._table_format.writing(self._table)
+        if new.num_rows:
+            writing.add(new)
+        return writing.close()
 
     # --- inside
 
@@ -124,13 +177,3 @@ class UniqueAppend:
                 ids = pc.unique(parquet_files.filtered(self._table, path, ["_id"], near)["_id"])
                 self._held |= {(topic, each) for each in ids.filter(pc.is_in(ids, value_set=wanted)).to_pylist()}
             self._seen.add(path)
-
-    def _next(self) -> Append:
-        """The table's next commit. Its positions stay where they are, and are said again where its log says them."""
-        state, sequence = self.state, self.state.commit_sequence + 1
-        info = None
-        if state.reached.service and not state.is_cut:
-            info = CommitInfo(
-                reached=state.reached, application=self._application, sequence=sequence, totals=state.totals
-            )
-        return Append(transactions={commit.COMMIT_SEQUENCE: sequence}, info=info)
