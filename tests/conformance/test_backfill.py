@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,8 @@ def once(action: Callable[[], object], number: int = 1) -> Callable[[Place], Non
 @pytest.mark.parametrize("commit", [1, 2])
 def test_a_second_backfill_between_look_and_commit_doubles_nothing(world: World, commit: int) -> None:
     """The first commit is of letters, the second of rows."""
-    world.before = once(another(world).backfill, commit)
-    world.backfill()
+    world.before = once(partial(another(world).backfill, jobless=True), commit)
+    world.backfill(jobless=True)
     assert (world.rows(), world.letters()) == (ROWS, LETTERS)
 
 
@@ -84,8 +85,8 @@ def test_what_another_brought_in_part_is_completed(world: World) -> None:
     """Files are written anew without the rows that came meanwhile."""
     other = another(world)
     other.payloads = {number: payload(number) for number in (1, 7)} | {2: b"broken"}
-    world.before = once(other.backfill, 1)
-    world.backfill()
+    world.before = once(partial(other.backfill, jobless=True))
+    world.backfill(jobless=True)
     assert (world.rows(), world.letters()) == (ROWS, LETTERS)
 
 
@@ -97,7 +98,7 @@ def test_answers_that_are_lost_double_nothing(world: World) -> None:
         raise Collided("the answer is missing", unanswered=wait)
 
     world.after = lose
-    world.backfill()
+    world.backfill(jobless=True)
     assert (world.rows(), world.letters()) == (ROWS, LETTERS)
 
 
@@ -111,9 +112,9 @@ def test_killed_at_a_commit_the_next_backfill_ends_it(world: World, when: str) -
 
         setattr(world, when, once(die, commit))
         with pytest.raises(Killed):
-            world.backfill(at_a_time=4)
+            world.backfill(at_a_time=4, jobless=True)
     world.before = world.after = lambda _: None
-    world.backfill()
+    world.backfill(jobless=True)
     assert (world.rows(), world.letters()) == (ROWS, LETTERS)
 
 
@@ -129,7 +130,7 @@ def test_a_repair_beside_it_doubles_nothing(world: World) -> None:
         other.repair()
 
     world.before = once(mend, 2)
-    world.backfill()
+    world.backfill(jobless=True)
     assert (world.rows(), world.letters()) == (ROWS, names(*BROKEN, 7))
 
 
@@ -137,7 +138,7 @@ def test_a_job_that_starts_meanwhile_is_left_what_is_its_own(world: World) -> No
     """Its first batch ends in the middle: what lies before is compared, what lies beyond is its next batch's."""
     job = another(world)
     world.before = once(lambda: job.run_job(4), 1)
-    world.backfill()
+    world.backfill(jobless=True)
     assert (world.rows(), world.letters()) == (names(0, 1, 3, 4), names(2, 5))
     job.run_job(9)
     assert (world.rows(), world.letters()) == (ROWS, LETTERS)
@@ -148,7 +149,7 @@ def test_a_job_that_planned_what_a_backfill_has_brought_is_refused(world: World)
     """It began at the start of a topic that the table did not know, and the backfill was first."""
     job = another(world)
     job.format = type(world.format)(job)
-    job.before = once(world.backfill, 2)
+    job.before = once(partial(world.backfill, jobless=True), 2)
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         job.run_job(9)
     assert (world.rows(), world.letters()) == (ROWS, LETTERS)

@@ -31,7 +31,7 @@ def backfill(kind: str, folder: Path) -> None:
     world = _world(kind, folder)
     # Over midnight.
     world.publish({each * 4: b"broken" if each in BROKEN else payload(each * 4) for each in range(MESSAGES)})
-    world.backfill(at_a_time=AT_A_TIME)
+    world.backfill(at_a_time=AT_A_TIME, jobless=True)
 
 
 def write_found(kind: str, folder: Path) -> None:

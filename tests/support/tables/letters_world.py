@@ -118,10 +118,13 @@ class World:
             batch_commit.append(self.table, rows, BatchCounts(rows=len(numbers)))
         self.reached = upto
 
-    def backfill(self, *, at_a_time: int = 1000) -> None:
-        """All that the job has passed and the table lacks, as `fairlead ingest backfill` adds it: range after range."""
+    def backfill(self, *, at_a_time: int = 1000, jobless: bool = False) -> None:
+        """What the table lacks, as `fairlead ingest backfill` adds it, range after range: all that the job has passed;
+        `jobless`: all there is, where no job has begun."""
         upto = commit.left_to_job(self.real.state(self.table, "")).get(TOPIC)
-        wanted = [each for each in sorted(self.payloads) if upto is None or name(each) <= upto]
+        if upto is None:
+            upto = "~" if jobless else ""
+        wanted = [each for each in sorted(self.payloads) if name(each) <= upto]
         for begin in range(0, len(wanted), at_a_time):
             held: set[str] = set()
             for place in (self.table, tables.beside(self.table, tables.DEAD_LETTERS)):

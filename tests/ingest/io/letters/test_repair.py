@@ -109,13 +109,11 @@ class Play:
             undisturbed.format = undisturbed.real
             getattr(undisturbed, other)()
 
-        # Two backfills at once are refused nowhere, and documented as unsafe.
-        is_allowed = not (what == "backfill" and other == "backfill")
         if how == "dies before":
             self.world.before = at(die)
         elif how == "dies after":
             self.world.after = at(die)
-        elif how == "others before" and is_allowed:
+        elif how == "others before":
             self.world.before = at(interrupt)
         try:
             if what == "job":
