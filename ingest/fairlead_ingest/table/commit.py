@@ -114,8 +114,8 @@ def decide(
             raise errors.Stop(
                 errors.TABLE_TAKEN,
                 f"the table already holds {topic} up to {held.position}, this batch begins after"
-                f" {offset.start_position or 'the start'}: another job or a backfill brought them, or this checkpoint is"
-                " older than it. Stop the other job, or start with a new checkpoint (it goes on from the table)",
+                f" {offset.start_position or 'the start'}: another job or a backfill brought them, or this checkpoint"
+                " is older than it. Stop the other job, or start with a new checkpoint (it goes on from the table)",
             )
         is_first = held is None and (before is None or topic not in before.topics)
         if not is_first and not state.is_cut and _is_short(held, offset.start_generation, offset.start_position):
