@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support.letters_world import TOPIC, Killed, World, name, payload
-from tests.support.object_store import ObjectStore
-from tests.support.table_formats import FORMATS, IN_FOLDERS, format_of
+from tests.support.tables.letters_world import TOPIC, Killed, World, name, payload
+from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.table_formats import FORMATS, IN_FOLDERS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.table.commit import Collided

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support import backfill_kill_steps
-from tests.support.backfill_kill_steps import BROKEN, MESSAGES
+from tests.support.kills import backfill_kill_steps
+from tests.support.kills.backfill_kill_steps import BROKEN, MESSAGES
 
 ROOT = Path(__file__).resolve().parents[4]
 # Fewer would mean that the steps are no longer seen.

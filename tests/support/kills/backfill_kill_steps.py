@@ -1,6 +1,6 @@
 """Two backfills into one table at once, one of them killed with SIGKILL at each step, and run again.
 
-python -m tests.support.backfill_kill_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.backfill_kill_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
 
 As in kill_steps: the parent only imports, each life is a fork of its own.
 """
@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.support.kill_steps import kill_at
-from tests.support.letters_world import World, name, payload
-from tests.support.table_formats import format_of
+from tests.support.kills.kill_steps import kill_at
+from tests.support.tables.letters_world import World, name, payload
+from tests.support.tables.table_formats import format_of
 
 import fairlead_ingest.io.table.iceberg.format  # noqa: F401 - once, not in each life
 
