@@ -65,6 +65,10 @@ object-store: python ## build the pinned object store (S3) of the tests once; th
 rest-catalog: dev ## fetch the REST catalog (Iceberg's own) of the tests once; the last line of stdout is its folder
 	@$(PYTHON) e2e/rest_catalog/build.py "$$($(PY) -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent / "jars")')"
 
+.PHONY: postgresql
+postgresql: python ## fetch the pinned PostgreSQL of the tests once; the last line of stdout is its folder
+	@$(PYTHON) e2e/postgresql/build.py
+
 .PHONY: demo
 demo: python ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
 	@$(PYTHON) e2e/prepare.py $(if $(filter command line,$(origin KUBECONFIG)),kubectl,etcd kube-apiserver kubectl $(if $(KEEP),kube-controller-manager)) </dev/null

@@ -38,6 +38,8 @@ class CatalogSettings(Model):
     """File with `client-id:client-secret` for a `rest` catalog that gives tokens by OAuth2."""
     oauth2_uri: str | None = None
     """Who gives those tokens; absent: the catalog itself."""
+    oauth2_scope: str | None = pydantic.Field(default=None, min_length=1, max_length=1024, pattern=r"^[!#-\[\]-~ ]+$")
+    """What is asked for with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
     tls_ca: FilePath | None = None
     """Authority that a `rest` catalog's certificate comes from, where the system does not know it."""
 
@@ -58,9 +60,8 @@ class CatalogSettings(Model):
             catalog.check_namespace(self.namespace)
         except ValueError as error:
             found.append(Mistake("namespace", str(error)))
-        others = (
-            ("password_file",) if self.type == "rest" else ("token_file", "credential_file", "oauth2_uri", "warehouse")
-        )
+        of_rest = ("token_file", "credential_file", "oauth2_uri", "oauth2_scope", "warehouse")
+        others = ("password_file",) if self.type == "rest" else of_rest
         found += [
             Mistake(key, f'belongs to a catalog of another type, not to type = "{self.type}"')
             for key in others

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.postgresql import PostgreSQL
 from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
@@ -39,6 +40,7 @@ NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 IN_STORE = "delta in an object store"
 ICEBERG_IN_STORE = "iceberg in an object store"
+IN_POSTGRESQL = "iceberg by a catalog in PostgreSQL"
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +49,28 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[PostgreSQL]:
+    with PostgreSQL() as running:
+        yield running
+
+
 @pytest.fixture(
-    params=[*FORMATS, *(pytest.param(name, marks=pytest.mark.process) for name in (IN_STORE, ICEBERG_IN_STORE))]
+    params=[
+        *FORMATS,
+        *(pytest.param(name, marks=pytest.mark.process) for name in (IN_STORE, ICEBERG_IN_STORE)),
+        pytest.param(IN_POSTGRESQL, marks=(pytest.mark.process, pytest.mark.verify)),
+    ]
 )
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def table_format(kind: str, tmp_path: Path) -> TableFormat:
+def table_format(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> TableFormat:
+    if kind == IN_POSTGRESQL:
+        database: PostgreSQL = request.getfixturevalue("postgresql")
+        return tables.of("iceberg", database.catalog(namespace=uuid.uuid4().hex))
     return format_of(kind.split()[0], tmp_path)
 
 

@@ -38,6 +38,9 @@ def test_iceberg_needs_a_catalog() -> None:
     ("catalog", "said"),
     [
         ({"uri": "postgresql://me:hush@db/x"}, "password_file"),
+        ({"uri": "postgresql+psycopg://db/x?password=hush"}, "password_file"),
+        ({"uri": "sqlite:////c.db", "oauth2_scope": "all"}, "oauth2_scope: belongs to"),
+        ({"type": "rest", "uri": "https://c", "oauth2_scope": "a\nb"}, "oauth2_scope"),
         ({"uri": "sqlite:////c.db", "token_file": "/t"}, "token_file: belongs to a catalog of another type"),
         ({"type": "rest", "uri": "https://c", "password_file": "/p"}, "password_file: belongs to"),
         ({"uri": "sqlite:////c.db", "namespace": "a b"}, "namespace: must be letters"),

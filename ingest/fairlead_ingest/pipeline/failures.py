@@ -8,7 +8,8 @@ ours has thought of.
     2nd            halve       the batch is halved until the message stands alone
     6th            stop        someone has to look
 
-A store that refuses credentials it took before is waited for, as long as it takes to renew them: ``DENIED_SECONDS``.
+A store or a catalog that refuses credentials it took before is waited for, as long as it takes to renew them:
+``DENIED_SECONDS``.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Failures:
 
     def renewal_seconds(self, code: str | None, now: float) -> float | None:
         """How much longer new credentials are waited for, None where they are not: none was good, or it is over."""
-        if code != errors.STORE_DENIED or not self._has_worked:
+        if code not in (errors.STORE_DENIED, errors.CATALOG_DENIED) or not self._has_worked:
             return None
         left = DENIED_SECONDS - (now - (now if self._denied_since is None else self._denied_since))
         return left if left > 0 else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -21,6 +21,7 @@ from fairlead_wire.validation import mistakes
 NAME_DEFAULT: Final = "fairlead"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}")
+_SECRET = re.compile(r"passw|pwd|secret|token", re.IGNORECASE)
 _SQL = re.compile(r"(sqlite|postgresql(\+\w+)?|mysql(\+\w+)?)://.*")
 
 
@@ -36,6 +37,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     token_file: str | None = None
     credential_file: str | None = None
     oauth2_uri: str | None = None
+    oauth2_scope: str | None = None
     tls_ca: str | None = None
 
 
@@ -61,7 +63,8 @@ def check_namespace(name: str) -> None:
 def check_uri(kind: str, uri: str) -> None:
     """Raises ``ValueError``, which says what is wrong with the address of a catalog; a password in it is not shown."""
     try:
-        has_password = urlsplit(uri).password is not None
+        parts = urlsplit(uri)
+        has_password = parts.password is not None or any(_SECRET.search(key) for key, _ in parse_qsl(parts.query))
     except ValueError:
         has_password = False
     if has_password:

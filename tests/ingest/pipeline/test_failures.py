@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlead_ingest import errors
 from fairlead_ingest.pipeline.failures import (
     DENIED_SECONDS,
@@ -55,16 +57,17 @@ def test_what_has_a_code_says_itself_whether_waiting_helps() -> None:
     assert failures.note(errors.TABLE_BEHIND, "behind", 1, 3000.0) is Next.STOP
 
 
-def test_credentials_that_were_good_are_waited_for_and_not_for_ever() -> None:
+@pytest.mark.parametrize("denied", [errors.STORE_DENIED, errors.CATALOG_DENIED])
+def test_credentials_that_were_good_are_waited_for_and_not_for_ever(denied: str) -> None:
     """Those that never were good are a mistake."""
     failures = Failures()
-    assert failures.note(errors.STORE_DENIED, "denied", 1, 0.0) is Next.STOP
+    assert failures.note(denied, "denied", 1, 0.0) is Next.STOP
     for work in (failures.answered, failures.progressed):
         work()
-        assert failures.note(errors.STORE_DENIED, "denied", 1, 10.0) is Next.WAIT
-        assert failures.note(errors.STORE_DENIED, "denied", 1, 9.0 + DENIED_SECONDS) is Next.WAIT
-        assert failures.renewal_seconds(errors.STORE_DENIED, 9.0 + DENIED_SECONDS) == 1.0
-        assert failures.note(errors.STORE_DENIED, "denied", 1, 10.0 + DENIED_SECONDS) is Next.STOP
+        assert failures.note(denied, "denied", 1, 10.0) is Next.WAIT
+        assert failures.note(denied, "denied", 1, 9.0 + DENIED_SECONDS) is Next.WAIT
+        assert failures.renewal_seconds(denied, 9.0 + DENIED_SECONDS) == 1.0
+        assert failures.note(denied, "denied", 1, 10.0 + DENIED_SECONDS) is Next.STOP
         assert failures.renewal_seconds(errors.TABLE_TAKEN, 10.0) is None
         failures.progressed()
-    assert failures.note(errors.STORE_DENIED, "denied", 1, 2000.0) is Next.WAIT, "a later end is another one"
+    assert failures.note(denied, "denied", 1, 2000.0) is Next.WAIT, "a later end is another one"

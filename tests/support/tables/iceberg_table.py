@@ -40,7 +40,7 @@ class IcebergTable:
 
     def opened(self) -> Table:
         """As others open it: by its name, with nothing of ours."""
-        return SqlCatalog("fairlead", uri=self.catalog.uri).load_table(("fairlead", "rows"))
+        return SqlCatalog("fairlead", uri=self.catalog.uri).load_table((self.catalog.namespace, "rows"))
 
     def written(self, *numbers: int, topic: str = TOPIC) -> list[WrittenFile]:
         writing = self.format.writing(self.place)

@@ -6,7 +6,7 @@ compaction  small files of a partition into large ones, beside a running job
 tidying     versions that have expired, files that no version needs
 listing     the files of a version, as manifests tell them
 columns     Arrow's columns and Iceberg's; what a file of a task is in a manifest
-catalogs    a catalog opened as the settings say, and its errors in sentences
+catalogs    a catalog opened as the settings say, and its errors in sentences; a room of its own
 file_io     how pyiceberg reads and writes: with our credentials, durably, and nothing twice
 
     format ─▶ compaction ─▶ versions ─▶ listing ─▶ columns        format ─▶ tidying ─▶ versions

@@ -99,6 +99,14 @@ def relative(table: Place, location: str) -> str:
     return found.removeprefix(above)
 
 
+def properties(storage: Storage) -> dict[str, str]:
+    """Of a catalog whose files are read and written here."""
+    return {
+        "py-io-impl": f"{TableFiles.__module__}.{TableFiles.__qualname__}",
+        STORAGE: msgspec.json.encode(storage).decode(),
+    }
+
+
 class TableFiles(FileIO):
     """Named in the properties of a catalog; pyiceberg makes one for each table."""
 

@@ -349,7 +349,8 @@ class IcebergFormat:
 
     def _forget(self, table: Place) -> None:
         self._kept.tables.pop(table, None)
-        self._kept.catalogs.clear()
+        while self._kept.catalogs:
+            self._kept.catalogs.popitem()[1].close()
 
     def _by_rows(self, table: Place, found: Table) -> Offsets:
         return table_format.reached_by_rows(self._dataset(table, found)) if listing.manifests(found) else Offsets()

@@ -1,4 +1,4 @@
-"""Catalogs opened as the settings say; what goes wrong is a sentence with its remedy, and holds no secret."""
+"""What a catalog answers is a sentence with its remedy, and holds no secret."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from pyiceberg import exceptions
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs
@@ -79,23 +80,6 @@ def test_a_service_that_is_not_there_is_waited_for() -> None:
     assert isinstance(error, errors.Wait) and error.code == errors.CATALOG_AWAY
 
 
-def test_a_token_comes_from_its_file_and_is_in_no_sentence(serve: Serve, tmp_path: Path) -> None:
-    secret = tmp_path / "token"
-    secret.write_text("hush-hush\n")
-    error = refused(Catalog(type="rest", uri=serve(403, b"{}"), token_file=str(secret)))
-    assert "hush" not in str(error)
-    secret.write_text("two\nlines")
-    assert "one line" in str(refused(Catalog(type="rest", uri="http://127.0.0.1:9", token_file=str(secret))))
-    missing = refused(Catalog(type="rest", uri="http://127.0.0.1:9", token_file=str(tmp_path / "none")))
-    assert "token_file" in str(missing) and isinstance(missing, errors.Stop)
-
-
-def test_a_database_without_its_driver_names_what_to_install() -> None:
-    """Only SQLite's comes with Python."""
-    error = refused(Catalog(type="sql", uri="mysql+nodriver://host/db"))
-    assert str(error).startswith(errors.BAD_OPTION) and "install the driver" in str(error)
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -110,7 +94,22 @@ def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error: Exception,
     assert str(explained).startswith(code) and "[catalog]" not in str(explained)
 
 
-def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
-    (tmp_path / "catalog.db").write_bytes(b"not a database at all" * 100)
-    error = refused(Catalog(type="sql", uri=f"sqlite:///{tmp_path}/catalog.db"))
-    assert str(error).startswith(errors.CATALOG_UNFIT), error
+def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) -> None:
+    """As it is in the file, or as it was written into a form."""
+    secret = tmp_path / "credential"
+    secret.write_text("job:hush hush/%\n")
+    catalog = Catalog(type="rest", uri="https://catalog", credential_file=str(secret))
+    for echo in ("client_secret=hush+hush%2F%25", "client_secret=hush%20hush%2F%25", "job:hush hush/%"):
+        explained = catalogs.explain(catalog, exceptions.OAuthError(f"bad: {echo}"))
+        assert str(explained).startswith(errors.CATALOG_DENIED) and "hush" not in str(explained)
+
+
+def test_a_code_of_the_database_is_understood_in_any_language() -> None:
+    """Its sentences are in the language of the server."""
+
+    class Refused(Exception):
+        sqlstate = "42501"
+
+    error = ProgrammingError("select 1", {}, Refused("keine Berechtigung"))
+    explained = catalogs.explain(Catalog(type="sql", uri="postgresql+psycopg://db/x"), error)
+    assert str(explained).startswith(errors.CATALOG_DENIED) and "keine Berechtigung" in str(explained)
