@@ -29,7 +29,6 @@ FAILURES: Final = (
     pydantic.ValidationError,
     OSError,
     ImportError,
-    NotImplementedError,
 )
 """What opening a catalog, asking it and committing to it may raise."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -102,7 +101,7 @@ def _of_service(error: BaseException) -> tuple[str, str, str] | None:
         return errors.CATALOG_UNFIT, "it names another address, which is not followed: ", "; give that one as uri"
     if isinstance(error, _NO_CATALOG):
         return errors.CATALOG_UNFIT, "what answers is no Iceberg REST catalog: ", ""
-    if isinstance(error, exceptions.RESTError | exceptions.NoSuchNamespaceError | NotImplementedError):
+    if isinstance(error, exceptions.RESTError | exceptions.NoSuchNamespaceError):
         return errors.CATALOG_UNFIT, "", "; check uri, warehouse and namespace"
     return None
 

@@ -7,9 +7,11 @@ carries: none of that here.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, Final
 
 import requests
+from pyiceberg import exceptions
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.io import FileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
@@ -32,7 +34,10 @@ _CHOSEN_BY_THE_SERVICE: Final = frozenset({"prefix", "namespace-separator", "res
 class _Http(HTTPAdapter):
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
         options["timeout"] = (CONNECT_SECONDS, REQUEST_SECONDS)
-        return super().send(request, *args, **options)
+        answer = super().send(request, *args, **options)
+        if answer.status_code == HTTPStatus.NOT_IMPLEMENTED:
+            raise exceptions.BadRequestError(f"{request.method} {request.path_url}: it has no such thing (501)")
+        return answer
 
 
 class _Rest(RestCatalog):

@@ -65,6 +65,7 @@ def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
         (404, b'{"error": {"message": "no warehouse", "type": "NotFound", "code": 404}}', errors.CATALOG_UNFIT),
         (200, b"<html>a page</html>", errors.CATALOG_UNFIT),
         (500, b"oops", errors.CATALOG_AWAY),
+        (501, b"", errors.CATALOG_UNFIT),
         (503, b"", errors.CATALOG_AWAY),
     ],
 )
