@@ -16,7 +16,8 @@ from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
-from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
+from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire.errors import Temporary
 from fairlead_wire.traces.trace import TRACEPARENT
 
@@ -25,7 +26,7 @@ SMALL_BYTES_MAX: Final = 1024 * 1024
 BODY_SECONDS_MAX: Final = 30.0
 """A client that sends its body byte by byte holds its connection no longer."""
 WAITING_MAX: Final = 128
-"""Clients that may wait for messages at once."""
+"""Clients that may wait for messages at once; modules with tokens share them (``WaitingPlaces``)."""
 
 _STATUS: Final = {"too_large": 413, authorship.FORBIDDEN: 403}
 """Of a request of which not one message was accepted, by the first reason; else 400."""
@@ -72,7 +73,7 @@ class _Handlers:
     def __init__(self, upstream: Upstream, access: Access | None) -> None:
         self._upstream = upstream
         self._access = access
-        self._waiting = 0
+        self._places = WaitingPlaces(WAITING_MAX, has_names=access is not None)
 
     async def publish(self, request: web.Request) -> web.Response:
         try:
@@ -130,15 +131,11 @@ class _Handlers:
             lease = f"lease: {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} seconds"
             reason = f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds; {lease}"
             return _error(400, "bad_request", reason)
-        # One too many does not wait: it gets what is there, and its connection is free again.
-        wait_seconds = asked.wait if self._waiting < WAITING_MAX else 0.0
-        self._waiting += 1
         try:
-            taken = await self._upstream.broker.take(
-                self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds, lease_seconds=asked.lease
-            )
-        finally:
-            self._waiting -= 1
+            with self._places.held_by(self._caller(request).module.lower()):
+                taken = await self._taken(request, asked, asked.wait)
+        except NoPlace:  # one too many does not wait: it gets what is there, and its connection is free again
+            taken = await self._taken(request, asked, 0.0)
         if request.transport is None or request.transport.is_closing():
             await self._upstream.broker.withdraw(self._endpoint(request), taken)
             return _json(b"{}")  # the module is gone; nothing of this is sent
@@ -146,6 +143,11 @@ class _Handlers:
             {**_view(leased.message), "priority": leased.priority, "attempt": leased.attempt} for leased in taken
         ]
         return _json(_encode({"messages": messages}))
+
+    async def _taken(self, request: web.Request, asked: bodies.Take, wait_seconds: float) -> list[Leased]:
+        return await self._upstream.broker.take(
+            self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds, lease_seconds=asked.lease
+        )
 
     async def ack(self, request: web.Request) -> web.Response:
         if (refused := self._not_its_input(request)) is not None:

@@ -24,12 +24,13 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import departure, latency, mark, reached, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import Left, Moment, Way
+from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire import message
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
 WAITING_MAX: Final = 64
-"""Questions that are being answered or waited for at once."""
+"""Questions that are being answered or waited for at once; modules with tokens share them (``WaitingPlaces``)."""
 BUSY_RETRY_SECONDS: Final = 1.0
 WANTED_SECONDS: Final = 30.0
 """How long a topic is asked for after the latest question about a message of it."""
@@ -80,7 +81,7 @@ class Receipts:
         self._news = asyncio.Event()
         self._wake = asyncio.Event()
         self._looking = asyncio.Semaphore(1)
-        self._waiting = 0
+        self._places = WaitingPlaces(WAITING_MAX, has_names=modules_have_tokens)
         self.latency = latency.Latency()
         self.counters: Counter[str] = Counter()
         """Since the start: questions answered, unknown and refused; questions to the hub."""
@@ -108,16 +109,15 @@ class Receipts:
     ) -> dict[str, Any] | None:
         """What is known of a message, when it is ``until`` or further, or after ``wait_seconds``; None: nothing.
 
-        ``author``: only if it is this one's; None: anyone's.  Raises ``Temporary`` where too many ask at once.
+        ``author``: only if it is this one's; None: anyone's.  Raises ``Temporary`` where too many ask at once, or this
+        author does.
         """
-        if self._waiting >= WAITING_MAX:
-            self.counters["refused"] += 1
-            raise Temporary(f"{WAITING_MAX} receipts are being answered", retry_after_seconds=BUSY_RETRY_SECONDS)
-        self._waiting += 1
         try:
-            found = await self._ask(id, author, asyncio.get_running_loop().time() + wait_seconds, until)
-        finally:
-            self._waiting -= 1
+            with self._places.held_by(author):
+                found = await self._ask(id, author, asyncio.get_running_loop().time() + wait_seconds, until)
+        except NoPlace as error:
+            self.counters["refused"] += 1
+            raise Temporary(str(error), retry_after_seconds=BUSY_RETRY_SECONDS) from None
         self.counters["answered" if found is not None else "unknown"] += 1
         return found
 

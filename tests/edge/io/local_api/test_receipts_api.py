@@ -16,7 +16,7 @@ from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge import module_tokens
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.local_api import bodies, receipts_api
+from fairlead_edge.io.local_api import bodies, publish_api, receipts_api
 from fairlead_edge.io.local_api.publish_api import add_routes
 from fairlead_edge.io.local_api.server import Guard
 from fairlead_edge.io.outbox import receipts
@@ -114,14 +114,58 @@ async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub
     assert "is remembered since 20" in found["error"]["message"]
 
 
-async def test_too_many_and_a_failed_disk_are_said(
+async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
+    client: Client, upstream: Upstream, hub: FakeHub
+) -> None:
+    """It is told to come back, its waiting goes on; another module and the agent's own token are answered at once."""
+    greedy, modest = await publish(client, FILTER), await publish(client, PUMP)
+    waiting = [asyncio.create_task(ask(client, f"{greedy}?wait=60&until=in_topic", FILTER)) for _ in range(100)]
+    await until(lambda: sum(each.done() for each in waiting) == 100 - receipts.WAITING_MAX // 2)
+    refused = [each.result() for each in waiting if each.done()]
+    assert {(status, found["error"]["code"]) for status, found in refused} == {(429, "too_many_receipts")}
+    assert "this module holds 32 of 64 places" in refused[0][1]["error"]["message"]
+    headers = {"Authorization": f"Bearer {FILTER}"}
+    async with client.get(f"/v1/receipts/{greedy}", headers=headers) as response:
+        assert (response.status, response.headers["Retry-After"]) == (429, "1")
+    assert (await ask(client, modest, PUMP))[0] == (await ask(client, modest))[0] == 200
+    also = asyncio.create_task(ask(client, f"{modest}?wait=60&until=in_topic", PUMP))
+    await until(lambda: len(upstream.receipts._places) == receipts.WAITING_MAX // 2 + 1)
+    hub.connect()
+    answers = [await also, *(await asyncio.gather(*waiting))]
+    assert [status for status, _ in answers].count(200) == receipts.WAITING_MAX // 2 + 1
+    assert (await ask(client, greedy, FILTER))[0] == 200, "its places are free again"
+
+
+async def test_one_module_that_waits_for_messages_leaves_places_for_others(
     client: Client, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(receipts, "WAITING_MAX", 0)
-        async with client.get(f"/v1/receipts/{'a' * 32}", headers={"Authorization": f"Bearer {AGENT}"}) as response:
-            assert (response.status, response.headers["Retry-After"]) == (429, "1")
+    """One request too many is answered at once, with nothing; another module waits."""
+    waited: list[tuple[str, float]] = []
 
+    async def take(endpoint: str, *, wait_seconds: float, **_: Any) -> list[Any]:
+        waited.append((endpoint.split("/")[1], wait_seconds))
+        if wait_seconds:
+            await over.wait()
+        return []
+
+    async def asked(module: str) -> int:
+        path, token = f"/v1/modules/{module}/inputs/in/messages", f"of-{module}"
+        async with client.get(f"{path}?wait=30", headers={"Authorization": f"Bearer {token}"}) as response:
+            return response.status
+
+    over = asyncio.Event()
+    monkeypatch.setattr(upstream.broker, "take", take)
+    waiting = [asyncio.create_task(asked("filter")) for _ in range(publish_api.WAITING_MAX)]
+    await until(lambda: len(waited) == publish_api.WAITING_MAX)
+    waiting.append(asyncio.create_task(asked("pump")))
+    await until(lambda: len(waited) == publish_api.WAITING_MAX + 1)
+    assert waited.count(("filter", 30.0)) == waited.count(("filter", 0.0)) == publish_api.WAITING_MAX // 2
+    assert waited[-1] == ("pump", 30.0)
+    over.set()
+    assert set(await asyncio.gather(*waiting)) == {200}
+
+
+async def test_a_failed_disk_is_said(client: Client, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise StoreFailed("the disk failed")
 

@@ -16,6 +16,7 @@ from tests.support.topics.topic_model import TopicModel
 from fairlead_edge.io.outbox import receipts as receipts_module
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.outbox.receipts import receipt
+from fairlead_edge.waiting_places import WaitingPlaces
 from fairlead_wire import message
 from fairlead_wire.errors import Temporary
 
@@ -173,10 +174,10 @@ async def test_a_table_that_went_back_is_counted(line: Line) -> None:
 
 async def test_only_so_many_wait_at_once(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are told to come back; each that waits is answered when it leaves."""
-    monkeypatch.setattr(receipts_module, "WAITING_MAX", 2)
+    monkeypatch.setattr(line.upstream.receipts, "_places", WaitingPlaces(2, has_names=False))
     [id] = await line.publish()
     waiting = [asyncio.create_task(line.state(id, wait_seconds=60.0, until="in_topic")) for _ in range(2)]
-    await until(lambda: line.upstream.receipts._waiting == 2)
+    await until(lambda: len(line.upstream.receipts._places) == 2)
     with pytest.raises(Temporary):
         await line.ask(id)
     line.hub.connect()
