@@ -1,11 +1,14 @@
 """Rows a second by executors of a standalone Spark cluster, and what that says of larger ones.
 
-    python -m benchmarks.ingest.executors [--messages 120000]
+    python -m benchmarks.ingest.executors [--messages 160000] [--seconds 45]
 
 Driver and messaging have the first core, executors the others. Where there are fewer cores than executors, each
 executor gets a fixed part of one by a quota of the kernel (cgroup), so that four are four times one; that needs root.
-Without it only as many executors are measured as there are cores for them. All runs, the baseline with one executor
-too, are of one topic, in one go; the first batch of each is not counted.
+Without it only as many executors are measured as there are cores for them.
+
+One session has all executors from beginning to end, and a run puts as many to work as its batches have tasks: starting
+Spark anew for each number took longer than the measurement. All runs read one topic; the first batch of each is not
+counted. A run ends with the topic or after `--seconds`: the whole takes five minutes at most, on a busy machine, too.
 """
 
 from __future__ import annotations
@@ -36,23 +39,25 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import transforms
 
 COUNTS: Final = (1, 2, 4)
-MESSAGES: Final = 120_000
-BATCHES: Final = 3
-WARM_MESSAGES: Final = 60_000
+MESSAGES: Final = 160_000
+BATCHES: Final = 4
+RUN_SECONDS: Final = 45
+WARM_MESSAGES: Final = 40_000
 TOPIC, WARM = "default/executors", "default/executors-warm"
 BATCH_ROWS: Final = 500_000
 # Of a core for each executor, where there are not enough.
 SHARE: Final = 0.25
 PERIOD_MICROS: Final = 100_000
-WAIT_SECONDS: Final = 240.0
+WAIT_SECONDS: Final = 90.0
 CGROUPS: Final = (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """With `executors`, each of `core_share` of a core: rows a second, and what a row and a batch took."""
+    """With `executors`, each of `core_share` of a core: rows a second of `batches`, and what a row and a batch took."""
 
     executors: int
+    batches: int
     core_share: float
     rate: float
     batch_seconds: float
@@ -71,13 +76,13 @@ class Run:
         )
 
 
-def measure(messages: int = MESSAGES) -> list[Run]:
+def measure(messages: int = MESSAGES, seconds: float = RUN_SECONDS) -> list[Run]:
     """One run for each number of executors that this machine can give its own part of a core."""
     cores = sorted(os.sched_getaffinity(0))
     enough = len(cores) > max(COUNTS)
-    share = 1.0 if enough else SHARE
     limited = not enough and _cgroup() is not None
     counts = [count for count in COUNTS if enough or limited or count < len(cores)]
+    share = SHARE if limited else 1.0
     before = os.sched_getaffinity(0)
     os.environ.update(surroundings())
     with tempfile.TemporaryDirectory(prefix="fairlead-executors-") as name, contextlib.ExitStack() as stack:
@@ -89,60 +94,72 @@ def measure(messages: int = MESSAGES) -> list[Run]:
         fill(service, WARM, WARM_MESSAGES)
         pinned = ("taskset", "-c", ",".join(str(each) for each in cores[1:] or cores))
         cluster = stack.enter_context(Standalone(folder / "spark", workers=max(counts), memory="1g", before=pinned))
+        _say("messages are stored, starting executors")
+        spark = stack.enter_context(_session(cluster, max(counts)))
+        # Compiled code, and Python processes that run: what a job has that is at work for an hour.
+        warm = _stream(spark, folder / "warm", service.url, WARM, max(counts), WARM_MESSAGES // 4, WAIT_SECONDS)
+        _say(f"{max(counts)} executors are warm after {sum(rows for rows, _ in warm):,} rows")
+        stack.enter_context(_limited(cluster, share if limited else None))
         return [
-            _run(
-                folder / f"with-{count}",
-                cluster,
-                service,
-                count,
-                share if enough or limited else 1.0,
-                limited,
-                messages,
-            )
-            for count in counts
+            _run(folder / f"with-{count}", spark, cluster, service, count, share, messages, seconds) for count in counts
         ]
 
 
-def _run(
-    folder: Path, cluster: Standalone, service: MessagingService, count: int, share: float, limited: bool, messages: int
-) -> Run:
-    folder.mkdir()
-    conf = {"spark.cores.max": str(count), "spark.executor.memory": "768m", "spark.executor.cores": "1"}
+@contextlib.contextmanager
+def _session(cluster: Standalone, executors: int) -> Iterator[SparkSession]:
+    conf = {"spark.cores.max": str(executors), "spark.executor.memory": "768m", "spark.executor.cores": "1"}
     spark = session.start(master=cluster.url, driver_memory="1g", conf=conf)
     try:
-        wait_until("the executors are there", lambda: len(cluster.executors()) == count, seconds=WAIT_SECONDS)
-        # Compiled code, and Python processes that run: what a job has that is at work for an hour.
-        _stream(spark, folder / "warm", service.url, WARM, count, WARM_MESSAGES // 2)
-        with _limited(cluster, share if limited else None):
-            pids = list(cluster.executors())
-            driver = _driver_pid(spark)
-            cpu = [sum(map(cpu_seconds, pids)), cpu_seconds(driver), own_cpu_seconds(service.pid)]
-            batches = _stream(spark, folder / "rows", service.url, TOPIC, count, messages // BATCHES)
-            spent = [sum(map(cpu_seconds, pids)), cpu_seconds(driver), own_cpu_seconds(service.pid)]
-        micros = [(after - first) / messages * 1e6 for first, after in zip(cpu, spent, strict=True)]
-        counted = batches[1:]
-        rows = sum(number for number, _ in counted)
-        seconds = sum(each for _, each in counted)
-        print(f"{count} executors: {rows / seconds:,.0f} rows/s", file=sys.stderr, flush=True)
-        return Run(
-            executors=count,
-            core_share=share,
-            rate=rows / seconds,
-            batch_seconds=seconds / len(counted),
-            batch_rows=rows / len(counted),
-            executor_micros=micros[0],
-            driver_micros=micros[1],
-            messaging_micros=micros[2],
-        )
+        wait_until("the executors are there", lambda: len(cluster.executors()) == executors, seconds=WAIT_SECONDS)
+        yield spark
     finally:
         spark.stop()
         wait_until("the executors have ended", lambda: not cluster.executors(), seconds=WAIT_SECONDS)
 
 
+def _run(
+    folder: Path,
+    spark: SparkSession,
+    cluster: Standalone,
+    service: MessagingService,
+    count: int,
+    share: float,
+    messages: int,
+    seconds: float,
+) -> Run:
+    folder.mkdir()
+    pids = list(cluster.executors())
+    driver = _driver_pid(spark)
+
+    def spent() -> list[float]:
+        return [sum(map(cpu_seconds, pids)), cpu_seconds(driver), own_cpu_seconds(service.pid)]
+
+    first = spent()
+    batches = _stream(spark, folder, service.url, TOPIC, count, messages // BATCHES, seconds)
+    micros = [
+        (after - before) / sum(rows for rows, _ in batches) * 1e6 for before, after in zip(first, spent(), strict=True)
+    ]
+    counted = batches[1:]
+    rows, took = sum(number for number, _ in counted), sum(each for _, each in counted)
+    _say(f"{count} executors: {rows / took:,.0f} rows/s in {len(counted)} batches")
+    return Run(
+        executors=count,
+        batches=len(counted),
+        core_share=share,
+        rate=rows / took,
+        batch_seconds=took / len(counted),
+        batch_rows=rows / len(counted),
+        executor_micros=micros[0],
+        driver_micros=micros[1],
+        messaging_micros=micros[2],
+    )
+
+
 def _stream(
-    spark: SparkSession, folder: Path, url: str, topic: str, tasks: int, batch_rows: int
+    spark: SparkSession, folder: Path, url: str, topic: str, tasks: int, batch_rows: int, seconds: float
 ) -> list[tuple[int, float]]:
-    """The job's own pipeline over all of a topic; rows and seconds of each batch."""
+    """The job's own pipeline over a topic, to its end or until `seconds` are over and two batches are done; rows and
+    seconds of each batch."""
     options = {
         "url": url, "topics": topic, "format": "envelope", "splits": tasks, "splitBytes": 1024 * 1024,
         "maxRowsPerBatch": batch_rows, "checkpoint": folder / "checkpoint",
@@ -157,10 +174,15 @@ def _stream(
     checkpoint = str(folder / "checkpoint")
     writer = rows.writeStream.format("fairlead_delta").options(table=str(table), checkpoint=checkpoint)
     query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    if not query.awaitTermination(int(WAIT_SECONDS)):
-        raise TimeoutError(f"{topic}: the query did not end")
-    done = [each for each in query.recentProgress if each.numInputRows]
-    return [(each.numInputRows, each["durationMs"]["triggerExecution"] / 1000) for each in done]
+
+    def done() -> list[tuple[int, float]]:
+        counted = [each for each in query.recentProgress if each.numInputRows]
+        return [(each.numInputRows, each["durationMs"]["triggerExecution"] / 1000) for each in counted]
+
+    if not query.awaitTermination(int(seconds)):
+        wait_until("two batches are done", lambda: len(done()) > 1 or not query.isActive, seconds=WAIT_SECONDS)
+        query.stop()
+    return done()
 
 
 def _driver_pid(spark: SparkSession) -> int:
@@ -226,12 +248,18 @@ def _gone(group: Path) -> bool:
 # --- for people
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def report(runs: Sequence[Run]) -> str:
     """The runs, and what the model makes of them."""
     share = runs[0].core_share
-    lines = [f"executors, each {share:g} of a core   rows/s   x one   µs CPU a row: executors, driver, messaging"]
+    lines = [
+        f"executors, each {share:g} of a core   rows/s   x one   batches   µs CPU a row: executors, driver, messaging"
+    ]
     lines += [
-        f"{run.executors:>9} {run.rate:>29,.0f} {run.rate / runs[0].rate:>7.2f}   "
+        f"{run.executors:>9} {run.rate:>29,.0f} {run.rate / runs[0].rate:>7.2f} {run.batches:>9}   "
         f"{run.executor_micros:>14.1f} {run.driver_micros:>10.1f} {run.messaging_micros:>8.1f}"
         for run in runs
     ]
@@ -260,9 +288,11 @@ def parts_of(runs: Sequence[Run]) -> executor_model.Parts:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest.executors", description=__doc__)
-    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 120,000")
+    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 160,000")
+    parser.add_argument("--seconds", type=float, default=RUN_SECONDS, help="a run takes at most; default 45")
+    given = parser.parse_args()
     began = time.monotonic()
-    runs = measure(parser.parse_args().messages)
+    runs = measure(given.messages, given.seconds)
     print(report(runs))
     print(f"\n{time.monotonic() - began:.0f} s; load {os.getloadavg()[0]:.1f}")
 

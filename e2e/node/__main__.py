@@ -35,7 +35,7 @@ from e2e.story.telling import Story
 STORE = "versitygw"
 PROGRAMS = (*controlplane.DEFAULT, *controlplane.NODE, STORE)
 INSTALL, EXECUTORS = "install", "executors"
-IMAGES = {INSTALL: images.ROOMS, EXECUTORS: ("hub", "messaging", images.CLUSTER)}
+IMAGES = {INSTALL: images.ROOMS, EXECUTORS: ("hub", "messaging", "ingest", images.CLUSTER)}
 """Stories, and what each needs."""
 FIGURES = Path("artifacts/e2e.json")
 _began = time.monotonic()

@@ -1,30 +1,27 @@
-"""Ingest with executors on a real kubelet: `ingest.spark.mode=kubernetes`, a table in an object store, kills.
+"""Ingest on a real kubelet: `ingest.spark.mode` to executors and back, a table in an object store, kills.
 
-install ─► two executors ─► an executor killed ─► driver killed ─► driver's Pod deleted ─► kubelet killed ─► compare
-               └── a producer publishes from here to the end ─────────────────────────────────────┘
+install, local ─► to executors ─► executor, driver, its Pod, kubelet killed ─► to local ─► compare ─► compact
+      └── a producer publishes from here to the comparison ────────────────────────────────────────┘
 """
 
 from __future__ import annotations
 
 import base64
-import itertools
 import json
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from e2e.images.build import TAG
+from e2e.story import compacting
 from e2e.story.cluster import Cluster
+from e2e.story.producing import PAGE, Producing
 from e2e.story.store import BUCKET, REGION, Store
 from tests.support.processes import wait_until
-from tests.support.topics.messaging_service import upstream_message
 
-from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_wire.errors import Permanent, Temporary
 
 T = TypeVar("T")
 
@@ -32,13 +29,10 @@ CHART = Path(__file__).resolve().parents[2] / "charts" / "fairlead"
 NAMESPACE = "spark"
 RELEASE = "fairlead"
 DRIVER = f"{RELEASE}-ingest-0"
-TOPIC = ("default", "telemetry")
 TABLE = f"s3://{BUCKET}/telemetry"
+CHECKPOINT = f"s3://{BUCKET}/telemetry-checkpoint"
 NODE_PORT = 30915
 EXECUTORS = 2
-PAGE = 40
-"""Messages of one request."""
-PAUSE_SECONDS = 0.2
 INSTALL_SECONDS = 600
 WAIT_SECONDS = 300.0
 
@@ -57,45 +51,6 @@ class Machine(Cluster, Protocol):
         """kill -9; the node starts it again."""
 
 
-class Producing:
-    """Numbered messages, one after the other, each stored once: repeated until they are, as an edge does."""
-
-    def __init__(self, client: Client) -> None:
-        self.ids: list[str] = []
-        self._client = client
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._failed = ""
-
-    def start(self) -> None:
-        """From now on."""
-        self._thread.start()
-
-    def stop(self) -> list[str]:
-        """The ids of all that is stored."""
-        self._stop.set()
-        self._thread.join(WAIT_SECONDS)
-        assert not self._failed and not self._thread.is_alive(), f"the producer stopped: {self._failed}"
-        return self.ids
-
-    def _run(self) -> None:
-        for first in itertools.count(0, PAGE):
-            numbers = range(first, first + PAGE)
-            while True:
-                try:
-                    producer = Producer(id="story", epoch=1, sequence=first)
-                    self._client.publish(*TOPIC, [upstream_message(number) for number in numbers], producer=producer)
-                    break
-                except Temporary:
-                    time.sleep(PAUSE_SECONDS)
-                except Permanent as error:
-                    self._failed = str(error)
-                    return
-            self.ids += [f"edge-1-{number}" for number in numbers]
-            if self._stop.wait(PAUSE_SECONDS):
-                return
-
-
 class OnExecutors:
     """One telling; `figures` fills as it goes."""
 
@@ -111,13 +66,16 @@ class OnExecutors:
         """All chapters. Raises AssertionError (with what was seen) where one does not come true."""
         try:
             self.install()
+            self.to_executors()
             self.executors_work()
             self.nothing_secret_shows()
             self.executor_killed()
             self.driver_killed()
             self.drivers_pod_deleted()
             self.kubelet_killed()
+            self.to_local()
             self.compare()
+            self.compacted()
             self.uninstall()
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.state()}") from None
@@ -125,7 +83,8 @@ class OnExecutors:
     # --- chapters
 
     def install(self) -> None:
-        """What a user types: two Secrets, values, helm install --wait."""
+        """What a user types: two Secrets, values, helm install --wait. One Pod does all, its checkpoint on a volume."""
+        self.machine.provide_volumes(["checkpoint"])
         self._apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         self._apply(*self.store.as_secrets(NAMESPACE))
         values = self.folder / "values.json"
@@ -139,6 +98,11 @@ class OnExecutors:
         self._figure("executors_install_wait_seconds", began)
         self.producing = Producing(self._client())
         self.producing.start()
+        self._until_more_rows()
+
+    def to_executors(self) -> None:
+        """`helm upgrade`: the same StatefulSet, the same claim; the driver goes on where the Pod before it ended."""
+        self._upgrade("to_executors", "ingest.spark.mode=kubernetes")
 
     def executors_work(self) -> None:
         """Each does tasks; their Pods may as little as ours."""
@@ -213,6 +177,21 @@ class OnExecutors:
         self._until_more_rows()
         self._figure("kubelet_and_executor_killed_to_rows_seconds", began)
 
+    def to_local(self) -> None:
+        """And back, with another checkpoint: the table's own position counts. Nothing of executors is left."""
+        former = self._uids()
+        self._upgrade("to_local", f"ingest.spark.mode=local,ingest.checkpoint={CHECKPOINT}")
+        self._until("no executor's Pod is left", lambda: not self._uids(any_phase=True))
+        kinds = "role,rolebinding,serviceaccount,configmap,secret,service"
+        left = [
+            name for name in self._kubectl("get", kinds, "-o", "name").split() if "executor" in name or "spark" in name
+        ]
+        left += self._kubectl("get", "role", f"{RELEASE}-ingest", "--ignore-not-found", "-o", "name").split()
+        assert former and not left, f"left of executors: {left}"
+        pod = json.loads(self._kubectl("get", "pod", DRIVER, "-o", "json"))["spec"]
+        assert pod["automountServiceAccountToken"] is False, pod
+        self._until_more_rows()
+
     def compare(self) -> None:
         """Each message that was stored is one row, read from outside."""
         assert self.producing is not None
@@ -229,6 +208,15 @@ class OnExecutors:
         assert sorted(seen) == sorted(published), f"{len(seen)} rows for {len(published)} messages"
         self.say(f"{len(published)} messages published during four kills, {len(seen)} rows, none twice")
         self.figures["executors_rows"] = len(seen)
+
+    def compacted(self) -> None:
+        """The CronJob, run now: the table is in the store, so it needs no volume and waits for no node."""
+        rows = sorted(self.store.ids(TABLE))
+        began = time.monotonic()
+        before, after = compacting.fewer_files(self.machine, NAMESPACE, lambda: self.store.files(TABLE))
+        assert sorted(self.store.ids(TABLE)) == rows, "compaction changed the rows"
+        self.say(f"compaction: {before} files became {after}, {len(rows)} rows as before")
+        self._figure("compaction_in_store_seconds", began)
 
     def uninstall(self) -> None:
         """Executors go with their driver."""
@@ -247,6 +235,22 @@ class OnExecutors:
         logs = (f"--- {name}\n{self._log(name, '--tail=30')}" for name in (DRIVER, *self._names()))
         return "\n".join([pods, *logs])
 
+    def _upgrade(self, name: str, values: str) -> None:
+        before = self._kept()
+        began = time.monotonic()
+        self.machine.helm(
+            "upgrade", RELEASE, str(CHART), "--namespace", NAMESPACE, "--reuse-values", "--set", values, "--wait",
+            "--timeout", f"{INSTALL_SECONDS}s",
+        )  # fmt: skip
+        self._figure(f"{name}_wait_seconds", began)
+        assert self._kept() == before, f"{name} made another StatefulSet or claim"
+        self._until_more_rows()
+        self._figure(f"{name}_rows_seconds", began)
+
+    def _kept(self) -> list[str]:
+        found = json.loads(self._kubectl("get", "statefulset,persistentvolumeclaim", "-o", "json"))["items"]
+        return sorted(each["metadata"]["uid"] for each in found)
+
     def _values(self) -> dict[str, Any]:
         return {
             "image": {"tag": TAG, "pullPolicy": "Never"},
@@ -258,15 +262,13 @@ class OnExecutors:
             "ingest": {
                 "table": TABLE,
                 "trigger": 1,
-                "persistence": {"type": "emptyDir", "size": "1Gi"},
+                "persistence": {"type": "claim", "size": "1Gi", "storageClass": self.machine.storage_class},
+                "compaction": {"enabled": True},
                 "env": [{"name": "AWS_REGION", "value": REGION}],
                 "envFrom": [{"secretRef": {"name": "store-key"}}],
                 "storeAuthority": {"secretName": "store-authority"},
-                "spark": {
-                    "mode": "kubernetes",
-                    # The story has two cores for everything.
-                    "executors": {"instances": EXECUTORS, "cpuRequest": "100m", "memory": "512m"},
-                },
+                # The story has two cores for everything.
+                "spark": {"executors": {"instances": EXECUTORS, "cpuRequest": "100m", "memory": "512m"}},
                 # A page of messages is work for two.
                 "config": {"storage": {"endpoint_url": self.store.url}, "limits": {"split_bytes": 1000}},
             },

@@ -85,10 +85,17 @@ class Store:
 
     def count(self, table: str) -> int:
         """Rows of a table, in no time: the store's content is a folder of this machine. 0 before there is one."""
-        folder = self._folder / "content" / table.removeprefix("s3://")
-        if not DeltaTable.is_deltatable(str(folder)):
+        folder = self._folder_of(table)
+        if not DeltaTable.is_deltatable(folder):
             return 0
-        return int(DeltaTable(str(folder)).to_pyarrow_dataset().count_rows())
+        return int(DeltaTable(folder).to_pyarrow_dataset().count_rows())
+
+    def files(self, table: str) -> int:
+        """Files of its newest version."""
+        return len(DeltaTable(self._folder_of(table)).file_uris())
+
+    def _folder_of(self, table: str) -> str:
+        return str(self._folder / "content" / table.removeprefix("s3://"))
 
     def ids(self, table: str) -> list[str]:
         """Column `id` of a table, read by polars in a process of its own: whom it believes is fixed at its start."""
