@@ -134,6 +134,9 @@ class Limits(Model):
     """Messages of one batch."""
     batch_bytes: Count = limits.BATCH_BYTES
     """Their payloads together."""
+    batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = limits.BATCH_SECONDS
+    """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is more
+    ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: only the two above count."""
     page_rows: Count = limits.PAGE_ROWS
     """Messages of one answer of the service."""
     page_bytes: Count = limits.PAGE_BYTES

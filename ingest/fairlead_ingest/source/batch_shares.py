@@ -43,6 +43,16 @@ def again(
     }
 
 
+def anew(used: Mapping[str, Used], limit_rows: int | None) -> dict[str, tuple[int | None, int | None]]:
+    """Limits for the topics that have more, where the batch is to be smaller than they were planned for."""
+    hungry = [topic for topic, each in used.items() if each.has_more]
+    if limit_rows is None or sum(each.rows for each in used.values()) <= limit_rows:
+        return {}
+    # The others keep what they took: a topic that is up to date stays so.
+    left = max(limit_rows - sum(each.rows for each in used.values() if not each.has_more), len(hungry))
+    return {topic: (min(used[topic].rows, left // len(hungry)), used[topic].size_bytes) for topic in hungry}
+
+
 def _left(limit: int | None, used: int) -> int | None:
     """None without a limit; 0 where it is not worth asking."""
     if limit is None:

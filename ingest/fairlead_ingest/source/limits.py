@@ -7,6 +7,8 @@ from typing import Final
 # Messages of one batch, and their payloads together.
 BATCH_ROWS: Final = 500_000
 BATCH_BYTES: Final = 512 * 1024 * 1024
+# How long a batch should take while live topics wait beside a backlog.
+BATCH_SECONDS: Final = 1.0
 # Messages of one answer of the service, and their payloads together.
 PAGE_ROWS: Final = 10_000
 PAGE_BYTES: Final = 8 * 1024 * 1024

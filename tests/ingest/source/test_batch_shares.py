@@ -35,3 +35,12 @@ def test_a_batch_that_is_full_or_nearly_is_not_planned_again() -> None:
 def test_without_limits_nothing_is_shared_out() -> None:
     """All is taken at once, so no topic has more."""
     assert batch_shares.again({"hot": used(5)}, None, None) == {}
+
+
+def test_a_batch_that_turns_out_too_large_is_cut_where_there_is_more() -> None:
+    """Those that are up to date keep what they took."""
+    topics = {"live": used(30), "a": used(500, has_more=True), "b": used(500, has_more=True)}
+    assert batch_shares.anew(topics, 130) == {"a": (50, 5000), "b": (50, 5000)}
+    assert batch_shares.anew(topics, 20) == {"a": (1, 5000), "b": (1, 5000)}
+    assert batch_shares.anew(topics, 1030) == {}
+    assert batch_shares.anew(topics, None) == {}

@@ -36,6 +36,7 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
         "onRecreated": settings.on_recreated,
         "maxRowsPerBatch": limits.batch_rows,
         "maxBytesPerBatch": limits.batch_bytes,
+        "batchSeconds": batch_seconds(settings),
         "pageRows": limits.page_rows,
         "pageBytes": limits.page_bytes,
         "splits": limits.tasks or parallelism(session),
@@ -48,6 +49,13 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
     if settings.security == "mtls":
         options |= {"tlsCa": settings.tls_ca, "tlsCert": settings.tls_cert, "tlsKey": settings.tls_key}
     return {key: str(value) for key, value in options.items()}
+
+
+def batch_seconds(settings: Settings) -> float:
+    """How long a batch should take beside live topics; 0 where no one waits, or it was not asked for."""
+    wanted, trigger = settings.limits.batch_seconds, settings.trigger_seconds
+    # A shorter batch would wait for the trigger.
+    return max(wanted, trigger) if wanted and trigger is not None else 0.0
 
 
 def evolves(pipeline: Pipeline) -> bool:

@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint, unread_notes
+from fairlead_ingest.io.checkpoint import batch_times, checkpoint_mirror, spark_checkpoint, unread_notes
 from fairlead_ingest.io.sink import backfill_commit, batch_commit, batch_trace, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
@@ -221,6 +221,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         counts = batch_commit.judged_by(counts, self._contract, batchId)
         with batch_trace.recording(self._traces, written, self._table.name, batchId):
             batch.append(self._table, rows, counts)
+        batch_times.note(self._checkpoint, batchId, logged, task_writer.seconds_of(written))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: see the module's docstring."""

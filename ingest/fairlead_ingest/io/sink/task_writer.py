@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ class Written(WriterCommitMessage):
     # Sampled traces of its messages, and whether each is late; only where spans are recorded.
     traces: list[tuple[str, bool]] = field(default_factory=list)
     began_ns: int = 0
+    ended_ns: int = 0
 
 
 def write(
@@ -79,11 +80,19 @@ def write(
             fields=fields,
             traces=traces,
             began_ns=began_ns,
+            ended_ns=time.time_ns(),
         )
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
         raise
+
+
+def seconds_of(written: Sequence[Written]) -> float:
+    """From the first task's begin to the last one's end."""
+    if not written:
+        return 0.0
+    return (max(task.ended_ns for task in written) - min(task.began_ns for task in written)) / 1e9
 
 
 def split_valid(rows: pa.Table) -> tuple[pa.Table, pa.Table]:

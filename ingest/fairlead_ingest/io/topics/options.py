@@ -44,6 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     max_rows_per_batch: int
     max_bytes_per_batch: int
+    batch_seconds: float
     page_rows: int
     page_bytes: int
     splits: int
@@ -77,6 +78,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             format=_one_of(text, "format", FORMATS),
             max_rows_per_batch=_number(text, "maxRowsPerBatch", limits.BATCH_ROWS),
             max_bytes_per_batch=_number(text, "maxBytesPerBatch", limits.BATCH_BYTES),
+            batch_seconds=_number(text, "batchSeconds", 0.0, least=0),
             page_rows=_number(text, "pageRows", limits.PAGE_ROWS),
             page_bytes=_number(text, "pageBytes", limits.PAGE_BYTES),
             splits=_number(text, "splits", 1),

@@ -1,6 +1,6 @@
 """The Spark source ``fairlead``: topics of the messaging service as a stream, up to the stable position only.
 
-    per batch   latestOffset (plan, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
+    per batch   latestOffset (``batch_planner``, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
     restart     partitions with the logged offsets: latestOffset is not asked for the batch that is tried again
 
 So losses and generations are looked for in all three places. The reader object lives in a Python process beside the
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -22,14 +21,14 @@ from pyspark.sql.types import StructType
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics import batch_reader
+from fairlead_ingest.io.topics.batch_planner import BatchPlanner
 from fairlead_ingest.io.topics.batch_reader import FairleadReader
 from fairlead_ingest.io.topics.options import Options, spark_schema
 from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreated_in_batch, rows_of
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
-from fairlead_ingest.source import batch_shares, data_loss_policy, offset_ranges, offsets
-from fairlead_ingest.source.batch_shares import Used
+from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
@@ -74,10 +73,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._targets: dict[str, str] | None = None
         self._client: BulkClient | None = None
-        self._turn = 0
+        self._planner: BatchPlanner | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_targets": None, "_client": None, "_turn": 0}
+        return {"_options": self._options, "_targets": None, "_client": None, "_planner": None}
 
     # --- planning, beside the driver
 
@@ -99,7 +98,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets(service=service, topics=topics).to_dict()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._targets = {}
+        self._targets, self._planner = {}, None
         for topic in self._options.topics:
             try:
                 self._targets[topic] = ask(self._ask().offsets, topic, "latest").stable or ""
@@ -114,7 +113,9 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         everything = isinstance(limit, ReadAllAvailable)
         limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         limit_bytes = None if everything else self._options.max_bytes_per_batch
-        reached = self._advance(known, limit_rows, limit_bytes)
+        if self._planner is None:
+            self._planner = BatchPlanner(self._options, self._ask(), self._targets)
+        reached = self._planner.next(known, limit_rows, limit_bytes)
         return start if reached is None else reached.to_dict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -153,89 +154,6 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._client = self._options.client()
         return self._client
 
-    def _advance(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
-        """The places after the next batch, None while there is nothing to read."""
-        names = self._options.topics
-        service, found, moved = known.service, {}, False
-        limits = dict(
-            zip(
-                names,
-                zip(offsets.shares(limit_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True),
-                strict=True,
-            )
-        )
-        # Where nothing has moved the last one asked waits in the service, else Spark would ask a hundred times a
-        # second; it is another topic each time, so that each is soon the one whose news ends the wait at once.
-        self._turn += 1
-        for asked in range(len(names)):
-            topic = names[(asked + self._turn) % len(names)]
-            waits = asked == len(names) - 1 and not moved and self._targets is None
-            before = self._known(known, topic).at_rest()
-            found[topic] = after, plan = self._plan(
-                topic, before, *limits[topic], self._options.wait_ms if waits else 0
-            )
-            if plan is not None:
-                service = data_loss_policy.same_service(service, plan.service)
-            moved = moved or (after.generation, after.position) != (before.generation, before.position)
-        if not moved:
-            return None
-        for _ in range(batch_shares.ROUNDS_MAX):
-            used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
-            larger = batch_shares.again(used, limit_rows, limit_bytes)
-            for topic, shares in larger.items():
-                found[topic] = self._plan(topic, self._known(known, topic).at_rest(), *shares, 0)
-            if not larger:
-                break
-        return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
-
-    def _used(self, topic: str, plan: Plan | None) -> Used:
-        if plan is None:
-            return Used(rows=0, size_bytes=0, has_more=False)
-        end = plan.stable or ""
-        if self._targets is not None:
-            end = min(end, self._targets.get(topic, ""))
-        return Used(rows=plan.rows, size_bytes=plan.bytes, has_more=bool(plan.rows) and (plan.upto or "") < end)
-
-    def _known(self, known: Offsets, topic: str) -> TopicOffset:
-        """Where a topic stands: one that the query did not read so far begins as a table that holds some of it says."""
-        offset = known.topics.get(topic)
-        if offset is not None:
-            return offset
-        start = self._options.start_of(topic)
-        return TopicOffset.from_starting(start) if isinstance(start, Mapping) else TopicOffset()
-
-    def _plan(
-        self, topic: str, offset: TopicOffset, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
-    ) -> tuple[TopicOffset, Plan | None]:
-        target = None if self._targets is None else self._targets.get(topic, "")
-        if target is not None and target <= offset.position and offset.generation:
-            return offset, None
-        after = offset.position
-        while True:
-            try:
-                plan = ask(
-                    self._ask().plan,
-                    topic,
-                    after=after,
-                    upto=target,
-                    limit_rows=limit_rows,
-                    limit_bytes=limit_bytes,
-                    wait_ms=wait_ms,
-                    generation=offset.generation or None,
-                )
-            except TopicMissing:
-                return offset, None
-            except Expired as error:
-                gap = data_loss_policy.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
-                after = go_on(topic, after, error, self._options)
-                offset = msgspec.structs.replace(offset, gap=data_loss_policy.further(offset.gap, gap))
-                continue
-            except GenerationChanged as error:
-                offset = data_loss_policy.recreated(topic, offset, error.generation, self._options.on_recreated)
-                after = offset.position
-                continue
-            return _after(offset, plan, target), plan
-
     def _plan_again(self, topic: str, offset: TopicOffset, after: str) -> Plan | None:
         """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
         policy as ever."""
@@ -254,34 +172,3 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except (GenerationChanged, TopicMissing) as error:
                 recreated_in_batch(topic, offset.generation, error, self._options)
                 return None
-
-
-def _after(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:
-    """The place after the batch that ``plan`` allows; ``offset`` itself where there is nothing to take or to count.
-
-    Messages with a short time to live may leave a topic unread. The totals of both ends say how many: where nothing
-    is left to read, what has gone is a batch of its own, of no rows.
-    """
-    before, total = offset.known_total, plan.passed
-    # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
-    reached = max(plan.upto or "", offset.position, offset.gap.upto if offset.gap else "")
-    if not plan.rows and total is not None and (offset.gap is not None or (before is not None and total > before)):
-        stable = plan.stable or ""
-        reached = max(reached, stable if target is None else min(stable, target))
-    if not plan.rows and reached == offset.position and offset.gap is None:
-        return offset
-    end = begin = None
-    if total is not None:
-        # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
-        end = total if before is None else max(total, before + plan.rows)
-        begin = max(0, end - plan.rows) if before is None else before
-    return TopicOffset(
-        generation=plan.generation,
-        position=reached,
-        start_generation=offset.start_generation or plan.generation,
-        start_position=offset.start_position,
-        rows=plan.rows,
-        total=end,
-        start_total=begin,
-        gap=offset.gap,
-    )

@@ -1,0 +1,115 @@
+"""How large batches are planned beside live topics, on the real service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.support.messaging_service import MessagingService
+
+from fairlead_ingest.io.checkpoint import unread_notes
+from fairlead_ingest.io.topics import batch_planner
+from fairlead_ingest.io.topics.batch_planner import BatchPlanner
+from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.source import batch_pace
+from fairlead_ingest.source.offsets import Offsets
+from fairlead_messaging.client.io.bulk_client import BulkClient
+
+LIMIT = 100
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paced batch begins with ten rows."""
+    monkeypatch.setattr(batch_pace, "ROWS_MIN", 2)
+    monkeypatch.setattr(batch_planner, "START_ROWS", 10)
+
+
+def planner(
+    messaging: MessagingService, checkpoint: Path, topics: Sequence[str], targets: dict[str, str] | None = None
+) -> BatchPlanner:
+    options = Options.of(
+        {
+            "url": messaging.url,
+            "topics": ",".join(topics),
+            "waitMs": "0",
+            "batchSeconds": "1",
+            "checkpoint": str(checkpoint),
+        }
+    )
+    return BatchPlanner(options, BulkClient(messaging.url), targets)
+
+
+def publish(messaging: MessagingService, topic: str, count: int) -> str:
+    messaging.publish(topic, [b"%d" % number for number in range(count)])
+    return topic
+
+
+def rows(end: Offsets | None, topic: str) -> int:
+    assert end is not None
+    return end.topics[topic].rows
+
+
+def test_beside_live_topics_a_backlog_is_taken_in_small_steps(
+    messaging: MessagingService, topic: str, tmp_path: Path
+) -> None:
+    """The live ones come whole, into each batch; a backlog alone is taken as fast as it goes."""
+    backlog, live = f"{topic}-backlog", f"{topic}-live"
+    messaging.create(backlog)
+    messaging.create(live)
+    publish(messaging, backlog, 500)
+    planning = planner(messaging, tmp_path, [backlog, live])
+    end = planning.next(Offsets(), LIMIT, None)
+    assert end is not None
+    assert (rows(end, backlog), rows(end, live)) == (LIMIT, 0)
+    publish(messaging, live, 4)
+    end = planning.next(end, LIMIT, None)
+    assert (rows(end, backlog), rows(end, live)) == (6, 4)
+    assert end is not None
+    end = planning.next(end, LIMIT, None)
+    # Nothing new, but it had some lately.
+    assert (rows(end, backlog), rows(end, live)) == (10, 0)
+
+
+def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """As the sink's note beside the batch says; without a note it stays."""
+    backlog, live = f"{topic}-backlog", f"{topic}-live"
+    for name, count in ((backlog, 500), (live, 1)):
+        messaging.create(name)
+        publish(messaging, name, count)
+    planning = planner(messaging, tmp_path, [backlog, live])
+    end = planning.next(Offsets(), LIMIT, None)
+    assert end is not None
+    assert rows(end, backlog) == 9
+    folder = unread_notes.folder_of(tmp_path, end)
+    folder.mkdir(parents=True)
+    (folder / "times").write_bytes(b'{"seconds":0.2,"work_seconds":0.1}')
+    end = planning.next(end, LIMIT, None)
+    assert rows(end, backlog) == 20
+    assert end is not None
+    unread_notes.prepare(tmp_path, end)
+    end = planning.next(end, LIMIT, None)
+    assert rows(end, backlog) == 20
+
+
+def test_with_an_end_in_sight_nothing_is_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """A job that takes in what is there and ends has no live topics."""
+    backlog, live = f"{topic}-backlog", f"{topic}-live"
+    targets = {}
+    for name, count in ((backlog, 500), (live, 1)):
+        messaging.create(name)
+        publish(messaging, name, count)
+        targets[name] = BulkClient(messaging.url).offsets(name, "latest").stable or ""
+    end = planner(messaging, tmp_path, [backlog, live], targets).next(Offsets(), LIMIT, None)
+    assert (rows(end, backlog), rows(end, live)) == (99, 1)
+
+
+def test_equal_backlogs_alone_are_not_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """None of them is up to date, so none is waited for."""
+    both = [f"{topic}-{number}" for number in range(2)]
+    for name in both:
+        messaging.create(name)
+        publish(messaging, name, 300)
+    end = planner(messaging, tmp_path, both).next(Offsets(), LIMIT, None)
+    assert [rows(end, name) for name in both] == [50, 50]
