@@ -50,6 +50,12 @@ def main() -> None:
         command.add_argument("--count", type=int, default=default, help="messages")
         if name == "backfill":
             command.add_argument("--batch-rows", type=int, default=limits.BATCH_ROWS, help="of the job's limits")
+            command.add_argument(
+                "--batch-seconds", type=float, nargs="+", default=[0.0, limits.BATCH_SECONDS], help="of them, in turns"
+            )
+            command.add_argument("--live", type=int, default=LIVE_PER_SECOND, help="live messages a second")
+            command.add_argument("--trigger", type=float, default=1, help="of the job")
+            command.add_argument("--only", choices=["together", "apart"], help="one pipeline, or a pipeline each")
         if name == "topics":
             command.add_argument("--topics", type=int, default=300)
     asked = parser.parse_args()
@@ -61,7 +67,7 @@ def main() -> None:
             elif asked.command == "topics":
                 topics(folder, service, asked.count, asked.topics)
             else:
-                backfill(folder, service, asked.count, asked.batch_rows)
+                backfill(folder, service, asked)
 
 
 def rows(folder: Path, service: MessagingService, count: int) -> None:
@@ -94,7 +100,12 @@ def topics(folder: Path, service: MessagingService, count: int, number: int) -> 
         _publishing(service.url, names, count).join()
     for label, names in (("1 topic", one), (f"{number} topics", many)):
         with _ingesting(
-            folder, label.replace(" ", "-"), service.url, names, trigger=0, batch_rows=count // BATCHES
+            folder,
+            label.replace(" ", "-"),
+            service.url,
+            names,
+            trigger=0,
+            limits_text=f"limits.batch_rows = {count // BATCHES}\n",
         ) as (running, tables, memory):
             began = _wait_first(tables[0], running)
             seen = _until(tables[0], count, running, began)
@@ -108,27 +119,32 @@ def topics(folder: Path, service: MessagingService, count: int, number: int) -> 
         print(memory.text())
 
 
-def backfill(folder: Path, service: MessagingService, count: int, batch_rows: int) -> None:
+def backfill(folder: Path, service: MessagingService, asked: argparse.Namespace) -> None:
     """A backlog in one topic, a steady stream in another: in one pipeline together, and in two pipelines of one job."""
-    backlog = "default/backlog"
+    backlog, count = "default/backlog", asked.count
     service.create(backlog)
     _publishing(service.url, [backlog], count).join()
-    for label, together in (("one pipeline", True), ("a pipeline each", False)):
-        live = f"default/live-{int(together)}"
+    shapes = [is_together for is_together, name in ((True, "together"), (False, "apart")) if asked.only in (None, name)]
+    for number, (is_together, seconds) in enumerate(
+        (each, seconds) for each in shapes for seconds in asked.batch_seconds
+    ):
+        live = f"default/live-{number}"
         service.create(live)
+        limits_text = f"limits.batch_rows = {asked.batch_rows}\nlimits.batch_seconds = {seconds}\n"
         with _ingesting(
             folder,
-            f"live-{int(together)}",
+            f"live-{number}",
             service.url,
             [backlog, live],
-            trigger=1,
-            together=together,
-            batch_rows=batch_rows,
+            trigger=asked.trigger,
+            together=is_together,
+            limits_text=limits_text,
         ) as (running, tables, memory):
             began = _wait_first(tables[0], running)
+            first = _count(tables[0])
             stop = threading.Event()
             published: list[int] = []
-            publisher = threading.Thread(target=_steadily, args=(service.url, live, stop, published))
+            publisher = threading.Thread(target=_steadily, args=(service.url, live, asked.live, stop, published))
             publisher.start()
             try:
                 seen = _until(tables[0], count, running, began)
@@ -139,12 +155,16 @@ def backfill(folder: Path, service: MessagingService, count: int, batch_rows: in
             # The last ones count, too: those that waited longest may be among them.
             _poll(lambda: _count_of(tables[-1], live) >= published[0], running)  # noqa: B023 - called at once
             ages = _ages(tables[-1], live)
+        label = "one pipeline" if is_together else "a pipeline each"
         half, most = (float(ages.quantile(share) or 0.0) for share in (0.5, 0.95))
         print(
-            f"{label}: backlog of {count:,} in {behind:.1f} s; meanwhile {ages.len():,} live messages at"
-            f" {LIVE_PER_SECOND:,}/s: half {half:.2f} s, p95 {most:.2f} s, most {float(ages.max() or 0.0):.2f} s"  # type: ignore[arg-type]
+            f"{label}, batch_seconds {seconds:g}: backlog of {count:,} in"
+            f" {behind:.1f} s, {(count - first) / behind:,.0f} rows/s after the first batch; meanwhile {ages.len():,}"
+            f" live messages at {asked.live:,}/s: half {half:.2f} s, p95 {most:.2f} s,"
+            f" most {float(ages.max() or 0.0):.2f} s",  # type: ignore[arg-type]
+            flush=True,
         )
-        print(memory.text())
+        print(memory.text(), flush=True)
 
 
 # ---- the job and its memory ------------------------------------------------------------------------
@@ -157,13 +177,13 @@ def _ingesting(
     url: str,
     names: Sequence[str],
     *,
-    trigger: int,
+    trigger: float,
     together: bool = True,
-    batch_rows: int = limits.BATCH_ROWS,
+    limits_text: str = "",
 ) -> Iterator[tuple[Running, list[Path], ProcessMemory]]:
     (folder / name).mkdir()
     config, tables = folder / f"{name}.toml", [folder / name / "rows"]
-    text = f'messaging_url = "{url}"\nsecurity = "insecure"\ntrigger = {trigger}\nlimits.batch_rows = {batch_rows}\n'
+    text = f'messaging_url = "{url}"\nsecurity = "insecure"\ntrigger = {trigger}\n{limits_text}'
     if together:
         listed = ", ".join(f'"{each}"' for each in names)
         text += f'topics = [{listed}]\ntable = "{tables[0]}"\ncheckpoint = "{folder}/{name}/checkpoint"\n'
@@ -204,10 +224,10 @@ def _publish(url: str, names: Sequence[str], count: int) -> None:
         client.publish(namespace, name, _messages(first, min(batch, count - first)))
 
 
-def _steadily(url: str, topic: str, stop: threading.Event, ended: list[int]) -> None:
+def _steadily(url: str, topic: str, per_second: int, stop: threading.Event, ended: list[int]) -> None:
     client, per_tick, published, began = (
         Client(url, timeout_seconds=120.0),
-        int(LIVE_PER_SECOND * LIVE_TICK_SECONDS),
+        max(1, int(per_second * LIVE_TICK_SECONDS)),
         0,
         time.monotonic(),
     )
@@ -215,7 +235,7 @@ def _steadily(url: str, topic: str, stop: threading.Event, ended: list[int]) -> 
     while not stop.is_set():
         client.publish(namespace, name, _messages(published, per_tick))
         published += per_tick
-        stop.wait(max(0.0, began + published / LIVE_PER_SECOND - time.monotonic()))
+        stop.wait(max(0.0, began + published / per_second - time.monotonic()))
     ended.append(published)
 
 

@@ -143,7 +143,7 @@ class _Program:
         log.info("starting", master=where, pipelines=[job.name for job in settings.jobs()])
         if not settings.spark.remote:
             former_executors.remove(settings.spark.master, settings.spark.conf)
-        spark = session.start(**settings.spark.model_dump())
+        spark = session.start(**settings.spark.model_dump(), pipelines=len(settings.jobs()))
         try:
             return self._work(spark) if self._look_at_executors(spark) else 0
         finally:

@@ -27,7 +27,7 @@ from fairlead_ingest.io.pipeline.executor_watcher import ExecutorWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
 from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source_options, table_schema, tls_of
-from fairlead_ingest.io.pipeline.session import activate, is_local
+from fairlead_ingest.io.pipeline.session import activate, in_turns, is_local
 from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
 from fairlead_ingest.io.pipeline.spark_errors import coded
 from fairlead_ingest.io.sink import batch_trace, spark_sink
@@ -252,6 +252,7 @@ class Job:
         if self._latest is not None:
             self._latest.start()
         activate(self._session)
+        in_turns(self._session, self.name)
         self._query = writer.start()
 
     def _check_state_is_reachable(self) -> None:

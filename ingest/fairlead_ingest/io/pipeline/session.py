@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -32,6 +34,11 @@ _CONF: Final = {
 }
 # Rows of the query by which a server is asked for its cores: each of its tasks has some of them.
 _ROWS: Final = 4096
+# A place for a task beyond one for each core, where several pipelines share them: a pipeline that catches up takes one
+# for each core, and the one task of a live one would wait until one of those has ended.
+PLACES_MORE: Final = 1
+_LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
+PARALLELISM: Final = "spark.default.parallelism"
 KUBERNETES: Final = "k8s://"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
@@ -56,17 +63,22 @@ def start(
     conf: Mapping[str, str],
     name: str = "fairlead-ingest",
     remote: str | None = None,
+    pipelines: int = 1,
 ) -> SparkSession:
-    """The session, with our source and sink known to it. ``conf`` wins over everything set here.
+    """The session, with our source and sink known to it, for so many pipelines at once. ``conf`` wins over everything
+    set here.
 
     With ``remote`` it is one on that Spark Connect server. Raises ``SparkAway``, ``Stop``.
     """
-    session = connect.start(remote, {**_CONF, **conf}) if remote else _of_master(master, driver_memory, conf, name)
+    if remote:
+        session = connect.start(remote, {**_CONF, **conf})
+    else:
+        session = _of_master(master, driver_memory, conf, name, pipelines)
     register(session)
     return session
 
 
-def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: str) -> SparkSession:
+def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: str, pipelines: int) -> SparkSession:
     # Under spark-submit the master is given there; a builder's would silently win over it.
     is_submitted = "SPARK_ENV_LOADED" in os.environ
     if not is_submitted and (masters := standalone_masters(master)):
@@ -80,16 +92,31 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": f"{logging_option(LOG4J)} -XX:+UseG1GC",
+        # Tasks of several pipelines take turns; by default those of the batch that was first go first, all of them.
+        "spark.scheduler.mode": "FAIR",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
     }
     if master.startswith("local") and not is_submitted:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    settings |= conf
     builder = SparkSession.builder.appName(name)
     if not is_submitted:
+        found = _LOCAL.fullmatch(master)
+        if found and pipelines > 1 and PARALLELISM not in settings:
+            cores = _cores(settings) if found[1] == "*" else int(found[1] or 1)
+            master, settings[PARALLELISM] = f"local[{cores + PLACES_MORE}]", str(cores)
         builder = builder.master(master)
-    for key, value in {**settings, **conf}.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _cores(settings: Mapping[str, str]) -> int:
+    """What ``local[*]`` would take: Java knows how much of the machine a container may have. Starts it."""
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    SparkContext._ensure_initialized(conf=conf)
+    runtime = getattr(SparkContext._jvm, "java.lang.Runtime")
+    return int(runtime.getRuntime().availableProcessors())
 
 
 def register(session: SparkSession) -> None:
@@ -108,6 +135,12 @@ def activate(session: SparkSession) -> None:
     jvm = session._jvm
     assert jvm is not None
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+
+
+def in_turns(session: SparkSession, name: str) -> None:
+    """What this thread starts from now on takes turns with what others start under other names."""
+    if not connect.is_remote(session):
+        session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
 def is_local(session: SparkSession) -> bool:

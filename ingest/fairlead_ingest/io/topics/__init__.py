@@ -9,5 +9,5 @@ options              Spark's text options, typed and checked
 topic_writer         a DataFrame into a topic, in one transaction
 topic_stream_writer  a stream into a topic, one transaction for each batch
 
-spark_source ─▶ batch_planner, batch_reader, topic_writer, topic_stream_writer ─▶ range_reader ─▶ options ─▶ messaging's client
+spark_source ─▶ batch_planner, batch_reader, topic_writer, topic_stream_writer ─▶ range_reader ─▶ options
 """

@@ -1,6 +1,6 @@
 """The Spark source ``fairlead``: topics of the messaging service as a stream, up to the stable position only.
 
-    per batch   latestOffset (``batch_planner``, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
+    per batch   latestOffset (plan, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
     restart     partitions with the logged offsets: latestOffset is not asked for the batch that is tried again
 
 So losses and generations are looked for in all three places. The reader object lives in a Python process beside the
