@@ -40,6 +40,7 @@ class BatchPlanner:
         # Live topics stood beside a backlog when the last batch was planned.
         self._is_mixed = False
         self._had_rows: dict[str, float] = {}
+        self._made: dict[str, tuple[TopicOffset, Plan]] = {}
 
     def next(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
         """The places after the next batch, None while there is nothing to read."""
@@ -82,7 +83,13 @@ class BatchPlanner:
             if not larger:
                 break
             larger = {}
+        self._made = {topic: (after, plan) for topic, (after, plan) in found.items() if plan is not None and plan.rows}
         return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
+
+    def made(self, topic: str, offset: TopicOffset) -> Plan | None:
+        """The plan by which ``next`` came to ``offset``; None where that was not here and just now: asked once."""
+        after, plan = self._made.pop(topic, (None, None))
+        return plan if plan is not None and after == offset and plan.upto == offset.position else None
 
     def _paced_rows(self, known: Offsets, limit_rows: int | None) -> int | None:
         """How many rows a batch beside live topics may have, after the one that ended at ``known``."""
@@ -134,6 +141,7 @@ class BatchPlanner:
                     upto=target,
                     limit_rows=limit_rows,
                     limit_bytes=limit_bytes,
+                    splits=self._options.splits,
                     wait_ms=wait_ms,
                     generation=offset.generation or None,
                 )

@@ -157,6 +157,9 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _plan_again(self, topic: str, offset: TopicOffset, after: str) -> Plan | None:
         """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
         policy as ever."""
+        made = None if self._planner is None else self._planner.made(topic, offset)
+        if made is not None:
+            return made
         while True:
             try:
                 return ask(
