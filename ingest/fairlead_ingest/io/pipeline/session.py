@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,6 @@ _ROWS: Final = 4096
 # for each core, and the one task of a live one would wait until one of those has ended.
 PLACES_MORE: Final = 1
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
-PARALLELISM: Final = "spark.default.parallelism"
 KUBERNETES: Final = "k8s://"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
@@ -101,14 +100,21 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
     settings |= conf
     builder = SparkSession.builder.appName(name)
     if not is_submitted:
-        found = _LOCAL.fullmatch(master)
-        if found and pipelines > 1 and PARALLELISM not in settings:
-            cores = _cores(settings) if found[1] == "*" else int(found[1] or 1)
-            master, settings[PARALLELISM] = f"local[{cores + PLACES_MORE}]", str(cores)
+        master, more = places(master, pipelines, lambda: _cores(settings))
+        settings = {**more, **settings}
         builder = builder.master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def places(master: str, pipelines: int, cores: Callable[[], int]) -> tuple[str, dict[str, str]]:
+    """The master with the places that so many pipelines want, and Spark's settings that say how many are cores."""
+    found = _LOCAL.fullmatch(master)
+    if found is None or pipelines < 2:
+        return master, {}
+    count = cores() if found[1] == "*" else int(found[1] or 1)
+    return f"local[{count + PLACES_MORE}]", {"spark.default.parallelism": str(count)}
 
 
 def _cores(settings: Mapping[str, str]) -> int:

@@ -41,3 +41,30 @@ def test_a_thread_can_take_the_session_for_its_own(spark: SparkSession) -> None:
     """Batch writes look there."""
     session.activate(spark)
     assert SparkSession.getActiveSession() is not None
+
+
+def test_pipelines_take_turns(spark: SparkSession) -> None:
+    """Each under its own name, or one that catches up would go first with all of its tasks."""
+    session.in_turns(spark, "one")
+    try:
+        assert spark.sparkContext.getLocalProperty("spark.scheduler.pool") == "one"
+    finally:
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("master", "pipelines", "given"),
+    [
+        ("local[2]", 1, ("local[2]", {})),
+        ("local[2]", 3, ("local[3]", {"spark.default.parallelism": "2"})),
+        ("local", 2, ("local[2]", {"spark.default.parallelism": "1"})),
+        ("local[*]", 2, ("local[5]", {"spark.default.parallelism": "4"})),
+        ("local[2,4]", 2, ("local[2,4]", {})),
+        ("spark://host:7077", 2, ("spark://host:7077", {})),
+    ],
+)
+def test_several_pipelines_have_a_place_more_on_one_machine(
+    master: str, pipelines: int, given: tuple[str, dict[str, str]]
+) -> None:
+    """Batches are cut for the cores all the same."""
+    assert session.places(master, pipelines, lambda: 4) == given
