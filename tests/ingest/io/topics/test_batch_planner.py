@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.messaging_service import MessagingService
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics import batch_planner
