@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table import object_store, store_filesystem
 from fairlead_ingest.table.store_path import Place, StorePath
 
 
@@ -58,11 +58,10 @@ def open_table(table: Place) -> DeltaTable | None:
 def rows(table: Place, found: DeltaTable) -> ds.Dataset:
     """The rows of the version that is open."""
     if isinstance(table, Path):
-        # By pyarrow itself: a thread of its own that closes a file of delta-rs', which are Python's, while the
-        # interpreter ends makes the process abort after all was done.
+        # By pyarrow itself, not through delta-rs' files: see ``store_filesystem``.
         folder = pa_fs.SubTreeFileSystem(str(table.absolute()), pa_fs.LocalFileSystem())
         return found.to_pyarrow_dataset(filesystem=folder)
-    return found.to_pyarrow_dataset()
+    return found.to_pyarrow_dataset(filesystem=store_filesystem.below(table))
 
 
 def when_decided(table: Place) -> DeltaTable:

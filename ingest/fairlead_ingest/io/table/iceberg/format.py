@@ -20,7 +20,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 from pyiceberg.catalog import Catalog as Opened
 from pyiceberg.exceptions import (
@@ -33,7 +32,7 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import Snapshot as TableVersion
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import object_store, table_format
+from fairlead_ingest.io.table import store_filesystem, table_format
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile, sync_all
 from fairlead_ingest.io.table.iceberg import catalogs, columns, file_io, listing, tidying, versions
 from fairlead_ingest.io.table.iceberg.listing import Part
@@ -385,7 +384,7 @@ def _files_dataset(table: Place, schema: pa.Schema, parts: Sequence[Part]) -> ds
 def _file_system(table: Place) -> fs.FileSystem:
     if isinstance(table, Path):
         return fs.SubTreeFileSystem(str(table), fs.LocalFileSystem())
-    return fs.PyFileSystem(DeltaStorageHandler(str(table), object_store.storage_options(table.storage)))
+    return store_filesystem.below(table)
 
 
 def _known(part: Part) -> pc.Expression:
