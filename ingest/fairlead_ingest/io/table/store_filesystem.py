@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import time
 import weakref
@@ -114,7 +115,7 @@ class _Below(pa_fs.FileSystemHandler):  # type: ignore[misc]
         return [pa_fs.FileInfo(path, pa_fs.FileType.File) for path in paths]
 
     def _refused(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError(f"{self._place}: read only")
+        raise io.UnsupportedOperation(f"{self._place}: read only")
 
     get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refused
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refused
