@@ -70,6 +70,7 @@ def of_stop(code: str, sentence: str, pipelines: list[str], *, now: float) -> Ev
 
 
 def _gap(gap: GapRow) -> dict[str, Any]:
+    reported = {"node": gap.node, "queue": gap.queue, "fromSequence": gap.from_sequence, "toSequence": gap.to_sequence}
     return {
         "topic": gap.topic,
         "reason": gap.reason,
@@ -78,6 +79,7 @@ def _gap(gap: GapRow) -> dict[str, Any]:
         "toGeneration": gap.to_generation,
         "toPosition": gap.to_position,
         "rows": gap.rows,
+        **(reported if gap.queue is not None else {}),
     }
 
 

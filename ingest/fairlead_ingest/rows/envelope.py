@@ -20,6 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead_ingest.rows import gap_record
 from fairlead_ingest.rows.schema import BodyJudge, wrong_text
 
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -189,8 +190,12 @@ def _verdicts(topic: str, arrays: Sequence[pa.Array], judge: BodyJudge) -> tuple
     given = (sources.to_pylist(), properties.to_pylist()) if judge.is_routed else ((), ())
     looked = judge.looks(topic, bodies.cast(pa.binary()).to_pylist(), *given)
     texts = pa.array([verdict and verdict.text for verdict in looked], pa.string())
-    wrong = [None if verdict is None or verdict.fits else wrong_text(verdict) for verdict in looked]
-    return texts, pa.array(wrong, pa.string())
+    wrong = pa.array(
+        [None if verdict is None or verdict.fits else wrong_text(verdict) for verdict in looked], pa.string()
+    )
+    # A contract is about what devices measure; a gap record is the agent's own.
+    is_gap = pc.fill_null(pc.equal(sources, gap_record.SOURCE), False)
+    return pc.if_else(is_gap, gap_record.NO_BODY, texts), pc.if_else(is_gap, pa.scalar(None, pa.string()), wrong)
 
 
 def is_too_deep(payload: bytes) -> bool:

@@ -1,4 +1,5 @@
-"""The rows of ``<table>_gaps``: one for each range of a topic in which messages were never read and never will be.
+"""The rows of ``<table>_gaps``: one for each range of a topic in which messages were never read and never will be,
+and one for each range of an edge queue that the agent itself reported as lost.
 
 start_position ── expired start ──▶ gap.upto ── short-lived messages among the rest ──▶ position
                   one row: all of it             one row: so many of it
@@ -15,11 +16,17 @@ from fairlead_ingest.source.offsets import EXPIRED, RECREATED, Offsets
 EXPIRED_IS_GAP = "gap"
 
 
+# Fields of what an agent reported; commits of other gaps are stored without them, as before there were any.
+REPORTED = ("node", "queue", "from_sequence", "to_sequence", "count")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
     """From ``from_position`` (exclusive) of ``from_generation`` to ``to_position`` (inclusive), ``rows`` were not read.
 
     ``to_position`` is "" where the end is unknown (the old generation is gone), ``rows`` None where it is not known.
+    What an agent reported names its ``node``, ``queue`` and sequences (both inclusive), at most ``count`` of them; both
+    positions are then the report's own, and the generations 0.
     """
 
     topic: str
@@ -29,6 +36,11 @@ class GapRow:
     to_generation: int
     to_position: str
     rows: int | None
+    node: str | None = None
+    queue: str | None = None
+    from_sequence: int | None = None
+    to_sequence: int | None = None
+    count: int | None = None
 
 
 def of(

@@ -17,7 +17,7 @@ import msgspec
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
-from fairlead_ingest.source.gaps import GapRow
+from fairlead_ingest.source.gaps import REPORTED, GapRow
 from fairlead_ingest.source.offsets import Offsets
 
 METADATA_KEY = "fairlead"
@@ -63,6 +63,10 @@ class BatchCounts(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
         if self == NO_COUNTS:
             return {}
         plain: dict[str, Any] = msgspec.to_builtins(self)
+        for gap in plain["gaps"]:
+            if gap["queue"] is None:
+                for name in REPORTED:
+                    del gap[name]
         for name in ("gaps", "contract"):
             if not plain[name]:
                 del plain[name]

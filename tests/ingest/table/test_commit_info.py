@@ -25,13 +25,17 @@ GAP = (
     ' "to_position": "", "rows": null}'
 )
 WITH_GAP = BATCH.removesuffix("}") + f', "gaps": [{GAP}]}}'
+REPORTED = GAP.removesuffix("}") + (
+    ', "node": "edge-1", "queue": "iothub_Pri0", "from_sequence": 5, "to_sequence": 9, "count": 4}'
+)
+WITH_REPORT = BATCH.removesuffix("}") + f', "gaps": [{GAP}, {REPORTED}]}}'
 SIDE_TABLE = (
     f'{{"reached": {REACHED}, "application": "fairlead:q", "batch": 12, "totals": {{"rows": 0, "dead_letters": 0,'
     ' "left_out": 0, "expired_unread": 0, "expired_starts": 0}}'
 )
 
 
-@pytest.mark.parametrize("stored", [BATCH, WITH_GAP, SIDE_TABLE])
+@pytest.mark.parametrize("stored", [BATCH, WITH_GAP, WITH_REPORT, SIDE_TABLE])
 def test_what_is_stored_is_read_and_written_as_it_was(stored: str) -> None:
     """Letter by letter: an older version may be started again on the same table."""
     assert json.dumps(commit_info.parse(json.loads(stored)).to_dict()) == stored

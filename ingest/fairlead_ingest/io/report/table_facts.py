@@ -6,6 +6,7 @@ import datetime
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -111,13 +112,20 @@ def _gaps(table: ds.Dataset | None) -> list[Gap]:
         Gap(
             reason=gap["reason"],
             topic=gap["_topic"],
-            begins=f"{gap['from_generation']}:{gap['from_position']}",
-            ends=f"{gap['to_generation']}:{gap['to_position']}",
+            begins=_place(gap, "from"),
+            ends=_place(gap, "to"),
             rows=gap["rows"],
             seconds=gap["_ingested_at"].timestamp(),
         )
         for gap in found
     ]
+
+
+def _place(gap: dict[str, Any], end: str) -> str:
+    """In the topic; of what an agent reported, in the queue of its node."""
+    if gap.get("queue") is not None:
+        return f"{gap['node']} {gap['queue']} {gap[f'{end}_sequence']}"
+    return f"{gap[f'{end}_generation']}:{gap[f'{end}_position']}"
 
 
 def _dead_letters(table: ds.Dataset | None) -> list[DeadLetters]:

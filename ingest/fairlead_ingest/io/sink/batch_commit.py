@@ -31,6 +31,8 @@ from fairlead_ingest.table.store_path import Place
 
 # More collisions in a row than this come from several jobs on one table.
 COLLISIONS_MAX = 20
+# Gaps of one batch that its commit names; the table of gaps has them all.
+GAPS_NAMED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class BatchCommit:
 
         def files() -> list[WrittenFile]:
             new = side_tables.new_gaps(self.table_format, table, missing, self.end)
-            return _gap_files(self.table_format.writing(table), new, self.number) if new else []
+            return gap_files(self.table_format.writing(table), new, self.number) if new else []
 
         if missing:
             self._append(table, files)
@@ -152,11 +154,14 @@ def add_columns(table_format: TableFormat, table: Place, fields: dict[str, str])
         raise errors.Wait(errors.SCHEMA_GREW, f"{table}: new columns {', '.join(more.names)}; the batch is read again")
 
 
-def missing_rows(end: Offsets, files: list[WrittenFile], rolled_back: Mapping[str, int]) -> dict[str, int]:
-    """By topic, how many messages were promised and neither came nor had been rolled back."""
+def missing_rows(
+    end: Offsets, files: list[WrittenFile], rolled_back: Mapping[str, int], reports: Mapping[str, int]
+) -> dict[str, int]:
+    """By topic, how many messages were promised and neither came (``reports``: as gap records) nor were rolled back."""
     absent = {}
     for topic, offset in end.topics.items():
-        came = sum(file.rows for file in files if file.topic == topic) + rolled_back.get(topic, 0)
+        came = sum(file.rows for file in files if file.topic == topic)
+        came += rolled_back.get(topic, 0) + reports.get(topic, 0)
         if offset.rows > came:
             absent[topic] = offset.rows - came
     return absent
@@ -171,7 +176,9 @@ def counts_of(
     absent: int,
     *,
     selects: bool,
+    reports: int = 0,
 ) -> BatchCounts:
+    """``missing``: the gaps to name in the commit; ``reports``: how many messages were gap records."""
     jumps = [offset.gap for offset in end.topics.values() if offset.gap is not None]
     return BatchCounts(
         rows=sum(file.rows for file in rows),
@@ -179,11 +186,11 @@ def counts_of(
         bytes=sum(file.size for file in rows),
         # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
         # out by itself: then that is what it did, and the few that expired in between are counted with them.
-        filtered=absent if selects else 0,
+        filtered=reports + (absent if selects else 0),
         expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
         expired_starts=sum(gap.reason == EXPIRED for gap in jumps),
         ages=freshness.add(message.ages for message in written),
-        gaps=missing,
+        gaps=missing[:GAPS_NAMED_MAX],
     )
 
 
@@ -195,7 +202,7 @@ def judged_by(counts: BatchCounts, contract: str, batch: int) -> BatchCounts:
     return msgspec.structs.replace(counts, contract=ContractUse(**msgspec.json.decode(contract), batch=batch, at=now))
 
 
-def _gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> list[WrittenFile]:
+def gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> list[WrittenFile]:
     """Gap rows on disk; few enough for the driver."""
     now = datetime.datetime.now(datetime.UTC)
     plain = [
@@ -206,6 +213,11 @@ def _gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> 
             "to_generation": gap.to_generation,
             "to_position": gap.to_position,
             "rows": gap.rows,
+            "node": gap.node,
+            "queue": gap.queue,
+            "from_sequence": gap.from_sequence,
+            "to_sequence": gap.to_sequence,
+            "count": gap.count,
             "_topic": gap.topic,
             "_ingested_at": now,
             "_batch": batch,

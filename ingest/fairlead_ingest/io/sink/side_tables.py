@@ -18,11 +18,14 @@ from fairlead_ingest.io.table import files as parquet_files
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.rows.gap_record import GapRecord
 from fairlead_ingest.source import gaps
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.store_path import Place
+
+_GAP_COLUMNS = ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")]
 
 
 def new_dead_letters(
@@ -50,11 +53,39 @@ def new_dead_letters(
 
 def new_gaps(table_format: TableFormat, table: Place, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
     """The part of ``missing`` that no row of ``table`` speaks of yet."""
-    known = _known(table_format, table, end, ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0] != "_")])
+    known = _known(table_format, table, end, _GAP_COLUMNS)
     if known is None:
         return list(missing)
-    held = [GapRow(topic=row.pop("_topic"), **row) for row in known.to_pylist()]
-    return gaps.beyond(missing, held)
+    return gaps.beyond(missing, _gap_rows(known))
+
+
+def gaps_not_held(table_format: TableFormat, table: Place, reported: Sequence[GapRow]) -> list[GapRow]:
+    """The part of ``reported`` of which ``table`` has no row, wherever it stands."""
+    topics = sorted({gap.topic for gap in reported})
+    held = tables.existing(table_format, table).to_table(columns=_GAP_COLUMNS, filter=pc.field("_topic").isin(topics))
+    return gaps.beyond(reported, _gap_rows(held))
+
+
+def gap_row(record: GapRecord) -> GapRow:
+    """What an agent reported, at the place of its report: that is what makes it the same when it is read again."""
+    return GapRow(
+        topic=record.topic,
+        reason=record.reason,
+        from_generation=0,
+        from_position=record.id,
+        to_generation=0,
+        to_position=record.id,
+        rows=record.count,
+        node=record.node,
+        queue=record.queue,
+        from_sequence=record.from_sequence,
+        to_sequence=record.to_sequence,
+        count=record.count,
+    )
+
+
+def _gap_rows(table: pa.Table) -> list[GapRow]:
+    return [GapRow(topic=row.pop("_topic"), **row) for row in table.to_pylist()]
 
 
 def _known(table_format: TableFormat, table: Place, end: Offsets, columns: list[str]) -> pa.Table | None:

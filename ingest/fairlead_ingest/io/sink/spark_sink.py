@@ -1,6 +1,6 @@
 """The Spark sinks ``fairlead_delta``, ``fairlead_iceberg``, ``fairlead_parquet``: tasks write, the driver commits.
 
-    write (each task)   rows → files of good rows, files of dead letters, counts
+    write (each task)   rows → files of good rows, files of dead letters, gap records, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
                         so whatever is tried again finds its side tables already filled and adds only what they lack,
                         compared by content (``side_tables``)
@@ -11,6 +11,7 @@ files then would break the table. Vacuum takes the orphans.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import batch_times, checkpoint_mirror, spark_checkpoint, unread_notes
-from fairlead_ingest.io.sink import backfill_commit, batch_commit, batch_trace, task_writer
+from fairlead_ingest.io.sink import backfill_commit, batch_commit, batch_trace, side_tables, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import tables
@@ -211,13 +212,18 @@ class StreamWriter(DataSourceStreamArrowWriter):
         # Named by where the batch ends, as Spark logged it.
         logged = spark_checkpoint.end_of(self._checkpoint, batchId)
         known = unread_notes.known(unread_notes.folder_of(self._checkpoint, logged))
-        absent = batch_commit.missing_rows(end, [*rows, *dead], known.rolled_back)
+        reported = [side_tables.gap_row(record) for message in written for record in message.gap_records]
+        reports = Counter(gap.topic for gap in reported)
+        absent = batch_commit.missing_rows(end, [*rows, *dead], known.rolled_back, reports)
         with_topic = {topic: absent.pop(topic) for topic in known.recreated & absent.keys()}
         missing = gaps.of(
             end, on_expired=self._on_expired, missing={} if self._selects else absent, recreated=with_topic
         )
+        missing += reported
         batch.append_gaps(tables.beside(self._table, tables.GAPS), missing)
-        counts = batch_commit.counts_of(end, rows, dead, written, missing, sum(absent.values()), selects=self._selects)
+        counts = batch_commit.counts_of(
+            end, rows, dead, written, missing, sum(absent.values()), selects=self._selects, reports=len(reported)
+        )
         counts = batch_commit.judged_by(counts, self._contract, batchId)
         with batch_trace.recording(self._traces, written, self._table.name, batchId):
             batch.append(self._table, rows, counts)
@@ -260,7 +266,9 @@ class BatchWriter(DataSourceArrowWriter):
         table_format = tables.of(self._table_format, self._catalog)
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
+        reported = [side_tables.gap_row(record) for message in written for record in message.gap_records]
         backfill_commit.append(table_format, self._table, rows, dead)
+        backfill_commit.append_gaps(table_format, self._table, reported)
 
 
 def format_of(table_format: str) -> str:

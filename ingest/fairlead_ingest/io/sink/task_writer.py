@@ -1,4 +1,4 @@
-"""What one task does with its rows: files of good rows, files of dead letters, counts."""
+"""What one task does with its rows: files of good rows, files of dead letters, gap records, counts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.rows import envelope, evolution, letter_code, row_traces, transforms
+from fairlead_ingest.rows import envelope, evolution, gap_record, letter_code, row_traces, transforms
 from fairlead_ingest.rows import schema as contract
+from fairlead_ingest.rows.gap_record import GapRecord
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.traces.trace import LINKS_MAX
@@ -38,6 +39,8 @@ class Written(WriterCommitMessage):
     traces: list[tuple[str, bool]] = field(default_factory=list)
     began_ns: int = 0
     ended_ns: int = 0
+    # What edge agents reported as lost; no rows of the table.
+    gap_records: list[GapRecord] = field(default_factory=list)
 
 
 def write(
@@ -55,6 +58,7 @@ def write(
     ages: list[list[int]] = []
     fields: dict[str, str] = {}
     traces: list[tuple[str, bool]] = []
+    records: list[GapRecord] = []
     try:
         for record_batch in iterator:
             if is_traced and len(traces) < LINKS_MAX:
@@ -65,6 +69,8 @@ def write(
                 rows.column_names.index("_date"), "_batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
             )
             kept, rejected = split_valid(rows)
+            kept, found_records = gap_record.split(kept, gap_record.RECORDS_MAX - len(records))
+            records += found_records
             if kept.num_rows:
                 ages.append(_ages(kept, time.time()))
                 good.add(kept)
@@ -81,6 +87,7 @@ def write(
             traces=traces,
             began_ns=began_ns,
             ended_ns=time.time_ns(),
+            gap_records=records,
         )
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -63,6 +63,12 @@ GAPS_SCHEMA = pa.schema(
         ("_ingested_at", TIMESTAMP),
         ("_batch", pa.int64()),
         ("_date", pa.date32()),
+        # Of what an edge agent reported as lost. Tables of an older version get these when a job opens them.
+        ("node", pa.string()),
+        ("queue", pa.string()),
+        ("from_sequence", pa.int64()),
+        ("to_sequence", pa.int64()),
+        ("count", pa.int64()),
     ]
 )
 REPAIRS_SCHEMA = pa.schema(

@@ -43,8 +43,8 @@ END = Offsets(
 
 def test_what_was_promised_and_came_neither_as_row_nor_dead_letter_is_missing() -> None:
     """Rolled-back messages were promised too, and are not missed."""
-    assert batch_commit.missing_rows(END, [file(6), file(1), file(3, "b/t")], {"a/t": 2}) == {"a/t": 1}
-    assert batch_commit.missing_rows(END, [file(10), file(3, "b/t")], {}) == {}
+    assert batch_commit.missing_rows(END, [file(6), file(1), file(3, "b/t")], {"a/t": 1}, {"a/t": 1}) == {"a/t": 1}
+    assert batch_commit.missing_rows(END, [file(10), file(3, "b/t")], {}, {}) == {}
 
 
 @pytest.mark.parametrize(("selects", "filtered", "expired"), [(False, 0, 6), (True, 2, 4)])

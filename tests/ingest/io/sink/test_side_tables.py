@@ -22,6 +22,7 @@ from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, G
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.commit_info import BatchCounts
 
 ROWS_SCHEMA = pa.schema(
     [
@@ -32,14 +33,17 @@ ROWS_SCHEMA = pa.schema(
     ]
 )
 GOOD, BAD = upstream_message(1), b"broken"
+LOST = {"queue": "iothub_Pri0", "from_sequence": 5, "to_sequence": 9, "count": 4, "reason": "checksum"}
+REPORT = upstream_message(2, source="/fairlead/gaps", body=LOST)
 
 
 class Stream:
     """A writer with a checkpoint it may lose; a message's id is its number, twenty times as a byte."""
 
     def __init__(self, sink: str, folder: Path) -> None:
+        self._sink = sink
         self.table_format: TableFormat = format_of(sink, folder)
-        self._folder = folder
+        self.folder = self._folder = folder
         self._checkpoints = 0
         for suffix, schema in (("", ROWS_SCHEMA), (DEAD_LETTERS, DEAD_LETTERS_SCHEMA), (GAPS, GAPS_SCHEMA)):
             self.table_format.ensure(folder / f"rows{suffix}", schema)
@@ -72,6 +76,17 @@ class Stream:
         log = self._folder / "checkpoint" / "offsets" / str(number)
         log.write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
         self._writer.commit([self._writer.write(iter(page(payloads).to_batches()))], number)
+
+    def backfill(self, payloads: dict[int, bytes]) -> None:
+        writer = BatchWriter(
+            table_format=self._sink, catalog=catalog_of(self._sink, self._folder), table=self._folder / "rows"
+        )
+        writer.commit([writer.write(iter(page(payloads).to_batches()))])
+
+    def newest_counts(self) -> BatchCounts:
+        info = self.table_format.last_entries(self._folder / "rows", 1)[0].info
+        assert info is not None
+        return info.counts
 
     def ids(self, suffix: str) -> list[str]:
         found = (
@@ -196,3 +211,38 @@ def test_the_same_gap_after_a_lost_checkpoint_is_one_row(stream: Stream, dying: 
     stream.lose_checkpoint()
     stream.batch(0, {9: GOOD}, after=1, gap=gap)
     assert stream.gaps() == [(position(1), position(4), 3)]
+
+
+def test_what_an_agent_reports_as_lost_is_a_gap_and_no_row(stream: Stream) -> None:
+    """With the words of the report; the count of the table's rows is that of messages that devices sent."""
+    stream.batch(0, {1: GOOD, 2: REPORT, 3: GOOD})
+    assert stream.ids("") == [position(1), position(3)]
+    (row,) = tables.existing(stream.table_format, stream.folder / f"rows{GAPS}").to_table().to_pylist()
+    assert {name: row[name] for name in LOST} == LOST
+    assert (row["node"], row["_topic"], row["rows"], row["from_position"]) == ("edge-1", "a/t", 4, position(2))
+    counts = stream.newest_counts()
+    assert (counts.rows, counts.filtered, counts.expired_unread, len(counts.gaps)) == (2, 1, 0, 1)
+
+
+def test_reports_of_a_lost_checkpoint_are_not_written_again(stream: Stream, dying: pytest.MonkeyPatch) -> None:
+    """Also where batches are cut elsewhere, beside a gap of the topic, and when a backfill reads them once more."""
+    with pytest.raises(SystemExit):
+        stream.batch(0, {1: GOOD, 2: REPORT, 5: REPORT})
+    dying.undo()
+    stream.lose_checkpoint()
+    stream.batch(0, {1: GOOD, 2: REPORT})
+    stream.batch(1, {5: REPORT, 6: REPORT, 9: GOOD}, after=2, gap=Gap(reason="expired", upto=position(4), rows=2))
+    for _ in range(2):
+        stream.backfill({1: GOOD, 2: REPORT, 6: REPORT, 9: GOOD})
+    reported = [(position(number), position(number), 4) for number in (2, 5, 6)]
+    assert stream.gaps() == sorted([*reported, (position(2), position(4), 2)])
+    assert stream.ids("") == [position(1), position(9)]
+
+
+def test_a_backfill_leaves_reports_to_the_job_that_has_not_come_so_far(stream: Stream) -> None:
+    """As it leaves it the rows; what the job has passed without a gap table row is brought."""
+    stream.batch(0, {1: GOOD, 3: GOOD})
+    stream.backfill({2: REPORT, 4: REPORT})
+    assert stream.gaps() == [(position(2), position(2), 4)]
+    stream.batch(1, {4: REPORT}, after=3)
+    assert stream.gaps() == [(position(number), position(number), 4) for number in (2, 4)]

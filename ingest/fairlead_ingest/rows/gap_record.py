@@ -1,0 +1,77 @@
+"""Gap records: what an edge agent sends in place of messages that its disk lost.
+
+    rows ─┬─▶ rows of the table
+          └─▶ records: which sequences of which queue are missing, and why; rows of ``<table>_gaps``
+
+Such a message has the source ``/fairlead/gaps`` and a body of five fields. It measures nothing, so it is no row of the
+table. One whose body is anything else stays an ordinary row.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SOURCE: Final = "/fairlead/gaps"
+NO_BODY: Final = "{}"
+"""What columns of a contract are read from in a gap record: none of its fields is a measurement."""
+RECORDS_MAX: Final = 10_000
+"""Of one task; what comes beyond stays among the rows. The driver holds all of a batch."""
+_COLUMNS: Final = ("source", "body", "node", "_topic", "_id")
+_Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class GapRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """``count`` messages at most are missing from ``from_sequence`` to ``to_sequence``, both inclusive."""
+
+    topic: str
+    id: str
+    node: str | None
+    queue: str
+    from_sequence: int
+    to_sequence: int
+    count: int
+    reason: str
+
+
+class _Body(msgspec.Struct, frozen=True):
+    queue: str
+    from_sequence: _Long
+    to_sequence: _Long
+    count: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    reason: str
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+
+
+def split(rows: pa.Table, room: int = RECORDS_MAX) -> tuple[pa.Table, list[GapRecord]]:
+    """The rows that go into the table, and at most ``room`` gap records that were among them."""
+    if room <= 0 or not set(_COLUMNS) <= set(rows.column_names):
+        return rows, []
+    of_source = pc.fill_null(pc.equal(rows["source"], SOURCE), False)
+    if not pc.any(of_source).as_py():
+        return rows, []
+    found: list[GapRecord] = []
+    taken: list[int] = []
+    numbers = pc.indices_nonzero(of_source).to_pylist()
+    for number, row in zip(numbers, rows.select(_COLUMNS).filter(of_source).to_pylist(), strict=True):
+        record = _record(row)
+        if record is not None and len(found) < room:
+            found.append(record)
+            taken.append(number)
+    left = pc.invert(pc.is_in(pa.array(range(rows.num_rows), pa.int64()), value_set=pa.array(taken, pa.int64())))
+    return rows.filter(left), found
+
+
+def _record(row: dict[str, str | None]) -> GapRecord | None:
+    try:
+        body = _decode(row["body"] or "")
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return GapRecord(
+        topic=row["_topic"] or "", id=row["_id"] or "", node=row["node"], **msgspec.structs.asdict(body)
+    )
