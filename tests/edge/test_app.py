@@ -7,7 +7,6 @@ import contextlib
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,29 +40,14 @@ ROUTES: dict[str, Any] = {
 MESSAGES = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {"t": 21}}]}
 
 
-@pytest.fixture
-def agents() -> Iterator[list[EdgeAgent]]:
-    """Agents a test started; none outlives it."""
-    started: list[EdgeAgent] = []
-    yield started
-    for agent in started:
-        if agent.running is not None:
-            agent.kill()
-
-
-async def off_loop(call: Any, *arguments: Any) -> Any:
-    """Blocking calls leave the loop to the hub."""
-    return await asyncio.to_thread(call, *arguments)
-
-
 async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     """Objects down, served also without a link; 503 before routes; messages up; killed and back; drained with 0."""
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
-        assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 503
+        assert (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 503
         await peer.hold(config_map("prices"))
         await peer.hold(ROUTES, plural="edgeroutes")
         while True:
@@ -72,7 +56,7 @@ async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents:
                 break
         assert b'"accepted":["all"]' in content and b'"route":"bad"' in content
 
-        status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        status, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
         assert status == 200
         [delivery] = body["results"][0]["deliveries"]
         assert (delivery["endpoint"], delivery["priority"]) == ("iothub", 1)
@@ -80,26 +64,26 @@ async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents:
         assert isinstance(header, message.Upstream) and header.stream == "iothub_Pri1"
         assert body["results"][0]["id"].encode() in codec.unpack(header.encoding, content)
 
-        await off_loop(agent.kill)  # before the batch was acknowledged
-        await off_loop(agent.start)
-        assert (await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps/prices"))[0] == 200
+        await asyncio.to_thread(agent.kill)  # before the batch was acknowledged
+        await asyncio.to_thread(agent.start)
+        assert (await asyncio.to_thread(agent.get, "/api/v1/namespaces/shop/configmaps/prices"))[0] == 200
         peer = await hub.open()
         assert peer.hello.held == 2
         again, content = await peer.expect(message.Upstream)
         assert body["results"][0]["id"].encode() in codec.unpack(again.encoding, content)
         await peer.send(message.Ack(parent_id=again.id))
 
-        _, account = await off_loop(agent.get, "/v1/status")
+        _, account = await asyncio.to_thread(agent.get, "/v1/status")
         assert account["link"]["state"] == "connected" and account["objects"]["held"] == 2
-        assert await off_loop(agent.stop) == 0
-    await off_loop(agent.start)  # no hub any more
-    _, found = await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps/prices")
+        assert await asyncio.to_thread(agent.stop) == 0
+    await asyncio.to_thread(agent.start)  # no hub any more
+    _, found = await asyncio.to_thread(agent.get, "/api/v1/namespaces/shop/configmaps/prices")
     assert found["data"] == {"value": "1"}
     assert int(found["metadata"]["annotations"]["fairlead.dev/age-seconds"]) >= 0
-    assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 200
-    _, account = await off_loop(agent.get, "/v1/status")
+    assert (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 200
+    _, account = await asyncio.to_thread(agent.get, "/v1/status")
     assert account["link"]["lastContactSeconds"] is not None and account["queues"][0]["length"] == 1
-    assert await off_loop(agent.stop) == 0
+    assert await asyncio.to_thread(agent.stop) == 0
     assert not [entry for entry in agent.events() if "traceback" in entry]
 
 
@@ -110,18 +94,18 @@ async def test_unusable_first_routes_are_answered_with_the_reason_until_usable_o
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "schemaVersion": "9.0"}}, plural="edgeroutes")
-        status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        status, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
         assert status == 503 and "schemaVersion" in body["error"]["message"]
         await peer.hold(ROUTES, plural="edgeroutes")
-        assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 200
-        await off_loop(agent.kill)
+        assert (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 200
+        await asyncio.to_thread(agent.kill)
         clone = EdgeAgent(tmp_path, hub.url, node="edge-2")
         agents.append(clone)
         (tmp_path / "data" / "objects.db").unlink()
-        assert await off_loop(lambda: clone.launch().process.wait(120)) == 1
+        assert await asyncio.to_thread(lambda: clone.launch().process.wait(120)) == 1
         assert "node 'edge-1' accepted" in clone.log.read_text()
 
 
@@ -132,25 +116,25 @@ async def test_a_refused_manifest_leaves_the_last_good_routes_in_force_also_over
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
         await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "schemaVersion": "9.0"}}, plural="edgeroutes")
-        await off_loop(agent.kill)
-    await off_loop(agent.start)
-    status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        await asyncio.to_thread(agent.kill)
+    await asyncio.to_thread(agent.start)
+    status, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
     assert (status, [each["priority"] for each in body["results"][0]["deliveries"]]) == (200, [1])
     async with HubServer() as hub:
-        await off_loop(agent.kill)
+        await asyncio.to_thread(agent.kill)
         agent._settings["HUB_URL"] = hub.url
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "routes": {}}}, plural="edgeroutes")
-        _, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        _, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
         assert body["results"][0]["deliveries"] == [], "a good version without routes is obeyed"
-        await off_loop(agent.kill)
-        await off_loop(agent.start)
-        _, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        await asyncio.to_thread(agent.kill)
+        await asyncio.to_thread(agent.start)
+        _, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
         assert body["results"][0]["deliveries"] == []
 
 
@@ -159,7 +143,7 @@ async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAge
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES=str(1024 * 1024))
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         ids = [await peer.update(config_map(f"n-{number}", data="x" * 50_000)) for number in range(10)]
         answers: dict[int, message.Ack | message.Nack] = {}
@@ -172,7 +156,7 @@ async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAge
         nacks = [answer for answer in answers.values() if isinstance(answer, message.Nack)]
         assert 0 < len(nacks) < 10
         assert {(nack.code, nack.permanent) for nack in nacks} == {("store_full", False)}
-        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        _, found = await asyncio.to_thread(agent.get, "/api/v1/configmaps")
         assert len(found["items"]) == 10 - len(nacks)
         await peer.settled(await peer.delete(config_map("n-0")))
         assert isinstance(await peer.settled(await peer.update(config_map("late", data="x" * 1000))), message.Ack)
@@ -195,16 +179,16 @@ async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
             TLS_KEY=str(edge_pair.key),
         )
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         assert tls.peer_name(peer.connection.transport.get_extra_info("ssl_object").getpeercert()) == "edge-1"
         await peer.hold(config_map("a"))
         path = "/api/v1/namespaces/shop/configmaps/a"
-        assert (await off_loop(agent.get, path))[0] == 401
-        assert (await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 401
-        status, _ = await off_loop(lambda: agent.get(path, Authorization=f"Bearer {agent.token()}"))
+        assert (await asyncio.to_thread(agent.get, path))[0] == 401
+        assert (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 401
+        status, _ = await asyncio.to_thread(lambda: agent.get(path, Authorization=f"Bearer {agent.token()}"))
         assert status == 200
-        assert await off_loop(agent.stop) == 0
+        assert await asyncio.to_thread(agent.stop) == 0
 
 
 async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agents: list[EdgeAgent]) -> None:
@@ -222,13 +206,13 @@ async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agent
             TLS_KEY=str(edge_pair.key),
         )
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
 
         def refused() -> bool:
             link = agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1]["link"]
             return link["state"] == "connecting" and "certificate" in link["reason"]
 
-        await off_loop(lambda: wait_until("the reason is known", refused, seconds=120))
+        await asyncio.to_thread(lambda: wait_until("the reason is known", refused, seconds=120))
         assert hub.connections == 0
 
 
@@ -240,7 +224,7 @@ async def test_a_disk_that_fails_ends_the_agent_and_loses_nothing(tmp_path: Path
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         assert agent.running is not None
         peer = await hub.open()
         await peer.hold(config_map("before"))
@@ -252,11 +236,11 @@ async def test_a_disk_that_fails_ends_the_agent_and_loses_nothing(tmp_path: Path
                 header, _ = await peer.receive()
                 if isinstance(header, message.Ack):
                     acknowledged = sum(id <= header.parent_id for id in ids)
-        assert await off_loop(agent.running.process.wait, 120) == 1
+        assert await asyncio.to_thread(agent.running.process.wait, 120) == 1
         assert 0 < acknowledged < 60
         assert "the disk failed" in agent.log.read_text()
-        await off_loop(agent.start)
-        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        await asyncio.to_thread(agent.start)
+        _, found = await asyncio.to_thread(agent.get, "/api/v1/configmaps")
         assert len(found["items"]) >= 1 + acknowledged
 
 
@@ -376,7 +360,7 @@ async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path:
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         for name in ("a", "b", "c"):
             await peer.hold(config_map(name))
@@ -384,16 +368,16 @@ async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path:
         connection = apsw.Connection(str(tmp_path / "data" / "objects.db"))
         connection.execute(spoil)
         connection.close()
-        status, _ = await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps/b")
+        status, _ = await asyncio.to_thread(agent.get, "/api/v1/namespaces/shop/configmaps/b")
         assert status == 404
-        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        _, found = await asyncio.to_thread(agent.get, "/api/v1/configmaps")
         assert [item["metadata"]["name"] for item in found["items"]] == ["a", "c"]
         peer = await hub.open()
         assert peer.hello.held == 2
         await peer.hold(config_map("b"))
-        _, found = await off_loop(agent.get, "/api/v1/configmaps")
+        _, found = await asyncio.to_thread(agent.get, "/api/v1/configmaps")
         assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b", "c"]
-        _, account = await off_loop(agent.get, "/v1/status")
+        _, account = await asyncio.to_thread(agent.get, "/v1/status")
         assert (account["objects"]["held"], account["objects"]["damaged"]) == (3, 1)
     assert "objects_damaged" in agent.log.read_text()
     assert not [entry for entry in agent.events() if "traceback" in entry]
@@ -406,18 +390,18 @@ async def test_routes_the_disk_changed_still_route_until_the_hub_sends_them_agai
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
-        await off_loop(agent.kill)
+        await asyncio.to_thread(agent.kill)
     connection = apsw.Connection(str(tmp_path / "data" / "objects.db"))
     connection.execute("UPDATE objects SET uid = 'changed'")
     connection.close()
     for _ in range(2):
-        await off_loop(agent.start)
-        status, body = await off_loop(agent.ask, "POST", "/v1/messages", MESSAGES)
+        await asyncio.to_thread(agent.start)
+        status, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
         assert status == 200 and body["results"][0]["deliveries"], body
-        assert await off_loop(agent.stop) == 0
+        assert await asyncio.to_thread(agent.stop) == 0
     assert "objects_damaged" in {entry["event"] for entry in agent.events()}
 
 
@@ -428,11 +412,11 @@ async def test_both_stores_are_accounted_for_and_refused_routes_are_in_the_log(
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES="1000000")
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
         await peer.hold({**ROUTES, "metadata": {"name": "more", "uid": "uid-more"}}, plural="edgeroutes")
-        status = (await off_loop(agent.get, "/v1/status"))[1]
+        status = (await asyncio.to_thread(agent.get, "/v1/status"))[1]
         assert status["objects"]["maxBytes"] + status["store"]["maxBytes"] == 1_000_000
         assert status["objects"]["bytes"] == (tmp_path / "data" / "objects.db").stat().st_size > 0
         refused = [(each["object"], each["route"]) for each in agent.events() if each["event"] == "route_refused"]

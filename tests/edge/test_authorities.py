@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,6 @@ from tests.support.processes import wait_until
 from fairlead_wire.io import tls
 
 pytestmark = pytest.mark.process
-
-
-@pytest.fixture
-def agents() -> Iterator[list[EdgeAgent]]:
-    """Agents a test started; none outlives it."""
-    started: list[EdgeAgent] = []
-    yield started
-    for agent in started:
-        if agent.running is not None:
-            agent.kill()
-
-
-async def off_loop(call: Any, *arguments: Any) -> Any:
-    """Blocking calls leave the loop to the hub."""
-    return await asyncio.to_thread(call, *arguments)
 
 
 async def test_a_removed_authority_is_not_believed_with_the_next_dial(tmp_path: Path, agents: list[EdgeAgent]) -> None:
@@ -55,7 +39,7 @@ async def test_a_removed_authority_is_not_believed_with_the_next_dial(tmp_path: 
             TLS_KEY=str(edge_pair.key),
         )
         agents.append(agent)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         # The agent looks at its files again before it dials, not only once in a while.
         trusted.write_bytes(new.certificate.read_bytes())
@@ -65,9 +49,9 @@ async def test_a_removed_authority_is_not_believed_with_the_next_dial(tmp_path: 
             link = agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1]["link"]
             return link["state"] == "connecting" and "was refused here" in link["reason"]
 
-        await off_loop(lambda: wait_until("the old hub is refused", refused, seconds=120))
+        await asyncio.to_thread(lambda: wait_until("the old hub is refused", refused, seconds=120))
         assert hub.connections == 1
         port = hub.port
     async with HubServer(port, context=context(new)) as hub:
         await hub.open()
-        assert await off_loop(agent.stop) == 0
+        assert await asyncio.to_thread(agent.stop) == 0

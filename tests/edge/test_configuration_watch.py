@@ -57,13 +57,8 @@ def processes() -> Iterator[list[Running]]:
         each.kill()
 
 
-async def off_loop(call: Any, *arguments: Any) -> Any:
-    """Blocking calls leave the loop to the hub."""
-    return await asyncio.to_thread(call, *arguments)
-
-
 async def connected(hub: HubServer, agent: EdgeAgent, processes: list[Running]) -> Peer:
-    await off_loop(agent.start)
+    await asyncio.to_thread(agent.start)
     assert agent.running is not None
     processes.append(agent.running)
     return await hub.open()
@@ -76,33 +71,33 @@ async def test_program_sees_each_change_and_misses_none_over_kills(tmp_path: Pat
         peer = await connected(hub, agent, processes)
         follower = Follower(agent, tmp_path, "prices")
         processes.append(follower.running)
-        await off_loop(follower.saw, None)
+        await asyncio.to_thread(follower.saw, None)
         for value in ("1", "2", "3"):
             await peer.hold(config_map("prices", data=value))
-            await off_loop(follower.saw, value)
+            await asyncio.to_thread(follower.saw, value)
         assert follower.values() == [None, "1", "2", "3"]
 
         number = 3
         for _ in range(RESTARTS):
-            _, listed = await off_loop(agent.get, "/api/v1/namespaces/shop/configmaps")
+            _, listed = await asyncio.to_thread(agent.get, "/api/v1/namespaces/shop/configmaps")
             number += 1
             await peer.hold(config_map("prices", data=str(number)))
-            await off_loop(agent.kill)  # the program may have been given it, or not
+            await asyncio.to_thread(agent.kill)  # the program may have been given it, or not
             peer = await connected(hub, agent, processes)
-            await off_loop(follower.saw, str(number))
+            await asyncio.to_thread(follower.saw, str(number))
             old = listed["metadata"]["resourceVersion"]
             path = f"/api/v1/namespaces/shop/configmaps?watch=true&resourceVersion={old}"
-            status, body = await off_loop(agent.get, path)
+            status, body = await asyncio.to_thread(agent.get, path)
             assert (status, body["reason"]) == (410, "Expired")
             number += 1
             await peer.hold(config_map("prices", data=str(number)))
-            await off_loop(follower.saw, str(number))
+            await asyncio.to_thread(follower.saw, str(number))
         in_order = [int(value) for value in follower.values() if value]
         assert in_order == sorted(set(in_order)), "no state comes back, none comes twice"
 
         # Deleted and made anew while the program cannot ask: another object under the same name.
         await peer.settled(await peer.delete(config_map("prices")))
-        await off_loop(follower.saw, None)
+        await asyncio.to_thread(follower.saw, None)
         await peer.hold(config_map("prices", uid="uid-new", data="anew"))
-        await off_loop(follower.saw, "anew")
+        await asyncio.to_thread(follower.saw, "anew")
         assert not [entry for entry in agent.events() if "traceback" in entry]

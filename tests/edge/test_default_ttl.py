@@ -40,10 +40,6 @@ def agent(tmp_path: Path) -> Iterator[EdgeAgent]:
         made.kill()
 
 
-async def off_loop(call: Any, *arguments: Any) -> Any:
-    return await asyncio.to_thread(call, *arguments)
-
-
 def waiting(agent: EdgeAgent) -> tuple[int, int]:
     """Of the one endpoint: messages that wait, and that expired."""
     queues = agent.get("/v1/status")[1]["queues"]
@@ -74,20 +70,20 @@ async def test_the_default_counts_for_what_waits_and_a_routes_own_time_does_not_
     """Accepted for an hour; the object's default becomes a second: one expires, also for the agent's next life."""
     async with HubServer() as hub:
         agent.set(HUB_URL=hub.url)
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
-        await off_loop(publish_own, agent)
-        answer = (await off_loop(agent.ask, "POST", "/v1/messages", {"messages": [PLAIN]}))[1]
+        await asyncio.to_thread(publish_own, agent)
+        answer = (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", {"messages": [PLAIN]}))[1]
         assert [each["ttl"] for each in answer["results"][0]["deliveries"]] == [3600]
-        assert await off_loop(waiting, agent) == (2, 0)
+        assert await asyncio.to_thread(waiting, agent) == (2, 0)
         shorter = copy.deepcopy(ROUTES)
         shorter["spec"]["storeAndForwardConfiguration"]["timeToLiveSecs"] = 1
         await peer.settled(await peer.update(shorter, plural="edgeroutes", version="2"))
-        await off_loop(until_waiting, agent, 1, 1)
-        await off_loop(agent.kill)
-    await off_loop(agent.start)
-    assert await off_loop(bodies, agent) == ["own"]
+        await asyncio.to_thread(until_waiting, agent, 1, 1)
+        await asyncio.to_thread(agent.kill)
+    await asyncio.to_thread(agent.start)
+    assert await asyncio.to_thread(bodies, agent) == ["own"]
 
 
 async def test_the_nodes_default_counts_over_a_restart(tmp_path: Path, agent: EdgeAgent) -> None:
@@ -96,14 +92,14 @@ async def test_the_nodes_default_counts_over_a_restart(tmp_path: Path, agent: Ed
     routes["spec"]["storeAndForwardConfiguration"] = {}
     async with HubServer() as hub:
         agent.set(HUB_URL=hub.url, storeAndForwardConfiguration='{"timeToLiveSecs": 3600}')
-        await off_loop(agent.start)
+        await asyncio.to_thread(agent.start)
         peer = await hub.open()
         await peer.hold(routes, plural="edgeroutes")
-        await off_loop(publish_own, agent)
-        assert (await off_loop(agent.ask, "POST", "/v1/messages", {"messages": [PLAIN]}))[0] == 200
-        assert await off_loop(waiting, agent) == (2, 0)
-        assert await off_loop(agent.stop) == 0
+        await asyncio.to_thread(publish_own, agent)
+        assert (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", {"messages": [PLAIN]}))[0] == 200
+        assert await asyncio.to_thread(waiting, agent) == (2, 0)
+        assert await asyncio.to_thread(agent.stop) == 0
     agent.set(storeAndForwardConfiguration='{"timeToLiveSecs": 1}')
-    await off_loop(agent.start)
-    await off_loop(until_waiting, agent, 1, 1)
-    assert await off_loop(bodies, agent) == ["own"]
+    await asyncio.to_thread(agent.start)
+    await asyncio.to_thread(until_waiting, agent, 1, 1)
+    assert await asyncio.to_thread(bodies, agent) == ["own"]

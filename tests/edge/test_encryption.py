@@ -6,7 +6,7 @@ import asyncio
 import base64
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,6 @@ def key_file(path: Path) -> str:
 
 def _text(path: str) -> str:
     return Path(path).read_text()
-
-
-@pytest.fixture
-def agents() -> Iterator[list[EdgeAgent]]:
-    started: list[EdgeAgent] = []
-    yield started
-    for agent in started:
-        if agent.running is not None:
-            agent.kill()
 
 
 async def _filled(hub: HubServer, agent: EdgeAgent) -> None:

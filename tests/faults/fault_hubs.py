@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -20,7 +19,8 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.collect import Count
-from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule, until
+from tests.faults.rivals import TAKE_OVER_SECONDS, Rival, Rivals, define
+from tests.support.hubs.hub import HubProcess, config_map, edge_node, sync_rule, until
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 from websockets.asyncio.client import connect
@@ -38,32 +38,18 @@ NAMESPACE = "hubs"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 RECORDS = f"/apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
 PAUSE_SECONDS = 40.0
-TAKE_OVER_SECONDS = 120.0
-"""The promise is 15; this machine may be busy."""
 WATCHED_SECONDS = 5.0
 """How long a hub that went on is listened to: its longest flush, renewal and pulse fit into it."""
 HUB = "[record]\nflush_seconds = 0.1\npending_seconds = 1\n[reconcile]\ninterval_seconds = 2\n"
 
 
-class _Candidate:
+class _Candidate(Rival):
     """One hub behind a door of its own, and a node that only listens."""
 
     def __init__(self, cluster: Cluster, front: ApiFront, folder: Path) -> None:
         folder.mkdir()
-        config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
-        config["clusters"][0]["cluster"] = {"server": front.url}
-        config["contexts"][0]["context"]["namespace"] = "default"
-        (folder / "kubeconfig").write_text(json.dumps(config))
-        self.front = front
-        self.hub = HubProcess(cluster, folder, toml=HUB)
-        text = self.hub.config.read_text().replace(str(cluster.kubeconfig), str(folder / "kubeconfig"))
-        self.hub.config.write_text(text)
+        super().__init__(cluster, front, folder, HubProcess(cluster, folder, toml=HUB))
         self.frames: list[message.FromHub] = []
-
-    @property
-    def pid(self) -> int:
-        assert self.hub.running is not None
-        return self.hub.running.process.pid
 
     async def listen(self, node: str) -> None:
         """Connect as this node, acknowledge nothing, and keep every frame until the connection ends."""
@@ -89,33 +75,21 @@ class _World:
         await asyncio.to_thread(self._prepare)
         try:
             async with ApiFront(self.cluster) as one, ApiFront(self.cluster) as two:
-                self.hubs = [
-                    _Candidate(self.cluster, front, self._folder / f"hub-{number}")
-                    for number, front in enumerate((one, two))
-                ]
-                for each in self.hubs:
-                    each.hub.start(ready=False)
-                try:
+                self._hubs = Rivals(
+                    _Candidate(self.cluster, one, self._folder / "hub-0"),
+                    _Candidate(self.cluster, two, self._folder / "hub-1"),
+                )
+                async with self._hubs.running():
                     while self.count["kills"] < kills:
                         await self._harm(stop=self.count["kills"] % 2 == 0)
                         progress(f"hubs: {self.count}")
-                finally:
-                    for each in self.hubs:
-                        with contextlib.suppress(ProcessLookupError):
-                            os.kill(each.pid, signal.SIGCONT)
-                        await asyncio.to_thread(each.hub.kill)
         finally:
             await asyncio.to_thread(self.cluster.stop)
-        for number in (0, 1):
-            log = (self._folder / f"hub-{number}" / "hub.log").read_text()
-            if '"traceback"' in log:
-                raise AssertionError(f"a hub logged a defect of its own:\n{log[-4000:]}")
+        self._hubs.require_no_defects()
         return self.count
 
     def _prepare(self) -> None:
-        self.cluster.start()
-        self.cluster.apply(CRDS)
-        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+        define(self.cluster)
         self.cluster.kubectl("create", "namespace", NAMESPACE)
         self.cluster.apply([edge_node("edge-1"), edge_node("edge-2")])
         self.cluster.apply(sync_rule("hubs", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))
@@ -124,19 +98,8 @@ class _World:
         found = self.cluster.get(f"{LEASES}/{lease.NAME}")["spec"].get("holderIdentity", "")
         return str(found)
 
-    async def _leader(self) -> tuple[_Candidate, _Candidate]:
-        """Who leads, and who waits."""
-
-        def ready() -> list[_Candidate]:
-            return [each for each in self.hubs if _is_ready(each.hub)]
-
-        await until("one hub leads", lambda: len(ready()) == 1, seconds=TAKE_OVER_SECONDS)
-        [leader] = ready()
-        [other] = [each for each in self.hubs if each is not leader]
-        return leader, other
-
     async def _harm(self, *, stop: bool) -> None:
-        leader, other = await self._leader()
+        leader, other = await self._hubs.leader()
         node = SimulatedNode("edge-1", leader.hub.url)
         serving = asyncio.create_task(node.run())
         leader.frames.clear()
@@ -154,7 +117,7 @@ class _World:
             os.kill(leader.pid, signal.SIGSTOP)
         stopped_at = time.monotonic()
         if stop:
-            await until("the other takes over", lambda: _is_ready(other.hub), seconds=TAKE_OVER_SECONDS)
+            await until("the other takes over", lambda: other.is_ready, seconds=TAKE_OVER_SECONDS)
             node.url = other.hub.url
             await node.drop()
             await self._change()
@@ -164,7 +127,7 @@ class _World:
             await self._continue(leader, listening, fence)
         await self._change()
         if not stop:
-            now, _ = await self._leader()
+            now, _ = await self._hubs.leader()
             node.url = now.hub.url
         await self._settled(node)
         self.count["acknowledged"] += node.figures.updates + node.figures.deletes
@@ -177,7 +140,7 @@ class _World:
         requests, frames = len(deposed.front.requests), len(deposed.frames)
         os.kill(deposed.pid, signal.SIGCONT)
         await self._change()
-        await until("it ends", lambda: not deposed.hub.running.alive, seconds=120)  # type: ignore[union-attr]
+        await until("it ends", lambda: not deposed.is_alive, seconds=120)
         await asyncio.wait([listening], timeout=WATCHED_SECONDS)
         written = [each for each in deposed.front.requests[requests:] if each[0] != "GET"]
         said = deposed.frames[frames:]
@@ -215,13 +178,6 @@ class _World:
             return lost
 
         await until("the node and its records are right", lambda: not wrong(), seconds=TAKE_OVER_SECONDS)
-
-
-def _is_ready(hub: HubProcess) -> bool:
-    try:
-        return hub.running is not None and hub.running.alive and hub.text("/readyz") == "ok\n"
-    except OSError:
-        return False
 
 
 def run(kills: int, seed: int, progress: Callable[[str], None], *, pause_seconds: float = PAUSE_SECONDS) -> Count:

@@ -8,8 +8,6 @@ behind the write gets, by asking again, the certificate that was written down, a
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import os
 import signal
 import sys
@@ -23,7 +21,8 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.faults.collect import Count
-from tests.support.hubs.hub import CRDS, HubProcess, until
+from tests.faults.rivals import TAKE_OVER_SECONDS, Rival, Rivals, define
+from tests.support.hubs.hub import until
 from tests.support.joining import join_client
 from tests.support.joining.join_client import make_token
 from tests.support.joining.join_site import TOKENS, Site
@@ -37,8 +36,6 @@ from fairlead_wire.identity.join_token import JoinToken
 ROOM = "downstream"
 KILLS = 8
 PAUSE_SECONDS = 30.0
-TAKE_OVER_SECONDS = 120.0
-"""The promise is 15; this machine may be busy."""
 PATIENCE_SECONDS = 120.0
 LATER = frozenset(["too_many", "starting", "signer_unavailable", "draining"])
 """Codes after which a device asks again."""
@@ -46,28 +43,13 @@ LATER = frozenset(["too_many", "starting", "signer_unavailable", "draining"])
 Answer = tuple[message.ToDevice, bytes]
 
 
-class _Candidate:
+class _Candidate(Rival):
     """One hub behind a door of its own; both have the authorities of one site."""
 
     def __init__(self, cluster: Cluster, front: ApiFront, folder: Path, beside: Site | None) -> None:
         folder.mkdir()
-        config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
-        config["clusters"][0]["cluster"] = {"server": front.url}
-        config["contexts"][0]["context"]["namespace"] = "default"
-        (folder / "kubeconfig").write_text(json.dumps(config))
-        self.front = front
         self.site = Site(cluster, folder, beside=beside)
-        text = self.site.hub.config.read_text().replace(str(cluster.kubeconfig), str(folder / "kubeconfig"))
-        self.site.hub.config.write_text(text)
-
-    @property
-    def hub(self) -> HubProcess:
-        return self.site.hub
-
-    @property
-    def pid(self) -> int:
-        assert self.hub.running is not None
-        return self.hub.running.process.pid
+        super().__init__(cluster, front, folder, self.site.hub)
 
     async def join(self, token: JoinToken, key: Any) -> Answer:
         return await join_client.join(self.site.url, token, roots=self.site.roots, key=key)
@@ -101,45 +83,19 @@ class _World:
         self._folder = folder
 
     async def run(self, kills: int, progress: Callable[[str], None]) -> Count:
-        await asyncio.to_thread(self._prepare)
+        await asyncio.to_thread(define, self.cluster)
         try:
             async with ApiFront(self.cluster) as one, ApiFront(self.cluster) as two:
                 first = _Candidate(self.cluster, one, self._folder / "hub-0", None)
-                self.hubs = [first, _Candidate(self.cluster, two, self._folder / "hub-1", first.site)]
-                for each in self.hubs:
-                    each.hub.start(ready=False)
-                try:
+                self._hubs = Rivals(first, _Candidate(self.cluster, two, self._folder / "hub-1", first.site))
+                async with self._hubs.running():
                     while self.count["kills"] < kills:
                         await (self._depose() if self.count["kills"] % 2 == 0 else self._kill())
                         progress(f"identity: {self.count}")
-                finally:
-                    for each in self.hubs:
-                        with contextlib.suppress(ProcessLookupError):
-                            os.kill(each.pid, signal.SIGCONT)
-                        await asyncio.to_thread(each.hub.kill)
         finally:
             await asyncio.to_thread(self.cluster.stop)
-        for number in (0, 1):
-            log = (self._folder / f"hub-{number}" / "hub.log").read_text()
-            if '"traceback"' in log:
-                raise AssertionError(f"a hub logged a defect of its own:\n{log[-4000:]}")
+        self._hubs.require_no_defects()
         return self.count
-
-    def _prepare(self) -> None:
-        self.cluster.start()
-        self.cluster.apply(CRDS)
-        self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-
-    async def _leader(self) -> tuple[_Candidate, _Candidate]:
-        """Who leads, and who waits."""
-
-        def ready() -> list[_Candidate]:
-            return [each for each in self.hubs if _is_ready(each.hub)]
-
-        await until("one hub leads", lambda: len(ready()) == 1, seconds=TAKE_OVER_SECONDS)
-        [leader] = ready()
-        [other] = [each for each in self.hubs if each is not leader]
-        return leader, other
 
     async def _begin(self, leader: _Candidate, *, written: bool) -> tuple[JoinToken, Any, _Held, asyncio.Task[Answer]]:
         """A device joins, and the write that admits it is held."""
@@ -153,12 +109,12 @@ class _World:
 
     async def _depose(self) -> None:
         """The leader is stopped behind its judgement; meanwhile the other admits another device by the same token."""
-        leader, other = await self._leader()
+        leader, other = await self._hubs.leader()
         token, _, held, joining = await self._begin(leader, written=False)
         os.kill(leader.pid, signal.SIGSTOP)
         self.count["kills"] += 1
         stopped_at = time.monotonic()
-        await until("the other takes over", lambda: _is_ready(other.hub), seconds=TAKE_OVER_SECONDS)
+        await until("the other takes over", lambda: other.is_ready, seconds=TAKE_OVER_SECONDS)
         issued = await self._patiently(other, token, ec.generate_private_key(ec.SECP256R1()))
         await asyncio.sleep(max(0.0, self.pause_seconds - (time.monotonic() - stopped_at)))
         os.kill(leader.pid, signal.SIGCONT)
@@ -168,12 +124,12 @@ class _World:
             self.count["duplicated"] += 1
             print(f"a hub that was deposed gave a certificate as well: {late}", file=sys.stderr)
         self._hold_against(token, issued)
-        await until("it ends", lambda: not _is_alive(leader.hub), seconds=120)
+        await until("it ends", lambda: not leader.is_alive, seconds=120)
         leader.hub.start(ready=False)
 
     async def _kill(self) -> None:
         """The leader is killed behind the write, before its answer: what was written is what the device gets."""
-        leader, _ = await self._leader()
+        leader, _ = await self._hubs.leader()
         token, key, held, joining = await self._begin(leader, written=True)
         await asyncio.to_thread(leader.hub.kill)
         self.count["kills"] += 1
@@ -182,7 +138,7 @@ class _World:
         if any(_is_issued(each) for each in gone):
             self.count["untrue"] += 1
         leader.hub.start(ready=False)
-        now, _ = await self._leader()
+        now, _ = await self._hubs.leader()
         issued = await self._patiently(now, token, key)
         self._hold_against(token, issued)
 
@@ -215,17 +171,6 @@ class _World:
 
 def _is_issued(answer: Answer | BaseException) -> bool:
     return not isinstance(answer, BaseException) and isinstance(answer[0], message.Issued)
-
-
-def _is_alive(hub: HubProcess) -> bool:
-    return hub.running is not None and hub.running.alive
-
-
-def _is_ready(hub: HubProcess) -> bool:
-    try:
-        return _is_alive(hub) and hub.text("/readyz") == "ok\n"
-    except OSError:
-        return False
 
 
 def run(kills: int, seed: int, progress: Callable[[str], None], *, pause_seconds: float = PAUSE_SECONDS) -> Count:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.hubs.hub import HubProcess, config_map, edge_node, fleet, sync_rule, until
 from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.kubernetes import Kubernetes
@@ -23,15 +23,6 @@ FAST = (
     "[reconcile]\ninterval_seconds = 5\nparked_retry_seconds = 1.5\n"
 )
 QUICK_RETRIES = "[delivery]\nbackoff_retries = 2\nminimum_delay = 0.1\nmaximum_delay = 0.2\nack_timeout = 0.5\n"
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with our definitions, and without our objects afterwards."""
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
 
 
 @pytest.fixture

@@ -8,21 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.fake_clock import FakeClock
-from tests.support.hubs.hub import CRDS
 from tests.support.joining.identity_site import IdentitySite, connected, said, serial, until
 from tests.support.kube.cluster import Cluster
 
 MINUTE = datetime.timedelta(minutes=1)
 YEAR = 365.25
 pytestmark = pytest.mark.verify
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.support.hubs.hub import CRDS, edge_node, fleet, until
+from tests.support.hubs.hub import edge_node, fleet, until
 from tests.support.joining import join_client, pki
 from tests.support.joining.join_client import certificates, device, join, make_token
 from tests.support.joining.join_site import TOKENS, Site, code, running
@@ -20,14 +19,6 @@ from fairlead_wire.io import tls
 from fairlead_wire.link import codec
 
 EDGE_NODES = "/apis/fairlead.dev/v1alpha1/edgenodes"
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
 
 
 async def test_a_device_joins_and_is_served(kube: Cluster, tmp_path: Path) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.fake_clock import FakeClock
-from tests.support.hubs.hub import CRDS
 from tests.support.joining.identity_site import IdentitySite, connected, pairs, said, serial, until
 from tests.support.kube.cluster import Cluster
 
@@ -20,14 +18,6 @@ from fairlead_hub.delivery.identities import APPROVE
 
 DAY, HOUR = datetime.timedelta(days=1), datetime.timedelta(hours=1)
 pytestmark = pytest.mark.verify
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
 
 
 class Story:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.support import processes
 from tests.support.edges.edge_agent import EdgeAgent
-from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync_rule
+from tests.support.hubs.hub import HubProcess, config_map, sync_rule
 from tests.support.kube.cluster import Cluster
 
 COUNT, RATE, BURST = 240, 0.5, 5
@@ -19,29 +18,8 @@ TOML = f"[rate_limit]\nobjects_per_second = {RATE}\nburst = {BURST}\n"
 
 
 @pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with our definitions, and without our objects afterwards."""
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    cluster.apply(edge_node("edge-1"))
-    yield cluster
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
-
-
-@pytest.fixture
-def hub(kube: Cluster, tmp_path: Path) -> Iterator[HubProcess]:
-    process = HubProcess(kube, tmp_path, toml=TOML).start()
-    yield process
-    assert process.stop() == 0
-    assert '"traceback"' not in (tmp_path / "hub.log").read_text()
-
-
-@pytest.fixture
-def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
-    (tmp_path / "edge").mkdir()
-    agent = EdgeAgent(tmp_path / "edge", hub.url, node="edge-1").start()
-    yield agent
-    assert agent.stop() == 0
+def hub_settings() -> str:
+    return TOML
 
 
 def wait_until(what: str, condition: Callable[[], Any]) -> None:

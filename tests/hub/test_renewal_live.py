@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.hubs.hub import CRDS
 from tests.support.joining.identity_site import IdentitySite, connected, pairs, said, serial, until
 from tests.support.kube.cluster import Cluster
 
@@ -17,14 +16,6 @@ pytestmark = pytest.mark.verify
 
 def in_days(days: float) -> str:
     return f"{datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
 
 
 @pytest.fixture

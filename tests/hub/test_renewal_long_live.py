@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.hubs.hub import CRDS
 from tests.support.joining.identity_site import IdentitySite, connected, said, serial, until
 from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 
 MINUTE = datetime.timedelta(minutes=1)
 pytestmark = pytest.mark.verify
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
 
 
 def test_a_session_outlives_its_certificate_while_the_signer_is_away(kube: Cluster, tmp_path: Path) -> None:

@@ -6,14 +6,13 @@ import asyncio
 import datetime
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.edges.edge_agent import EdgeAgent
-from tests.support.hubs.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.hubs.hub import HubProcess, edge_node, fleet, until
 from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 
@@ -23,12 +22,9 @@ PATH = "/apis/fairlead.dev/v1alpha1/edgenodes"
 
 
 @pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    cluster.apply(edge_node("edge-1"))
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes", "--all", "--wait=true")
+def kube(kube: Cluster) -> Cluster:
+    kube.apply(edge_node("edge-1"))
+    return kube
 
 
 class Lab:

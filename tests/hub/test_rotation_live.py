@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import re
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from tests.support.hubs.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.hubs.hub import HubProcess, edge_node, fleet, until
 from tests.support.joining.pki import Authority, Pair
 from tests.support.kube.cluster import Cluster
 
@@ -25,12 +25,9 @@ DAY_SECONDS = 86_400
 
 
 @pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    cluster.apply([edge_node(name) for name in NODES])
-    yield cluster
-    cluster.kubectl("delete", "nodes,edgenodes", "--all", "--wait=true")
+def kube(kube: Cluster) -> Cluster:
+    kube.apply([edge_node(name) for name in NODES])
+    return kube
 
 
 def commands() -> list[str]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import processes
 from tests.support.edges.edge_agent import EdgeAgent
-from tests.support.hubs.hub import CRDS, HubProcess, edge_node, fleet, until
+from tests.support.hubs.hub import HubProcess, fleet, until
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
@@ -25,29 +24,8 @@ MESSAGE = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {}}]
 
 
 @pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with our definitions, and without our objects afterwards."""
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    cluster.apply([edge_node("edge-1"), edge_node("edge-2")])
-    yield cluster
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
-
-
-@pytest.fixture
-def hub(kube: Cluster, tmp_path: Path) -> Iterator[HubProcess]:
-    process = HubProcess(kube, tmp_path, toml="[record]\nflush_seconds = 0.2\npending_seconds = 1\n").start()
-    yield process
-    assert process.stop() == 0
-    assert '"traceback"' not in (tmp_path / "hub.log").read_text()
-
-
-@pytest.fixture
-def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
-    (tmp_path / "edge").mkdir()
-    agent = EdgeAgent(tmp_path / "edge", hub.url, node="edge-1").start()
-    yield agent
-    assert agent.stop() == 0
+def nodes() -> tuple[str, ...]:
+    return ("edge-1", "edge-2")
 
 
 def edge_routes(name: str, routes: dict[str, Any], **spec: Any) -> dict[str, Any]:

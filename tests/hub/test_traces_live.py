@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, fleet, sync_rule, until
+from tests.support.hubs.hub import HubProcess, config_map, edge_node, fleet, sync_rule, until
 from tests.support.kube.cluster import Cluster
 from tests.support.otlp import Collector
-
-
-@pytest.fixture
-def kube(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with our definitions, and without our objects afterwards."""
-    cluster.apply(CRDS)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
-    yield cluster
-    cluster.kubectl("delete", "syncrules,edgenodes,nodes", "--all", "--wait=true")
 
 
 @pytest.mark.kube

@@ -6,11 +6,12 @@ python -m tests.support.kills.authority_steps FOLDER OLD NEW   →  a JSON line 
 from __future__ import annotations
 
 import json
-import signal
 import sys
+from functools import partial
 from pathlib import Path
 
-from tests.support.kills.identity_steps import kill_at, life
+from tests.support.kills import lives
+from tests.support.kills.identity_steps import STEPS
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 
@@ -25,11 +26,8 @@ def main(folder: Path, old: Path, new: Path) -> None:
         files.make_folder()
         files.write_authorities(old.read_bytes())
 
-        def act(last: int = last, files: IdentityFiles = files) -> None:
-            kill_at(last)
-            files.write_authorities(new.read_bytes())
-
-        killed = life(act) == -signal.SIGKILL
+        act = partial(files.write_authorities, new.read_bytes())
+        killed = lives.was_killed(lives.life(partial(lives.die_at, last, STEPS, act), folder / f"{last}.trace"))
         found = contents.get(files.authorities.read_bytes(), "damaged")
         files.write_authorities(new.read_bytes())
         after, left = contents.get(files.authorities.read_bytes(), "damaged"), len(list(files.folder.iterdir()))

@@ -1,48 +1,24 @@
 """Writes of a node's identity, killed with SIGKILL at each step, and gone on with by a new process.
 
-python identity_steps.py FOLDER OLD NEW   →  one JSON line for each step that was the last: what was found after it
+python -m tests.support.kills.identity_steps FOLDER OLD NEW → a JSON line for each last step: what was found after it
 
-A step is a call of the system that changes the disk: the kill comes before or after it. OLD and NEW are files with a
-key and a certificate; OLD is in use in each life's folder before it begins.
+A step is a call of the system that changes the disk. OLD and NEW are files with a key and a certificate; OLD is in use
+in each life's folder before it begins.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+
+from tests.support.kills import lives
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pending
 
-_STEPS = ("fchmod", "fsync", "replace", "symlink", "unlink")
-
-
-def kill_at(last: int) -> Callable[[], None]:
-    """Let this process die before or after the call that is its step number `last`; returns what counts as a step."""
-    taken = 0
-
-    def step() -> None:
-        nonlocal taken
-        taken += 1
-        if taken == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **keywords: Any) -> Any:
-            step()
-            answer = function(*args, **keywords)
-            step()
-            return answer
-
-        return call
-
-    for name in _STEPS:
-        setattr(os, name, wrapped(getattr(os, name)))
-    return step
+STEPS = [(os, name) for name in ("fchmod", "fsync", "replace", "symlink", "unlink")]
 
 
 def renew(folder: Path, new: Path) -> None:
@@ -53,19 +29,6 @@ def renew(folder: Path, new: Path) -> None:
     files.use(files.add(content, content))
     files.drop_pending()
     files.confirm()
-
-
-def life(act: Callable[[], None]) -> int:
-    """Act in a process of its own; its exit code, negative where a signal ended it."""
-    pid = os.fork()
-    if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    try:
-        act()
-    except BaseException as error:  # noqa: BLE001 - the parent reads the exit code
-        os.write(2, f"{type(error).__name__}: {error}\n".encode())
-        os._exit(1)
-    os._exit(0)
 
 
 def main(folder: Path, old: Path, new: Path) -> None:
@@ -79,14 +42,11 @@ def main(folder: Path, old: Path, new: Path) -> None:
         content = old.read_bytes()
         files.use(files.add(content, content))
 
-        def act(last: int = last, place: Path = place) -> None:
-            kill_at(last)
-            renew(place, new)
-
-        killed = life(act) == -signal.SIGKILL
+        act, trace = partial(renew, place, new), folder / f"{last}.trace"
+        killed = lives.was_killed(lives.life(partial(lives.die_at, last, STEPS, act), trace))
         current = files.current()
         found = current.certificate.name if current else None
-        ended = life(lambda place=place: renew(place, new)) if killed else 0  # type: ignore[misc]
+        ended = lives.life(act, trace) if killed else 0
         left = sorted(path.name for path in place.iterdir())
         after = files.current()
         line = {
@@ -94,6 +54,7 @@ def main(folder: Path, old: Path, new: Path) -> None:
             "killed": killed,
             "found": found,
             "ended": ended,
+            "trace": lives.said(trace),
             "left": left,
             "after": after.certificate.name if after else None,
         }

@@ -2,8 +2,7 @@
 
 python -m tests.support.kills.join_steps URL TOKEN FOLDER   →  one JSON line for each step that was the last
 
-A step is a call of the system that changes the disk, or a frame to the hub: the kill comes before or after it. The
-parent only imports; each life is a fork of its own.
+A step is a call of the system that changes the disk, or a frame to the hub.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.support.kills import identity_steps
+from tests.support.kills import lives
+from tests.support.kills.identity_steps import STEPS
 
 from fairlead_edge.io.identity import join
 from fairlead_edge.io.identity.identity_files import IdentityFiles
@@ -28,7 +28,7 @@ def act(url: str, token: str, folder: Path, last: int) -> None:
     """One command, which dies at step number ``last``; 0: it lives."""
     wanted = join.Wanted(url=url, token=join_token.parse(token), config=folder / "edge.toml")
     if last:
-        step = identity_steps.kill_at(last)
+        step = lives.kill_at(last, STEPS)
         ask = Joining.ask
 
         async def asked(self: Joining, *arguments: Any) -> Any:
@@ -41,21 +41,6 @@ def act(url: str, token: str, folder: Path, last: int) -> None:
     asyncio.run(join.join(wanted, {"PATH": os.environ["PATH"]}, lambda *_: None))
 
 
-def life(url: str, token: str, folder: Path, last: int) -> tuple[int, str]:
-    """How it ended (0, or the signal's number negative), and its error."""
-    errors = folder.with_suffix(".error")
-    pid = os.fork()
-    if pid:
-        ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        return ended, errors.read_text() if ended == 1 else ""
-    try:
-        act(url, token, folder, last)
-    except BaseException as error:  # noqa: BLE001 - the parent reads it
-        errors.write_text(f"{type(error).__name__}: {error}")
-        os._exit(1)
-    os._exit(0)
-
-
 def main(url: str, token: str, place: Path) -> None:
     """Kill at step 1, 2, 3 … until a life ends by itself."""
     last, killed = 0, True
@@ -63,15 +48,16 @@ def main(url: str, token: str, place: Path) -> None:
         last += 1
         folder = place / str(last)
         folder.mkdir(parents=True)
-        killed = life(url, token, folder, last)[0] == -signal.SIGKILL
-        ended, error = life(url, token, folder, 0)
+        killed = lives.was_killed(lives.life(partial(act, url, token, folder, last), place / f"{last}.killed"))
+        trace = place / f"{last}.trace"
+        ended = lives.life(partial(act, url, token, folder, 0), trace)
         files = IdentityFiles.of(folder / "edge-data")
         current = files.current()
         line = {
             "step": last,
             "killed": killed,
             "ended": ended,
-            "error": error,
+            "error": lives.said(trace),
             "chain": files.chain(current).decode() if current else "",
             "settings": (folder / "edge.toml").read_text(),
             "left": sorted(os.listdir(files.folder)),

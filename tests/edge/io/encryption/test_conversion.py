@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.support.kills.interruptions import Killed
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io import file_access
@@ -20,10 +21,6 @@ from fairlead_edge.io.file_access import SQLITE_MAGIC
 PLAIN = PlainPages()
 FIRST = EncryptedPages(bytes(range(64)), "0a1b2c3d")
 SECOND = EncryptedPages(bytes(range(64, 128)), "ffffffff")
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 def plain_files(folder: Path, seed: int = 1) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.support.kills.interruptions import Killed, Steps
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.encryption import keyring, sealing
@@ -20,10 +21,6 @@ from fairlead_edge.outbox.totals import Totals
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
 TEXT = "nobody may read this"
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 def plain(folder: Path) -> None:
@@ -108,34 +105,23 @@ def test_killed_at_any_step_everything_is_there(
     plain(origin)
     if until == "none" or len(keys) > 1:
         sealing.bring(origin, [FIRST], "all")
-    left = [0]
-
-    def step(call: Any) -> Any:
-        def stepped(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                raise Killed
-            return call(*arguments, **named)
-
-        return stepped
-
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing loses power here
-    for owner, name in ((os, "pwrite"), (os, "fsync"), (os, "replace"), (Path, "replace"), (Path, "unlink")):
-        monkeypatch.setattr(owner, name, step(getattr(owner, name)))
+    calls = ((os, "pwrite"), (os, "fsync"), (os, "replace"), (Path, "replace"), (Path, "unlink"))
+    steps = Steps(monkeypatch, calls)
     number = 0
     while True:
         number += 1
         folder = tmp_path / "data"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(origin, folder)
-        left[0] = number
+        steps.end_at(number)
         try:
             sealing.bring(folder, keys, until)
         except Killed:
-            left[0] = 0
+            steps.end_at(0)
             check(folder, sealing.bring(folder, keys, until))
             continue
-        left[0] = 0
+        steps.end_at(0)
         break
     assert number > 10
 

@@ -17,6 +17,8 @@ from tests.support.kills import identity_steps
 from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Owner, Pending
 
+ROOT = Path(__file__).parents[4]
+
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
@@ -158,7 +160,8 @@ def test_killed_at_each_step_the_old_pair_or_the_new_one_is_there(tmp_path: Path
     place = tmp_path / "lives"
     place.mkdir()
     done = subprocess.run(
-        [sys.executable, identity_steps.__file__, str(place), *map(str, pairs)],
+        [sys.executable, "-m", identity_steps.__name__, str(place), *map(str, pairs)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
@@ -168,7 +171,7 @@ def test_killed_at_each_step_the_old_pair_or_the_new_one_is_there(tmp_path: Path
     assert len(lives) > 20 and not lives[-1]["killed"]
     found = [life["found"] for life in lives]
     assert set(found) == {"old", "new"} and found == sorted(found, reverse=True), "old until the link, then new"
-    assert {(life["ended"], life["after"], len(life["left"])) for life in lives} == {(0, "new", 2)}, done.stderr
+    assert {(life["ended"], life["after"], len(life["left"])) for life in lives} == {(0, "new", 2)}, lives
 
 
 def test_a_folder_that_is_a_link_is_given_to_no_one(tmp_path: Path) -> None:

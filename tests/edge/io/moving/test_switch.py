@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.edges.held import config_map, put
 from tests.support.joining import pki
+from tests.support.kills.interruptions import Killed, Steps
 
 from fairlead_edge.identity import clock
 from fairlead_edge.io.identity import last_session
@@ -27,10 +28,6 @@ ROUTES: dict[str, Any] = {
     "kind": "EdgeRoutes",
     "metadata": {"name": "all", "uid": "uid-routes"},
 }
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 def settings(folder: Path, hub_url: str = OLD) -> Settings:
@@ -105,35 +102,23 @@ async def check(folder: Path, found: Settings) -> None:
 async def test_killed_at_any_step_it_is_at_the_new_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each flush, rename, link and removal."""
     await ready(tmp_path / "origin", tmp_path / "authority")
-    left = [0]
-
-    def step(call: Any) -> Any:
-        def stepped(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                raise Killed
-            return call(*arguments, **named)
-
-        return stepped
-
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing loses power here
-    for owner, name in ((os, "fsync"), (os, "replace"), (os, "symlink"), (Path, "unlink")):
-        monkeypatch.setattr(owner, name, step(getattr(owner, name)))
+    steps = Steps(monkeypatch, ((os, "fsync"), (os, "replace"), (os, "symlink"), (Path, "unlink")))
     number = 0
     while True:
         number += 1
         folder = tmp_path / "data"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(tmp_path / "origin", folder, symlinks=True)
-        left[0] = number
+        steps.end_at(number)
         try:
             await start(folder, settings(folder))
         except Killed:
-            left[0] = 0
+            steps.end_at(0)
             await start(folder, settings(folder))
             await check(folder, await start(folder, settings(folder)))
             continue
-        left[0] = 0
+        steps.end_at(0)
         await check(folder, switch.in_force(settings(folder), folder))
         break
     assert number > 10

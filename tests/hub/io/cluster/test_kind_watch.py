@@ -3,68 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from tests.support.edges.upstream import until
 from tests.support.hubs.hub import config_map, edge_node, sync_rule
+from tests.support.hubs.watching import apply, own, watching
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster import kind_watch
 from fairlead_hub.io.cluster.api_error import Refused
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import Watches
-from fairlead_hub.settings import Settings
-from fairlead_hub.wall_clock import WallClock
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
 GADGET = ("example.com", "Gadget")
-
-
-@contextlib.asynccontextmanager
-async def watching(kube: Kube) -> AsyncIterator[Hub]:
-    """A hub's core with its watches, and no nodes' sessions."""
-    clock = asyncio.get_running_loop().time
-    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
-    loop = asyncio.get_running_loop()
-
-    def take_soon() -> None:
-        loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False))
-
-    hub.subscribe(take_soon)
-    task = asyncio.create_task(Watches(kube, hub, clock=clock).run())
-    try:
-        yield hub
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-@pytest.fixture
-def kube(defined: Cluster) -> Any:
-    """The cluster with our definitions, and without our objects afterwards."""
-    yield defined
-    defined.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
-
-
-def own(hub: Hub, namespace: str) -> set[str]:
-    wanted = {
-        live.resource.name
-        for live in hub.desired_state.desired_objects("edge-1").values()
-        if live.resource.namespace == namespace
-    }
-    return wanted - {"kube-root-ca.crt"}
-
-
-async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
-    await asyncio.to_thread(kube.apply, list(objects))
 
 
 async def test_a_kind_that_is_not_served_is_frozen_until_it_is_there(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import pytest
 from aiohttp import web
 from tests.support.edges.upstream import until
 from tests.support.hubs.hub import config_map, edge_node, sync_rule
+from tests.support.hubs.watching import apply, own, watching
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
@@ -19,36 +19,13 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.status_writer import KubeStatusClient, StatusWriter
-from fairlead_hub.io.cluster.watches import Watches
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.settings import Settings
 from fairlead_hub.status import object_sync
-from fairlead_hub.wall_clock import WallClock
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
 MAP = "api/v1/namespaces/shop/configmaps/a"
 ROOT = "apis/fairlead.dev/v1alpha1"
-
-
-@contextlib.asynccontextmanager
-async def watching(kube: Kube, counts: IoCounts | None = None) -> AsyncIterator[Hub]:
-    """A hub's core with its watches, and no nodes' sessions."""
-    clock = asyncio.get_running_loop().time
-    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
-    loop = asyncio.get_running_loop()
-
-    def take_soon() -> None:
-        loop.call_soon(lambda: hub.take_ready(clock(), documents=False, kube_events=False))
-
-    hub.subscribe(take_soon)
-    task = asyncio.create_task(Watches(kube, hub, clock=clock, counts=counts).run())
-    try:
-        yield hub
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def listed(hub: Hub) -> Callable[[], bool]:
@@ -60,28 +37,8 @@ def listed(hub: Hub) -> Callable[[], bool]:
     )
 
 
-@pytest.fixture
-def kube(defined: Cluster) -> Any:
-    """The cluster with our definitions, and without our objects afterwards."""
-    yield defined
-    defined.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
-
-
 def rule_for(namespace: str, name: str = "r", **more: Any) -> dict[str, Any]:
     return sync_rule(name, {**CONFIG_MAPS, "namespaces": [namespace]}, **more)
-
-
-def own(hub: Hub, namespace: str) -> set[str]:
-    wanted = {
-        live.resource.name
-        for live in hub.desired_state.desired_objects("edge-1").values()
-        if live.resource.namespace == namespace
-    }
-    return wanted - {"kube-root-ca.crt"}
-
-
-async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
-    await asyncio.to_thread(kube.apply, list(objects))
 
 
 @pytest.mark.verify

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.kills import kill_latest_steps
+from tests.support.kills import latest_steps
 
 # Fewer would mean that the steps are no longer seen.
 STEPS_MIN = 120
@@ -18,7 +18,7 @@ EVERY = 13
 @pytest.mark.faults
 def test_a_kill_at_any_step_leaves_a_table_that_catches_up(tmp_path: Path) -> None:
     """Each thirteenth step, of four commits of rows, a compaction, a vacuum and buckets that are split."""
-    command = [sys.executable, "-m", kill_latest_steps.__name__, str(tmp_path), str(EVERY)]
+    command = [sys.executable, "-m", latest_steps.__name__, str(tmp_path), str(EVERY)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=800)
     assert ended.returncode == 0, ended.stderr
     found = [json.loads(line) for line in ended.stdout.splitlines()]

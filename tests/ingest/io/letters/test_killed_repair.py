@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.kills import repair_kill_steps
-from tests.support.kills.repair_kill_steps import MESSAGES, UNFIT
+from tests.support.kills import repair_steps
+from tests.support.kills.repair_steps import MESSAGES, UNFIT
 from tests.support.tables.table_formats import IN_FOLDERS
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -22,7 +22,7 @@ STEPS_MIN = 6
 @pytest.mark.process
 @pytest.mark.parametrize("kind", IN_FOLDERS)
 def test_killed_anywhere_and_run_again_each_letter_is_one_row(kind: str, tmp_path: Path) -> None:
-    arguments = [sys.executable, "-m", repair_kill_steps.__name__, kind, str(tmp_path), "3"]
+    arguments = [sys.executable, "-m", repair_steps.__name__, kind, str(tmp_path), "3"]
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=280, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     found = [json.loads(line) for line in ended.stdout.splitlines()]

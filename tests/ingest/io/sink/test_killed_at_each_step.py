@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.kills import kill_steps
+from tests.support.kills import batch_steps
 from tests.support.tables.table_formats import FORMATS, IN_FOLDERS
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
@@ -33,7 +33,7 @@ def steps(messaging: MessagingService, topic: str, sink: str, folder: Path, ever
         generation = client.offsets(topic, "earliest").generation
     arguments = [messaging.url, topic, str(generation), sink, str(folder), "1", str(every)]
     ended = subprocess.run(
-        [sys.executable, "-m", kill_steps.__name__, *arguments], capture_output=True, text=True, timeout=840, cwd=ROOT
+        [sys.executable, "-m", batch_steps.__name__, *arguments], capture_output=True, text=True, timeout=840, cwd=ROOT
     )
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]

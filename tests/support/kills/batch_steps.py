@@ -1,9 +1,8 @@
 """Batches as Spark drives them, without Spark: killed with SIGKILL at each step, and gone on with by a new process.
 
-python -m tests.support.kills.kill_steps URL TOPIC GENERATION SINK FOLDER FIRST EVERY  → a JSON line for each last step
+python -m tests.support.kills.batch_steps URL TOPIC GENERATION SINK FOLDER FIRST EVERY  → a JSON line for each last step
 
-A step is a call that leaves something on disk or asks the service: what a kill can come before or after. The parent
-only imports; each life of the job is a fork of its own, so a life costs milliseconds and no JVM.
+Each life of the job is a fork of its own (``lives``), without a JVM.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import signal
 import sys
-import traceback
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +20,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql.streaming.datasource import ReadMaxRows
+from tests.support.kills import lives
 from tests.support.tables.table_formats import catalog_of, format_of
 
 from fairlead_ingest.io.sink.spark_sink import StreamWriter
@@ -42,7 +39,7 @@ ROWS_SCHEMA = pa.schema(
         ("_date", pa.date32()),
     ]
 )
-_STEPS: list[tuple[Any, str]] = [
+STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("fsync", "link", "rename", "replace", "unlink")),
     *((Path, name) for name in ("write_bytes", "write_text", "mkdir", "unlink")),
     *((pq.ParquetWriter, name) for name in ("__init__", "write_table", "close")),
@@ -52,32 +49,6 @@ _STEPS: list[tuple[Any, str]] = [
     (spark_source, "ask"),
     (range_reader, "ask"),
 ]
-
-
-def kill_at(last: int) -> None:
-    """Let this process die before or after the call that is its step number `last`."""
-    taken = 0
-
-    def step() -> None:
-        nonlocal taken
-        taken += 1
-        if taken == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **keywords: Any) -> Any:
-            step()
-            answer = function(*args, **keywords)
-            step()
-            return answer
-
-        return call
-
-    for owner, name in _STEPS:
-        found = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
-        is_class_method = isinstance(found, classmethod)
-        call = wrapped(found.__func__ if is_class_method else found)
-        setattr(owner, name, classmethod(call) if is_class_method else call)
 
 
 def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> None:
@@ -160,45 +131,29 @@ def _whole(path: Path, text: str) -> None:
     os.rename(draft, path)
 
 
-def _life(act: Callable[[], None], log: Path) -> int:
-    """Fork, act, and the way it ended: 0, or the signal's number negative."""
-    pid = os.fork()
-    if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    try:
-        act()
-        code = 0
-    except BaseException:  # noqa: BLE001 - the parent prints it
-        log.write_text(traceback.format_exc())
-        code = 1
-    os._exit(code)
-
-
 def main(url: str, topic: str, generation: int, sink: str, folder: Path, first: int, every: int) -> None:
     """Kill at step `first`, then each `every` steps later, until a life ends by itself."""
     last = first
     while True:
         place = folder / str(last)
         place.mkdir(parents=True)
+        trace = place / "trace"
 
         job = partial(drive, url, topic, generation, sink, place)
-        ended = _life(partial(_die_at, last, job), place / "trace")
-        is_killed = ended == -signal.SIGKILL
+        ended = lives.life(partial(lives.die_at, last, STEPS, job), trace)
+        is_killed = lives.was_killed(ended)
         if is_killed:
-            ended = _life(job, place / "trace")
+            ended = lives.life(job, trace)
         if ended == 0:
-            ended = _life(partial(_write_found, sink, place), place / "trace")
-        trace = (place / "trace").read_text() if (place / "trace").exists() else ""
+            ended = lives.life(partial(_write_found, sink, place), trace)
         answer = json.loads((place / "found.json").read_text()) if ended == 0 else {}
-        print(json.dumps({"step": last, "killed": is_killed, "ended": ended, "trace": trace, **answer}), flush=True)
+        print(
+            json.dumps({"step": last, "killed": is_killed, "ended": ended, "trace": lives.said(trace), **answer}),
+            flush=True,
+        )
         if not is_killed:
             return
         last += every
-
-
-def _die_at(last: int, job: Callable[[], None]) -> None:
-    kill_at(last)
-    job()
 
 
 def _write_found(sink: str, folder: Path) -> None:

@@ -1,22 +1,21 @@
 """Rows and their latest table, killed with SIGKILL at each step, and gone on with by a new process.
 
-python -m tests.support.kills.kill_latest_steps FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.latest_steps FOLDER EVERY   →  one JSON line for each step that was the last
 
-The parent only imports; each life is a fork of its own.
+Each life is a fork of its own (``lives``).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-import traceback
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from deltalake import DeltaTable
-from tests.support.kills.kill_steps import kill_at
+from tests.support.kills import lives
+from tests.support.kills.batch_steps import STEPS
 from tests.support.tables.latest_rows import Row, append, content, model
 
 from fairlead_ingest.io.latest import latest_table
@@ -52,18 +51,12 @@ def held(rows: Path) -> int:
     return DeltaTable(str(rows)).to_pyarrow_table().num_rows if (rows / "_delta_log").is_dir() else 0
 
 
-def forked(do: Callable[[], None]) -> int:
-    """Its exit status, or the number of the signal as a negative one."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            do()
-        except BaseException:  # noqa: BLE001 - the parent counts it as wrong
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status)
+def check(folder: Path) -> None:
+    """Go on from there: every row is in once, and the latest table is what it has to be."""
+    live(folder)
+    rows = [row for batch in BATCHES for row in batch]
+    assert held(folder / "rows") == len(rows)
+    assert content(folder / "rows_latest", DEFINITION) == model(rows, DEFINITION)
 
 
 def main(folder: Path, every: int) -> None:
@@ -73,19 +66,11 @@ def main(folder: Path, every: int) -> None:
         here = folder / str(step)
         here.mkdir()
 
-        def killed(step: int = step, here: Path = here) -> None:
-            kill_at(step)
-            live(here)
-
-        def check(here: Path = here) -> None:
-            live(here)
-            rows = [row for batch in BATCHES for row in batch]
-            assert held(here / "rows") == len(rows)
-            assert content(here / "rows_latest", DEFINITION) == model(rows, DEFINITION)
-
-        ended = forked(killed)
-        print(json.dumps({"step": step, "killed": ended < 0, "right": forked(check) == 0}), flush=True)
-        if ended >= 0:
+        trace = folder / f"{step}.trace"
+        killed = lives.was_killed(lives.life(partial(lives.die_at, step, STEPS, partial(live, here)), trace))
+        right = lives.life(partial(check, here), trace) == 0
+        print(json.dumps({"step": step, "killed": killed, "right": right, "trace": lives.said(trace)}), flush=True)
+        if not killed:
             return
         step += every
 

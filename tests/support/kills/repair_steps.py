@@ -1,24 +1,21 @@
 """A repair killed with SIGKILL at each step, and run again by a new process.
 
-python -m tests.support.kills.repair_kill_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.repair_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
 
-As in kill_steps: the parent only imports, each life is a fork of its own.
+Each life is a fork of its own (``lives``).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import sys
-import traceback
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.support.kills.kill_steps import kill_at
+from tests.support.kills import lives
+from tests.support.kills.batch_steps import STEPS
 from tests.support.tables.letters_world import World, name, payload
 
 from fairlead_ingest.io.table import tables
@@ -51,45 +48,26 @@ def _world(kind: str, folder: Path) -> World:
     return World(tables.of(kind), folder / "rows")
 
 
-def _life(act: Callable[[], None], trace: Path) -> int:
-    """Fork, act, and the way it ended: 0, or the signal's number negative."""
-    pid = os.fork()
-    if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    try:
-        act()
-        code = 0
-    except BaseException:  # noqa: BLE001 - the parent prints it
-        trace.write_text(traceback.format_exc())
-        code = 1
-    os._exit(code)
-
-
 def main(kind: str, folder: Path, every: int) -> None:
     """Kill at the first step, then each `every` steps later, until a repair ends by itself."""
     trace, last = folder / "trace", 1
-    if _life(partial(prepare, kind, folder / "begin"), trace):
-        raise SystemExit(trace.read_text())
+    if lives.life(partial(prepare, kind, folder / "begin"), trace):
+        raise SystemExit(lives.said(trace))
     while True:
         place = folder / str(last)
         shutil.copytree(folder / "begin", place)
-        ended = _life(partial(_die_at, last, partial(repair, kind, place)), trace)
-        is_killed = ended == -signal.SIGKILL
+        ended = lives.life(partial(lives.die_at, last, STEPS, partial(repair, kind, place)), trace)
+        is_killed = lives.was_killed(ended)
         if is_killed:
-            ended = _life(partial(repair, kind, place), trace)
+            ended = lives.life(partial(repair, kind, place), trace)
         if ended == 0:
-            ended = _life(partial(_write_found, kind, place), trace)
-        answer = json.loads((place / "found.json").read_text()) if ended == 0 else {"trace": trace.read_text()}
+            ended = lives.life(partial(_write_found, kind, place), trace)
+        answer = json.loads((place / "found.json").read_text()) if ended == 0 else {"trace": lives.said(trace)}
         print(json.dumps({"step": last, "killed": is_killed, **answer}), flush=True)
         if not is_killed:
             return
         shutil.rmtree(place)
         last += every
-
-
-def _die_at(last: int, act: Callable[[], None]) -> None:
-    kill_at(last)
-    act()
 
 
 def _write_found(kind: str, folder: Path) -> None:
