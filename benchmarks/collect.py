@@ -61,7 +61,7 @@ def collect(
 ) -> list[Row]:
     """Run the modules of `only` (None: all rooms) and return the measured rows, then the goals without a figure.
 
-    A module that fails is told through `progress` with its traceback and costs its own rows, never the run's.
+    A module that fails is reported through `progress` with its traceback and costs its own rows, never the run's.
     """
     rows: list[Row] = []
     for name in names:

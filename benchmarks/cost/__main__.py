@@ -64,7 +64,7 @@ QUIET_SECONDS = 120.0
 OBJECT_SYNCS = f"apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
 
 Seen = Callable[[str, str, int], None]
-"""(node, name of the object, which change of it) is there, now.  A change is told by the object's version in the
+"""(node, name of the object, which change of it) is there, now.  A change is known by the object's version in the
 cluster; at an agent, whose API has versions of its own, by the number that was written into the object."""
 
 
@@ -95,7 +95,7 @@ class Setting:
         numbered: bool = False,
     ) -> None:
         """``hub`` and ``nodes`` tell seconds of CPU, ``link`` bytes in both directions so far; ``rest`` waits until
-        everything that follows a delivery has been done; ``numbered``: changes are told by their number."""
+        everything that follows a delivery has been done; ``numbered``: changes are known by their number."""
         self.hub, self.nodes, self.link, self.rest, self.numbered = hub, nodes, link, rest, numbered
 
 

@@ -304,7 +304,7 @@ class _CountingRelay:
                     self.requests += data.count(b" HTTP/1.1\r\n")
                 target.sendall(data)
         except OSError:
-            pass  # either end went away; the other is told below
+            pass  # either end went away; the other one ends below
         for each in (source, target):
             each.close()
 

@@ -8,6 +8,6 @@
 
 Each dashboard asks for its data source (variable `datasource`). A panel has a unit, a sentence that says what one sees
 in it, and one or more queries. Nothing is random: a change of a query is one changed line in the JSON. Hub, messaging
-and ingest run as one Pod each, so their queries add up over all; edge agents are told apart by the label `node`, which
+and ingest run as one Pod each, so their queries add up over all; edge agents differ in the label `node`, which
 Prometheus gives them, and by `instance`.
 """

@@ -205,7 +205,7 @@ def _order(page: Path) -> tuple[int, str]:
 
 
 def navigation() -> list[dict[str, object]]:
-    """What the site shows at the side: the landing page, then the sections."""
+    """What the site shows at the side: the start page, then the sections."""
     nav: list[dict[str, object]] = [{"Start": "index.md"}, {"What it is": TOP["README.md"]}]
     for folder, name in sections().items():
         inside = [page for page in (DOCS / folder).glob("*.md") if page.name != "index.md"]

@@ -1,4 +1,4 @@
-"""Draws the picture of the landing page, from what is written here: `make docs` writes it, a test compares.
+"""Draws the picture of the start page, from what is written here: `make docs` writes it, a test compares.
 
 Boxes and arrows on a grid of ten pixels; the card has its own ground, so that it reads the same in light and dark.
 """

@@ -17,7 +17,7 @@ class NoPlace(Exception):
 
 
 class WaitingPlaces:
-    """Not thread-safe.  ``has_names``: modules are told apart."""
+    """Not thread-safe.  ``has_names``: modules have names of their own."""
 
     def __init__(self, limit: int, *, has_names: bool) -> None:
         self._limit = limit

@@ -212,7 +212,7 @@ class IdentitySettings(Model):
     """How long after its end a certificate is good for one thing: getting a new one, for a node that was away; 0: it is
     not."""
     url: Annotated[str, Field(max_length=2048)] | None = None
-    """Where devices dial this hub, `wss://host:port`: join tokens say it. Absent: whoever makes a token says it."""
+    """Where devices dial this hub, `wss://host:port`: join tokens say it. Absent: who makes a token says it."""
 
     @property
     def signs_with(self) -> Literal["files", "cert-manager", "off"]:

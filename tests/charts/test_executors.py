@@ -165,7 +165,7 @@ def test_the_values_of_the_page_are_taken() -> None:
 
 
 def test_policies_let_driver_and_executors_at_each_other_and_messaging() -> None:
-    """And nobody else at the ports of either."""
+    """And no one else at the ports of either."""
     driver = one("NetworkPolicy", "fl-fairlead-ingest")["spec"]
     executor = one("NetworkPolicy", "fl-fairlead-ingest-executor")["spec"]
     messaging = one("NetworkPolicy", "fl-fairlead-messaging")["spec"]

@@ -1,4 +1,4 @@
-"""The script of `helm test` at the door of a real hub: whoever brings no certificate opens no session."""
+"""The script of `helm test` at the port of a real hub: without a certificate no session opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backfills of every table format, in folders and in an object store: each message is one row, whoever else writes."""
+"""Backfills of every table format, in folders and in a store: each message is one row, also beside other writers."""
 
 from __future__ import annotations
 

@@ -398,7 +398,7 @@ async def test_listed_messages_are_fetched_alone(box: Outbox) -> None:
 
 
 async def test_attempts_lie_with_their_messages(box: Outbox) -> None:
-    """The latest of each; they go with the message, whatever becomes of it."""
+    """The latest of each; they go when the message goes."""
     await box.append([entry(name, MODULE, ttl=60 if name == "c" else None) for name in "abcd"], now=0)
     attempts = [Attempt(offset=offset, id=f"id-{offset}", number=1, leased=True, until=60.0) for offset in range(5)]
     await box.note_attempts(MODULE, attempts)

@@ -143,7 +143,7 @@ class _World:
         self._hold_against(token, issued)
 
     async def _patiently(self, at: _Candidate, token: JoinToken, key: Any) -> message.IssuedCertificates:
-        """As ``fairlead edge join`` asks: again, where it is told to."""
+        """As ``fairlead edge join`` asks: again, where the hub says so."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 try:

@@ -167,7 +167,7 @@ def two_jobs_on_one_table(lab: IngestLab) -> Count:
 
 
 def two_jobs_on_one_checkpoint(lab: IngestLab) -> Count:
-    """As when a pod is replaced and the old one does not go: whoever writes, each message is one row."""
+    """As when a pod is replaced and the old one does not go: also with both writing, each message is one row."""
     publisher = Publisher(lab.service)
     publisher.start()
     first = lab.start("first")

@@ -137,7 +137,7 @@ class _World:
         self.count["lost"], self.count["untrue"] = await asyncio.to_thread(wrong)
 
     def _judge(self, proxy: RoughProxy) -> None:
-        # A stall is a break that nobody tells of: it ends when the hub no longer believes in the silence.
+        # A stall is a break without a sign: it ends when the hub no longer believes in the silence.
         breaks = [
             harm.at + (watch_backoff.SILENCE_SECONDS_MIN if harm.what == "stall" else 0.0)
             for harm in proxy.harms

@@ -50,7 +50,7 @@ def _timer(seconds: float) -> Iterator[None]:
 
 
 def guarded(note: Callable[[Target, bytes], None]) -> Callable[[Target, bytes], Finding | None]:
-    """``attempt`` within the limits; ``note`` is told what is tried before it is."""
+    """``attempt`` within the limits; ``note`` gets what is tried, before it is."""
 
     def attempted(target: Target, content: bytes) -> Finding | None:
         note(target, content)

@@ -48,7 +48,7 @@ class Mutator:
         self._shape, self._words, self.pool = shape, tuple(words), list(pool)
 
     def next(self, chance: random.Random) -> bytes:
-        """An input nobody has tried, most likely."""
+        """An input that was not tried yet, most likely."""
         content = chance.choice(self.pool) if self.pool else b""
         longest = INPUT_BYTES_MAX if chance.random() < 0.05 else SHORT_BYTES_MAX
         for _ in range(chance.randint(1, STEPS_MAX)):

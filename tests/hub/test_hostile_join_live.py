@@ -1,4 +1,4 @@
-"""Whoever is no node tries to become one, or to keep others from being nodes: a real hub beside a real API server.
+"""A stranger tries to become a node, or to keep others from being nodes: a real hub beside a real API server.
 
 One hub lives through all of it; each test leaves it as it found it, and at the end a device joins as ever.
 """
@@ -67,7 +67,7 @@ async def admitted(site: Site, token: JoinToken, node: str, key: Any) -> message
 
 
 async def patiently(site: Site, token: JoinToken, node: str, **request: Any) -> tuple[message.ToDevice, bytes]:
-    """As a device asks: again, where it is told that too many ask at once, or that the hub does not know yet."""
+    """As a device asks: again, where the hub says that too many ask at once, or that the hub does not know yet."""
     async with asyncio.timeout(250):
         while True:
             answer = await join(site.url, token, roots=site.roots, node=node, **request)
@@ -115,7 +115,7 @@ async def nodes_open(site: Site) -> AsyncIterator[None]:
 
 
 async def test_a_stolen_token_admits_one_and_the_other_is_told(site: Site) -> None:
-    """Whoever comes second learns that it was used, and the hub's log says so: the owner notices the thief."""
+    """The second one learns that it was used, and the hub's log says so: the owner notices the thief."""
     token, thief = await noticed(site, node="fresh-0"), new_key()
     stolen = await admitted(site, token, "fresh-0", thief)
     assert await refused(site, token, "fresh-0", key=new_key()) == "token_used"

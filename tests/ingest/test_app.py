@@ -66,7 +66,7 @@ def answered(port: int, path: str) -> int:
     ],
 )
 def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str, key: str) -> None:
-    """Nobody has to read a trace to find a typing error."""
+    """No one has to read a trace to find a typing error."""
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     kept = [each for each in path.read_text().splitlines() if not each.startswith(line.split(" ")[0] + " ")]
     path.write_text("\n".join([*kept, line.replace("{folder}", str(tmp_path))]))

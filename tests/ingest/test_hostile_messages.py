@@ -115,7 +115,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
     assert ids_in(sink, tmp_path) == Counter(number.to_bytes(20, "big").hex() for number in range(len(payloads)))
     rows = tables.existing(table_format, tmp_path / "rows").to_table()
     assert rows.num_rows > len(payloads) / 4
-    assert len(rows.to_pylist()) == rows.num_rows, "whoever reads it with Python can"
+    assert len(rows.to_pylist()) == rows.num_rows, "it can be read with Python"
 
 
 @pytest.mark.parametrize("sink", IN_FOLDERS)

@@ -242,7 +242,7 @@ def follows_changes_alone(patch: Patch) -> None:
 
 
 def sends_as_it_likes(patch: Patch) -> None:
-    """Whoever has something to send may."""
+    """Every priority that has something to send may."""
     patch.setattr(SendRate, "may_send", lambda self, node, priority, now: True)
 
 

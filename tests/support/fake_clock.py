@@ -1,4 +1,4 @@
-"""A wall clock that a test moves, for real processes and while they run: no process is told that it is a test.
+"""A wall clock that a test moves, for real processes and while they run: no process can see that it is a test.
 
 clock = FakeClock(folder)
 agent.extra = clock.environ

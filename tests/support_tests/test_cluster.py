@@ -113,7 +113,7 @@ def test_nothing_outlives_a_killed_test_run(tmp_path: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """True while `pid` runs; a zombie nobody has waited for does not."""
+    """True while `pid` runs; a zombie that was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -33,7 +33,7 @@ def test_a_condition_may_fail_while_things_come_up() -> None:
 
 @pytest.mark.process
 def test_an_end_by_itself_ends_the_wait_at_once(tmp_path: Path) -> None:
-    """Nobody waits a minute for a program that has already given up."""
+    """No test waits a minute for a program that has already given up."""
     running = start("sinker", [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "sinker.log")
     running.process.wait(120)
     with pytest.raises(Unmet, match="sinker ended by itself"):

@@ -19,7 +19,7 @@ async def asked(kube: Kube) -> datetime.datetime:
     """Now, where nothing was asked yet.  Raises ``Unavailable``."""
     from fairlead_hub.io.cluster.api_error import Refused
 
-    with contextlib.suppress(Refused):  # who may not read it is told the time all the same
+    with contextlib.suppress(Refused):  # who may not read it gets the time all the same
         await kube.get("version")
     return now(kube)
 

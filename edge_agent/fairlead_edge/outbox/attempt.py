@@ -1,6 +1,6 @@
 """What is kept of a message that was given to a module and is not done: a restart forgets no lease and no count.
 
-One row a message, in the same file as the message; it goes with the message, whatever becomes of that.
+One row a message, in the same file as the message; it goes when the message goes.
 """
 
 from __future__ import annotations

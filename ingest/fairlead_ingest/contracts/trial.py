@@ -18,7 +18,7 @@ from fairlead_ingest.rows.fitting import Wrong
 from fairlead_ingest.rows.routing import SHARED, Router
 from fairlead_ingest.rows.schema import FREEZE, Contract
 
-# Different things wrong, and different fields without a column, that are told apart; devices choose the names.
+# Different things wrong, and different fields without a column, that are listed one by one; devices choose the names.
 KINDS_MAX = 200
 FIELDS_MAX = 500
 # Values of one field that its type is guessed from.
@@ -60,7 +60,7 @@ class Outcome:
     rescued: int
     dead_letters: int
     wrong: Sequence[Kind]
-    # Fields, or things wrong, beyond those that are told apart.
+    # Fields, or things wrong, beyond those that are listed.
     untold: int
     unknown: Sequence[Unknown]
     # By route, how many messages it takes; ``""`` for none of them. Empty without routes.

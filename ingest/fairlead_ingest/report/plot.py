@@ -1,7 +1,7 @@
 """Values over time as a picture: SVG with axes, drawn here.
 
-Lines differ by colour and by dashes, so that they are told apart without colours, too; each point says its values when
-it is pointed at, and a mark stands where something happened. Colours come from the page's style, for both schemes.
+Lines differ by colour and by dashes, so that colours are not needed to read them; each point says its values when it is
+pointed at, and a mark stands where something happened. Colours come from the page's style, for both schemes.
 """
 
 from __future__ import annotations

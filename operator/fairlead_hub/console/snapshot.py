@@ -2,8 +2,8 @@
 
     survey(hub, …) ─yields after every few nodes─▶ Snapshot
 
-Whoever drives the survey decides how long a slice may take, and gives the hub its turn in between.  So a snapshot is of
-one moment only as far as that matters to a reader: a node that changes meanwhile is right in the next one.
+The caller that drives the survey decides how long a slice may take, and gives the hub its turn in between.  So a
+snapshot is of one moment only as far as that matters to a reader: a node that changes meanwhile is right in the next.
 """
 
 from __future__ import annotations

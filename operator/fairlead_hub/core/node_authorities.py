@@ -4,7 +4,7 @@
     status ─said─────▶ ├─ NodeAuthorities ──┤
     signer ─heartbeat▶ ┘                    └─▶ told: renew at some moment of the coming day
 
-Only nodes whose status names what they hold are told anything: agents before 0.3 do not know the frame.
+Only nodes whose status names what they hold get this frame: agents before 0.3 do not know the frame.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NodeAuthorities:
         self._signed_by: Authority | None = None
 
     def announce(self, bundle: Bundle) -> int:
-        """These are ours now; returns how many sessions are told so."""
+        """These are ours now; returns to how many sessions they are sent."""
         if bundle == self._bundle:
             return 0
         self._bundle = bundle

@@ -4,7 +4,7 @@
     Template, authority's certificate and key ──────sign──▶ certificate, the same bytes for the same template
 
 Not before: a few minutes ago, for clocks that are slow, but never earlier than the node's identity was revoked: by that
-moment alone older certificates are told from newer ones.
+moment alone older certificates are distinguished from newer ones.
 """
 
 from __future__ import annotations

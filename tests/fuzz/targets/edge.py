@@ -133,7 +133,7 @@ def tokens(content: bytes) -> None:
     except BadTokens as error:
         promise("\n" not in str(error), "a refusal is one line")
         raise
-    promise(found.module_of("") == "" and found.module_of("x" * 2000) == "", "a stranger is nobody")
+    promise(found.module_of("") == "" and found.module_of("x" * 2000) == "", "a stranger is no module")
 
 
 TARGETS = (

@@ -225,7 +225,7 @@ TARGETS = (
     ),
     Target(
         name="link-to-device",
-        says="A frame to a device without a certificate, by whoever answers.",
+        says="A frame to a device without a certificate, by any program that answers.",
         read=to_device,
         refusals=(RemoteError,),
         shape="frame",

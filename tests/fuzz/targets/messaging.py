@@ -190,7 +190,7 @@ def answer(content: bytes) -> None:
         failed = errors.of("poll", int(line), headers, raw)
         promise(isinstance(str(failed), str), "a failure has a sentence")
         if isinstance(failed, errors.Busy):
-            promise(0 <= (failed.retry_after_seconds or 0) <= errors.RETRY_AFTER_SECONDS_MAX, "nobody waits for ever")
+            promise(0 <= (failed.retry_after_seconds or 0) <= errors.RETRY_AFTER_SECONDS_MAX, "no one waits for ever")
         return
     Response(status=200, headers=headers, body=raw).json(_ANSWERS.get(line, responses.Page))
 

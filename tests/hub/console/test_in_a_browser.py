@@ -85,7 +85,7 @@ async def test_complete_without_script(browser: Browser, served: Served) -> None
 
 
 async def test_a_change_is_seen_without_reloading(browser: Browser) -> None:
-    """A node connects, an object is parked, an event is told; and with a hostile name nothing is run."""
+    """A node connects, an object is parked, an event is shown; and with a hostile name nothing is run."""
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()
@@ -167,7 +167,7 @@ async def test_it_comes_back_after_a_break(browser: Browser) -> None:
 
 
 async def test_a_node_in_depth_follows_its_node(browser: Browser) -> None:
-    """Until it is gone; then the page says so.  A change that is told late does not set the clock back."""
+    """Until it is gone; then the page says so.  A change that arrives late does not set the clock back."""
     core = Core("edge-1", "edge-2")
     core.rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Which nodes are told of other authorities, and which are asked to renew because another one signs."""
+"""Which nodes get other authorities, and which are asked to renew because another one signs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
 
 POLICY = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
-Happening = Callable[["Playbook"], None]
+Change = Callable[["Playbook"], None]
 
 
 class Cluster:
@@ -85,9 +85,9 @@ class Playbook:
         self._out: list[str] = []
         self._story: list[str] = []
 
-    def __rshift__(self, happening: Happening) -> Playbook:
+    def __rshift__(self, change: Change) -> Playbook:
         self._nothing_left()
-        happening(self)
+        change(self)
         self.core.tick(self.now)
         # What it tells by itself comes first, then what it sends, then what it tells of that.
         self._tell()
@@ -144,7 +144,7 @@ def line_of(event: DeliveryEvent) -> str:
 # ---- what happens --------------------------------------------------------------------------------
 
 
-def put(name: str, content: str, *, priority: int = 5, **more: Any) -> Happening:
+def put(name: str, content: str, *, priority: int = 5, **more: Any) -> Change:
     """The cluster has this content now."""
 
     def go(book: Playbook) -> None:
@@ -155,7 +155,7 @@ def put(name: str, content: str, *, priority: int = 5, **more: Any) -> Happening
     return go
 
 
-def remove(name: str) -> Happening:
+def remove(name: str) -> Change:
     """The cluster has it no more."""
 
     def go(book: Playbook) -> None:
@@ -165,30 +165,30 @@ def remove(name: str) -> Happening:
     return go
 
 
-def ack(name: str, id: int = 0) -> Happening:
+def ack(name: str, id: int = 0) -> Change:
     """Of the message that was sent last for it, or of this one."""
     return lambda book: book.core.acked(message.Ack(parent_id=id or book.ids[name]), book.now)
 
 
-def nack(name: str, code: str = "store_full", *, permanent: bool = False) -> Happening:
+def nack(name: str, code: str = "store_full", *, permanent: bool = False) -> Change:
     return lambda book: book.core.nacked(
         message.Nack(parent_id=book.ids[name], code=code, reason="no", permanent=permanent), book.now
     )
 
 
-def wait(seconds: float) -> Happening:
+def wait(seconds: float) -> Change:
     def go(book: Playbook) -> None:
         book.now += seconds
 
     return go
 
 
-def pause(why: str) -> Happening:
+def pause(why: str) -> Change:
     """Empty: it is over."""
     return lambda book: book.core.pause(why, book.now)
 
 
-def cluster(**state: str) -> Happening:
+def cluster(**state: str) -> Change:
     """Why deletions are blocked, or topics not granted."""
 
     def go(book: Playbook) -> None:
@@ -321,15 +321,15 @@ def test_an_unknown_answer_changes_nothing():
 # ---- whatever happens ----------------------------------------------------------------------------
 
 
-def remove_if_there(name: str) -> Happening:
+def remove_if_there(name: str) -> Change:
     return lambda book: remove(name)(book) if key_of(name) in book.cluster.objects else None
 
 
-def nack_if_sent(name: str, *, permanent: bool) -> Happening:
+def nack_if_sent(name: str, *, permanent: bool) -> Change:
     return lambda book: nack(name, permanent=permanent)(book) if name in book.ids else None
 
 
-HAPPENINGS = st.one_of(
+CHANGES = st.one_of(
     st.builds(put, st.sampled_from("abc"), st.sampled_from("123"), priority=st.integers(0, 2)),
     st.builds(remove_if_there, st.sampled_from("abc")),
     st.builds(partial(ack, ""), st.integers(1, 12)),
@@ -340,21 +340,21 @@ HAPPENINGS = st.one_of(
 )
 
 
-@given(st.lists(HAPPENINGS, max_size=40))
-def test_whatever_happens_the_table_holds_and_in_the_end_the_node_has_what_it_should(happenings):
+@given(st.lists(CHANGES, max_size=40))
+def test_whatever_happens_the_table_holds_and_in_the_end_the_node_has_what_it_should(changes):
     """No impossible transition; when everything is answered and nothing stands in the way, there is no record left."""
     book = Playbook(messages=2)
 
-    def go(happening):
+    def go(change):
         book._out.clear()
-        book >> happening
+        book >> change
         for key, record in book.core.unsynced.records():
             held, desired = book.core.held.get(key), book.cluster.objects.get(key)
             if not isinstance(record.state, InFlight | Queued):
                 assert (held.content_id if held else None) != (desired.content_id if desired else None)
 
-    for happening in happenings:
-        go(happening)
+    for change in changes:
+        go(change)
     go(cluster(blocked="", ungranted=""))
     go(pause(""))
     for _ in range(20):

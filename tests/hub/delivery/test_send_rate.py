@@ -1,4 +1,4 @@
-"""The overall limit: how much, who is next, and what becomes of turns nobody used."""
+"""The overall limit: how much, who is next, and where turns go that were not used."""
 
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
@@ -16,7 +16,7 @@ def sent(rate, node, priority, now, wanted=1000):
 
 
 def test_a_burst_then_the_rate_in_turns():
-    """Two nodes with much to send get the same, whoever asked first."""
+    """Two nodes with much to send get the same, in whichever order they asked."""
     rate = SendRate(10, 5)
     assert sent(rate, "a", 5, 0.0) == 5 and sent(rate, "b", 5, 0.0) == 0
     assert rate.waiting == 2 and rate.next_at(0.0) == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""A long batch is told of each ten seconds, a short one never."""
+"""A long batch is reported each ten seconds, a short one never."""
 
 from __future__ import annotations
 

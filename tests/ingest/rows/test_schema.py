@@ -30,7 +30,7 @@ def test_a_contract_travels_as_text() -> None:
 
 
 def test_what_was_wrong_travels_in_the_error() -> None:
-    """And is told with its reasons; the body follows."""
+    """And is reported with its reasons; the body follows."""
     judge = contract_file.parse(
         '{"name": "n", "version": 2, "columns": {"a": {"type": "int", "minimum": 0}, "b": "int"}}', "s"
     ).judge()

@@ -2,7 +2,7 @@
 
     fairlead-late/1 · 0 · the hub's nonce · SHA-256 of the hub's certificate · SHA-256 of the new request
 
-Whoever stands between device and hub shows another certificate, so that what was signed for one is of no use with the
+A program between device and hub shows another certificate, so that what was signed for one is of no use with the
 other; and a signature never serves for a second request.
 """
 

@@ -32,7 +32,7 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
     upstream_window: Place
     """How many upstream batches may be unacknowledged at once."""
     renew_after_seconds: Seconds | None = None
-    """From now, by the edge's monotonic clock: then ask for a new certificate.  None: whoever made it renews it."""
+    """From now, by the edge's monotonic clock: then ask for a new certificate.  None: the one who made it renews it."""
     tables: bool = False
     """This hub answers ``ask``; hubs before 0.3 do not know that frame."""
 

@@ -57,7 +57,7 @@ def node() -> None:
 
 @node.command(short_help="Refuse every certificate the node has; its session is cut.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
-@click.option("--reason", default="", metavar="TEXT", help="Why; the node and whoever looks at it read it.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; sent to the node and written in its EdgeNode.")
 @targets.options()
 @printer.options(FORMS)
 def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:

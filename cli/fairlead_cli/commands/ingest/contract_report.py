@@ -72,7 +72,7 @@ def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {each['messages']:>9,}  {_name(each['name'])}: {each['type'] or 'only null'}"
     yield from _more(len(topic["unknown"]) - SHOWN_MAX, "fields")
     if topic["untold"]:
-        yield f"  and more than are told apart, {topic['untold']:,} times"
+        yield f"  and more that are not listed one by one, {topic['untold']:,} times"
     for name, messages in topic["routes"].items():
         what = f"route {one_line(name)}" if name else "no route"
         yield f"  {messages:>9,}  {what}"

@@ -2,7 +2,7 @@
 
     open letters ─▶ correction ─▶ judge ─▶ rows that fit ─▶ the table, those it lacks ─▶ marks in ``<table>_repairs``
 
-A letter stays in its table whatever becomes of it: a mark says that its row is in. The row is committed before the
+A letter always stays in its table: a mark says that its row is in. The row is committed before the
 mark, by identity (``unique_append``), so that a kill in between costs the mark alone, which the next repair adds.
 """
 

@@ -19,7 +19,7 @@ _log = logs.get("hub.identity")
 
 
 class Announcer:
-    """``roots`` and ``own`` read files (PEM); ``announce`` returns how many nodes are told."""
+    """``roots`` and ``own`` read files (PEM); ``announce`` returns to how many nodes it is sent."""
 
     def __init__(
         self, *, roots: Callable[[], bytes], own: Callable[[], bytes], announce: Callable[[Bundle], int]

@@ -260,7 +260,7 @@ class LinkServer:
         if self._renewals is not None:
             self._renewals(session, header, request)
             return
-        reason = "this hub signs no certificates ([identity] signer): whoever made the node's renews it"
+        reason = "this hub signs no certificates ([identity] signer): who issued the node's certificate renews it"
         off = message.Nack(
             parent_id=header.id, code="join_off", reason=reason, permanent=True, retry_after=RENEWAL_OFF_SECONDS
         )

@@ -123,7 +123,7 @@ class TablePositions:
 
 
 def tables_of(topic: str, readers: Sequence[Reader]) -> message.TopicTables | None:
-    """What a node is told of a topic; None where no reader fills a table.
+    """What a node gets to know of a topic; None where no reader fills a table.
 
     Bounded by what was noted last: a frame has to hold it, and who may consume a topic names readers as it likes.
     """

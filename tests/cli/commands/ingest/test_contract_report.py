@@ -41,7 +41,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
     ]
     found = lines(topics=[{**TOPIC, "fit": 0, "dead_letters": 3, "wrong": wrong, "untold": 7}])
     assert "  and 2 more ways not to fit; -o json lists them" in found
-    assert "  and more than are told apart, 7 times" in found
+    assert "  and more that are not listed one by one, 7 times" in found
 
 
 def test_names_of_devices_are_shown_and_not_obeyed() -> None:

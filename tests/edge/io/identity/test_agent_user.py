@@ -41,7 +41,7 @@ def test_without_root_files_are_ones_own(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_folder_is_held_by_one(tmp_path: Path) -> None:
-    """A second one is told which process has it; afterwards it is free."""
+    """A second one learns which process has it; afterwards it is free."""
     folder = tmp_path / "data"
     held = contextlib.ExitStack()
     held.enter_context(agent_user.locked(folder, None))

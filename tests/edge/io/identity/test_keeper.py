@@ -135,7 +135,7 @@ async def test_a_session_is_remembered_with_its_store_and_time(made: Made) -> No
 
 
 async def test_only_a_certificate_that_ended_is_renewed_late(made: Made) -> None:
-    """What was refused for another reason is told as it is."""
+    """What was refused for another reason is reported as it is."""
     keeper = made.keeper()
     for error in (Unreachable("", refused=OTHER), Unreachable("no route"), Unreachable("", hung_up=True)):
         assert await keeper.unreachable(error, made.context, END) is END

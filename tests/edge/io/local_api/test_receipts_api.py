@@ -117,7 +117,7 @@ async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub
 async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
     client: Client, upstream: Upstream, hub: FakeHub
 ) -> None:
-    """It is told to come back, its waiting goes on; another module and the agent's own token are answered at once."""
+    """It is asked to come back, its waiting goes on; another module and the agent's own token are answered at once."""
     greedy, modest = await publish(client, FILTER), await publish(client, PUMP)
     waiting = [asyncio.create_task(ask(client, f"{greedy}?wait=60&until=in_topic", FILTER)) for _ in range(100)]
     await until(lambda: sum(each.done() for each in waiting) == 100 - receipts.WAITING_MAX // 2)

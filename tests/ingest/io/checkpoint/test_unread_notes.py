@@ -12,7 +12,7 @@ END = Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
 
 
 def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
-    """A task that ran twice counts once; nobody's notes are none."""
+    """A task that ran twice counts once; without an owner there are no notes."""
     folder = unread_notes.prepare(tmp_path, END)
     assert unread_notes.known(folder) == Known()
     unread_notes.note(folder, "a/t", "", 2)

@@ -114,7 +114,7 @@ def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reaso
 
 
 def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is told to come again."""
+    """The next one is asked to come again."""
     monkeypatch.setattr(receipts, "ASKING_MAX", 0)
     receipts_http = ReceiptsHttp([])
     status, body, headers = receipts_http.answer(receipts.PATH + "m1")

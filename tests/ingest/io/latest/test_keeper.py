@@ -109,7 +109,7 @@ def test_what_may_heal_is_tried_again(
 
 
 def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: Metrics) -> None:
-    """The job that waits for it to be brought up is told why it is not."""
+    """The job that waits for it to be brought up learns why it is not."""
     append(rows, [Row(node="a", number=1)])
     found = keeper.of(pipeline(rows, key=["nod"]), rows, metrics)
     assert found is not None

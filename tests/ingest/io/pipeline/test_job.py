@@ -248,7 +248,7 @@ def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
 
 @pytest.mark.verify
 def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """One topic that is not there yet keeps nobody waiting, and is read from its beginning when it comes."""
+    """One topic that is not there yet keeps no other topic waiting, and is read from its beginning when it comes."""
     late = topic + "-late"
     messaging.publish(topic, [upstream_message(1)])
     run(topics=[topic, late])

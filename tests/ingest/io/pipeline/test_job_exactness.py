@@ -241,7 +241,7 @@ def test_a_backfill_before_the_first_start_is_gone_on_from(
     for suffix in ("", tables.DEAD_LETTERS, tables.GAPS):
         shutil.rmtree(tmp_path / f"rows{suffix}")
     shutil.rmtree(tmp_path / "checkpoint" / "commits")
-    assert backfilled(table_format=sink) == 8  # what lies before the checkpoint's first batch is nobody's
+    assert backfilled(table_format=sink) == 8  # what lies before the checkpoint's first batch belongs to no batch
     run(table_format=sink)
     assert everything(sink, tmp_path) == once(*range(15))
 

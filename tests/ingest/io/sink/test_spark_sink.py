@@ -195,7 +195,7 @@ def test_a_full_disk_is_a_reason_to_wait(
 def test_a_batch_that_collided_looks_again(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another job on other topics of the same table costs it a second look; one that never ends is told apart."""
+    """Another job on other topics of the same table costs it a second look; one that never ends is recognized."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     appended, collisions = table_format.append, [1]
 

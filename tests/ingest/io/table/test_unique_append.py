@@ -1,4 +1,4 @@
-"""Rows by their identity: what is there stays once, whoever else writes."""
+"""Rows by their identity: what is there stays once, also beside other writers."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_bad_option_is_refused_by_name(change: dict[str, str], name: str) -> N
 
 
 def test_a_client_is_made_where_it_is_used() -> None:
-    """Files for TLS are looked at then, by whoever uses them."""
+    """Files for TLS are looked at then, by the code that uses them."""
     assert Options.of(BASE).client().base_url == BASE["url"]
     tls = {"tlsCa": "/none/ca", "tlsCert": "/none/cert", "tlsKey": "/none/key", "url": "https://h:1"}
     with pytest.raises(LocalError, match="/none/ca"):

@@ -92,7 +92,7 @@ def test_a_crash_between_note_and_commit_is_made_good(
 def test_a_crash_before_the_note_leaves_nothing(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Published under a transaction that nobody will commit."""
+    """Published under a transaction that will never be committed."""
     stored = writer.store(rows(b"1"), "0-a")
 
     def killed(*_: object) -> None:

@@ -69,7 +69,7 @@ async def test_both_clients_need_no_certificate_where_they_have_a_token(tmp_path
 
 
 def test_a_token_is_never_sent_without_tls(tmp_path: Path) -> None:
-    """Whoever listens could use it."""
+    """A listener could use it."""
     path = tmp_path / "token"
     path.write_text("a.b.c")
     ca = Authority(tmp_path / "pki").certificate

@@ -27,7 +27,7 @@ CONFIGURATION = {
 STORE_CHECKPOINT_COMMITS: Final = 20
 """A checkpoint costs some sixty requests; without one, opening the table asks once for each commit."""
 STORE_CONFIGURATION: Final = {**CONFIGURATION, "delta.checkpointInterval": str(STORE_CHECKPOINT_COMMITS)}
-"""In a store each commit since the checkpoint is a request of its own for whoever opens the table."""
+"""In a store each commit since the checkpoint is a request of its own for each program that opens the table."""
 
 
 def ensure(table: Place, schema: pa.Schema) -> None:

@@ -1,4 +1,4 @@
-"""Compaction of Delta tables beside others: every row is there once, whoever was first."""
+"""Compaction of Delta tables beside others: every row is there once, in whichever order they commit."""
 
 from __future__ import annotations
 
