@@ -175,32 +175,13 @@ def nodes(view: View, search: str, state: str, page: int) -> str:
     shown = found[page * ROWS : (page + 1) * ROWS]
     options = [tag("option", "All states", value="")]
     options += [tag("option", name, value=key, selected=key == state) for key, name in STATES.items()]
-    form = tag(
-        "form",
-        tag("label", "Search", for_="search"),
-        tag(
-            "input",
-            type="search",
-            id="search",
-            name="q",
-            value=search,
-            autocomplete="off",
-            placeholder="name, agent, reason",
-            maxlength=200,
-        ),
+    form = sections.filter_form(
+        "nodes",
+        search,
+        "name, agent, reason",
+        f"{sections.number(len(found))} of {sections.number(len(view.snapshot.lines))} nodes",
         tag("label", "State", for_="state"),
         tag("select", options, id="state", name="state"),
-        tag("button", "Filter", type="submit"),
-        tag(
-            "p",
-            f"{sections.number(len(found))} of {sections.number(len(view.snapshot.lines))} nodes",
-            id="count",
-            role="status",
-        ),
-        action=f"{HOME}nodes",
-        method="get",
-        role="search",
-        class_="filter",
     )
     table = sections.table("Nodes", sections.NODE_HEAD, map(sections.node_row, shown), id="rows")
     box = tag("div", table, id="scroller", tabindex="0", role="region", aria_label="Nodes")

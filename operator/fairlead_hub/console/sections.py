@@ -77,6 +77,31 @@ def table(
     )
 
 
+def filter_form(page: str, search: str, placeholder: str, count: str, *fields: object) -> Html:
+    """Which rows of a page are shown: a search, further ``fields``, and how many were found."""
+    return tag(
+        "form",
+        tag("label", "Search", for_="search"),
+        tag(
+            "input",
+            type="search",
+            id="search",
+            name="q",
+            value=search,
+            autocomplete="off",
+            placeholder=placeholder,
+            maxlength=200,
+        ),
+        *fields,
+        tag("button", "Filter", type="submit"),
+        tag("p", count, id="count", role="status"),
+        action=f"{HOME}{page}",
+        method="get",
+        role="search",
+        class_="filter",
+    )
+
+
 def panel(id: str, title: str, *children: object, hint: object = None) -> Html:
     head = tag("div", tag("h2", title, id=f"{id}-title"), tag("p", hint, class_="hint") if hint else None, class_="top")
     return tag("section", head, *children, id=id, class_="panel", aria_labelledby=f"{id}-title")

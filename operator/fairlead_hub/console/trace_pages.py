@@ -37,35 +37,13 @@ def page(kept: KeptTraces, search: str) -> Sequence[Html]:
     """The parts of the page."""
     found = traces.grouped(kept.lines, search)
     shown = found[:TRACES_SHOWN]
-    parts = [_form(search, len(shown), len(found)), *(_panel(each, kept.link) for each in shown)]
+    form = sections.filter_form("traces", search, "trace id, node, object", f"{len(shown)} of {len(found)} traces")
+    parts = [form, *(_panel(each, kept.link) for each in shown)]
     if not found:
         nothing = "No trace that is kept here has this." if search else "No span was recorded since this hub started."
         parts.append(sections.panel("no-traces", "Traces", sections.nothing(nothing)))
     hint = "The latest spans of this hub, the newest trace first; reload for newer ones. "
     return [*parts, tag("p", hint, "Spans of agents, messaging and ingest are in your trace backend.", class_="hint")]
-
-
-def _form(search: str, shown: int, found: int) -> Html:
-    return tag(
-        "form",
-        tag("label", "Search", for_="search"),
-        tag(
-            "input",
-            type="search",
-            id="search",
-            name="q",
-            value=search,
-            autocomplete="off",
-            placeholder="trace id, node, object",
-            maxlength=200,
-        ),
-        tag("button", "Filter", type="submit"),
-        tag("p", f"{shown} of {found} traces", id="count", role="status"),
-        action=f"{HOME}traces",
-        method="get",
-        role="search",
-        class_="filter",
-    )
 
 
 def _panel(shown: ShownTrace, link: str) -> Html:

@@ -6,20 +6,12 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-from urllib.parse import urlsplit
+from typing import BinaryIO
 
 import click
 
+from fairlead_cli.commands.edge.joining_arguments import CONFIG, config_option, hub_url, say, token_of
 from fairlead_cli.text import printable
-
-if TYPE_CHECKING:
-    from fairlead_wire.identity.join_token import JoinToken
-
-CONFIG = Path("/etc/fairlead/edge.toml")
-TOKEN_PREFIX = "fl1-"
-TOKEN_FILE_BYTES_MAX = 4096
-LABEL_CHARS = 17
 
 
 def register(root: click.Group) -> None:
@@ -39,14 +31,7 @@ def register(root: click.Group) -> None:
     help="File with the token, or - for standard input. Not as an argument: those are seen by all users.",
 )
 @click.option("--node", default="", metavar="NAME", help="Default: the settings file's, else the token's.")
-@click.option(
-    "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=CONFIG,
-    show_default=True,
-    metavar="FILE",
-    help="The agent's settings; made, or changed in the few keys concerned.",
-)
+@config_option("The agent's settings; made, or changed in the few keys concerned.")
 @click.option("--user", default="", metavar="NAME", help="Who runs the agent; default: the owner of its data_dir.")
 @click.option("--force", is_flag=True, help="Also where this device has an identity; it stays until the new one works.")
 def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, force: bool) -> None:
@@ -62,8 +47,8 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     A token comes from `fairlead token create`. Exit codes: 0 the hub has issued; 1 it refused (its reason is shown, as
     token_used), or it was not reached; 2 wrong use.
     """
-    url = _url(hub)
-    token = _token(token_file)
+    url = hub_url(hub)
+    token = token_of(token_file)
     from fairlead_edge.io.identity import join as joins
     from fairlead_wire.errors import FairleadError
     from fairlead_wire.identity import node_names
@@ -71,9 +56,9 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     if node and not node_names.is_node_name(node):
         raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
     wanted = joins.Wanted(url=url, token=token, node=node, config=config, user=user, force=force)
-    _say("hub", url)
+    say("hub", url)
     try:
-        done = asyncio.run(joins.join(wanted, os.environ, _say))
+        done = asyncio.run(joins.join(wanted, os.environ, say))
     except FairleadError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
@@ -87,45 +72,3 @@ def _next(config: Path, owner: str) -> str:
     if config == CONFIG:
         return "systemctl enable --now fairlead-edge"
     return f"fairlead edge run --config {config}{f' (as user {owner})' if owner else ''}"
-
-
-def _say(what: str, text: str) -> None:
-    click.echo(f"{what:<{LABEL_CHARS}} {printable.one_line(text)}")
-
-
-def _url(text: str) -> str:
-    """Checked for sense before anything is read.  Raises ``click.UsageError``."""
-    text = text.strip()
-    if text.startswith(TOKEN_PREFIX):
-        raise click.UsageError("that is a token: first the hub's URL, and the token in a file (--token-file FILE or -)")
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise click.UsageError(f"{text!r} is no URL; one is like wss://hub.example.com:10000") from None
-    if parts.scheme == "ws":
-        raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
-    if parts.scheme != "wss" or not parts.hostname or parts.username is not None or len(text.split()) > 1:
-        raise click.UsageError(f"{text!r} is no URL of a hub; one is like wss://hub.example.com:10000")
-    if not port:
-        raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
-    return text
-
-
-def _token(file: BinaryIO) -> JoinToken:
-    """Raises ``click.UsageError``; no text of it repeats the token."""
-    from fairlead_wire.identity import join_token
-
-    try:
-        if getattr(file, "isatty", lambda: False)():
-            click.echo("paste the token, then Enter:", err=True)
-            content = file.readline(TOKEN_FILE_BYTES_MAX)
-        else:
-            content = file.read(TOKEN_FILE_BYTES_MAX)
-        return join_token.find(content.decode("utf-8-sig"))
-    except (OSError, UnicodeDecodeError):
-        raise click.UsageError(
-            "--token-file: cannot be read as text; write the token into it, and nothing else"
-        ) from None
-    except ValueError as error:
-        raise click.UsageError(f"--token-file: what it holds {error}") from None

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal
 
 import click
 
-from fairlead_cli.commands.edge.join import CONFIG, _say, _token, _url
+from fairlead_cli.commands.edge.joining_arguments import config_option, hub_url, say, token_of
 from fairlead_cli.parameters.lifetime_option import Lifetime
 
 DEADLINE_MIN = datetime.timedelta(seconds=1)
@@ -33,14 +33,7 @@ def register(root: click.Group) -> None:
     metavar="FILE|-",
     help="File with a token of the new hub for this node's name, or - for standard input.",
 )
-@click.option(
-    "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=CONFIG,
-    show_default=True,
-    metavar="FILE",
-    help="The agent's settings, which are changed at the end.",
-)
+@config_option("The agent's settings, which are changed at the end.")
 @click.option(
     "--deadline",
     type=Lifetime(DEADLINE_MIN, DEADLINE_MAX),
@@ -87,12 +80,12 @@ def move(
             return
         if hub is None or token_file is None:
             raise click.UsageError("give the new hub's URL and --token-file, or --cancel")
-        url, token = _url(hub), _token(token_file)
-        _say("hub", url)
+        url, token = hub_url(hub), token_of(token_file)
+        say("hub", url)
         wanted = moves.Wanted(
             url=url, token=token, config=config, deadline_seconds=deadline.total_seconds(), undelivered=undelivered
         )
-        done = asyncio.run(moves.move(wanted, os.environ, _say))
+        done = asyncio.run(moves.move(wanted, os.environ, say))
     except FairleadError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
