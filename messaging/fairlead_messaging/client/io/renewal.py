@@ -31,15 +31,10 @@ class _Ended(BaseException):
     """The block was left."""
 
 
-class Renewal:
-    """For a ``Client`` or ``BulkClient``; its thread asks beside the caller's."""
+class _Kept:
+    """What renewing a transaction found out."""
 
-    def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:
-        self._client = client
-        self._script = renewal.keep(pointer, timeout_seconds, time.monotonic)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="transaction-renewal", daemon=True)
-        self._lost: TransactionLost | None = None
+    _lost: TransactionLost | None = None
 
     @property
     def lost(self) -> TransactionLost | None:
@@ -50,6 +45,16 @@ class Renewal:
         """Raises ``TransactionLost`` once that is known."""
         if self._lost is not None:
             raise self._lost
+
+
+class Renewal(_Kept):
+    """For a ``Client`` or ``BulkClient``; its thread asks beside the caller's."""
+
+    def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:
+        self._client = client
+        self._script = renewal.keep(pointer, timeout_seconds, time.monotonic)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="transaction-renewal", daemon=True)
 
     def start(self) -> None:
         """As entering the block."""
@@ -81,24 +86,13 @@ class Renewal:
         return None
 
 
-class AsyncRenewal:
+class AsyncRenewal(_Kept):
     """The same with ``async with``, for an ``AsyncClient``."""
 
     def __init__(self, client: AwaitingClient, pointer: int, *, timeout_seconds: float) -> None:
         self._client = client
         self._script = renewal.keep(pointer, timeout_seconds, time.monotonic)
         self._task: asyncio.Task[None] | None = None
-        self._lost: TransactionLost | None = None
-
-    @property
-    def lost(self) -> TransactionLost | None:
-        """Why it cannot commit any more, once that is known."""
-        return self._lost
-
-    def check(self) -> None:
-        """Raises ``TransactionLost`` once that is known."""
-        if self._lost is not None:
-            raise self._lost
 
     def start(self) -> None:
         """As entering the block."""
