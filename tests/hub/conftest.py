@@ -1,4 +1,4 @@
-"""What tests of the real hub begin with: a cluster that has our definitions, a hub beside it, and an agent.
+"""What tests of the hub begin with: its core in memory; or a cluster that has our definitions, a hub, and an agent.
 
 A module that wants other nodes or settings defines ``nodes`` or ``hub_settings`` itself.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.hubs.hub import CRDS, HubProcess, edge_node
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.kube.cluster import Cluster
 
 OURS = "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,jointokens,nodes"
@@ -54,3 +55,11 @@ def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
     agent = EdgeAgent(tmp_path / "edge", hub.url, node="edge-1").start()
     yield agent
     assert agent.stop() == 0
+
+
+@pytest.fixture
+def core() -> Core:
+    """The core of a hub with two nodes and a rule for ConfigMaps."""
+    made = Core("edge-1", "edge-2")
+    made.rule(CONFIG_MAPS)
+    return made

@@ -1,30 +1,13 @@
 """The hub's core as a whole: what is never deleted, and which bytes are refused.  ``core/`` tests its halves."""
 
 import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, short, unreadable
 from tests.support.hubs.live import CONFIG_MAP
 
-from fairlead_hub.cluster import sync_rule
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
-
-
-def unreadable(core, name, generation=1, status=None):
-    body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
-    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
 
 
 @pytest.mark.parametrize("doubt", ["unsynced", "frozen", "broken rule"])

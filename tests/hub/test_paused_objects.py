@@ -1,6 +1,5 @@
 """A paused object: nothing of it is sent to any node while its annotation stands there, and everybody says so."""
 
-import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import CONFIG_MAP, SECRET
 
@@ -13,13 +12,6 @@ from fairlead_wire import message
 
 WHY = "price list is checked by hand"
 PAUSE = {"annotations": {PAUSED: WHY}}
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
 
 
 def short(headers):

@@ -1,17 +1,8 @@
 """Rules and routes as they come, and what says so when one cannot be read."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES, live
 
 from fairlead_hub.cluster import content, sync_rule
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
 
 
 def unreadable(name, why="spec: why"):

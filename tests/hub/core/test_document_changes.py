@@ -1,17 +1,8 @@
 """Our own documents: written behind, answered, and seen again by the watch."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import CONFIG_MAP
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
 
 
 def test_a_record_is_written_for_each_ack_and_none_on_the_send_path(core):

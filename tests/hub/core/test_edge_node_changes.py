@@ -1,28 +1,11 @@
 """EdgeNodes as they stand in the API: what was granted there may be sent."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
-from tests.support.hubs.live import CONFIG_MAP, ROUTES
+from tests.support.hubs.hub_core import routes, short
+from tests.support.hubs.live import CONFIG_MAP
 
 from fairlead_hub.status.status_cache import Observed
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
-
-
-def routes(core, topic, name="main", **more):
-    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
-    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
 
 
 async def test_routes_are_sent_when_their_topics_are_durably_granted(core):

@@ -1,21 +1,9 @@
 """Edge Nodes: relabelled, deleted, made anew."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, short
 from tests.support.hubs.live import CONFIG_MAP
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
 def test_labels_move_a_node_in_and_out_of_a_rule(core):

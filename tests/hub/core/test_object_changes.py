@@ -1,22 +1,10 @@
 """Objects and lists: which nodes a change concerns, and what is certain."""
 
 import msgspec
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, short
 from tests.support.hubs.live import CONFIG_MAP, POD, SECRET, live
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
 def ready(core):

@@ -1,28 +1,9 @@
 """What time alone asks of the core: what is kept, collected and sent again."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, short, unreadable
 from tests.support.hubs.live import CONFIG_MAP, live
 
-from fairlead_hub.cluster import sync_rule
-
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
-
-
-def unreadable(core, name, generation=1, status=None):
-    body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
-    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
 
 
 async def test_what_is_kept_is_said_by_its_status(core):

@@ -1,33 +1,11 @@
 """SyncRules and EdgeRoutes: what follows when one changes, cannot be read, or goes."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core, routes, short, unreadable
 from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
-
-
-def unreadable(core, name, generation=1, status=None):
-    body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
-    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
-
-
-def routes(core, topic, name="main", **more):
-    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
-    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
 
 
 def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):

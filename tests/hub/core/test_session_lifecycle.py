@@ -1,7 +1,7 @@
 """Sessions: which hello opens one, and what ends it."""
 
 import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
+from tests.support.hubs.hub_core import FENCE, Core, short
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery import admission
@@ -9,17 +9,6 @@ from fairlead_hub.settings import Link
 from fairlead_wire import message
 
 KIND = CONFIG_MAP.group_kind
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def short(headers):
-    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
 
 
 @pytest.mark.parametrize(

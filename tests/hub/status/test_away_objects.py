@@ -1,6 +1,5 @@
 """Nodes that are away and behind: what their ObjectSyncs say, when, and at what price."""
 
-import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import node_report
@@ -10,13 +9,6 @@ from fairlead_hub.settings import Record
 from fairlead_hub.status import away_objects
 from fairlead_hub.status.node_status import RETURN_SECONDS
 from fairlead_hub.status.object_sync_status import COLLECTIONS
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
 
 
 def take(core, node="edge-1", *held):

@@ -2,20 +2,13 @@
 
 import msgspec
 import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
+from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import node_status
 from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS, TIMES_SECONDS
 from fairlead_hub.status.status_cache import Document, Observed
 from fairlead_wire import message
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
 
 
 def edge_node(core, name="edge-1"):

@@ -1,22 +1,8 @@
 """Topics a node may name: what its EdgeRoutes say, and what they ever said."""
 
-import pytest
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core
-from tests.support.hubs.live import ROUTES
+from tests.support.hubs.hub_core import Core, routes
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-
-
-@pytest.fixture
-def core():
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
-
-
-def routes(core, topic, name="main", **more):
-    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
-    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
 
 
 def test_topics_come_from_edge_routes_that_select_the_node(core):

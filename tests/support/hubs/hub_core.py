@@ -9,6 +9,7 @@ await core.flush()
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
@@ -196,3 +197,20 @@ class Core:
 
     def names(self, collection: str = COLLECTIONS[0]) -> list[status_cache.Name]:
         return sorted(name for name in self.api.documents if name[0] == collection)
+
+
+def short(headers: Iterable[Any]) -> list[tuple[str, str]]:
+    """(kind of frame, name of its object)."""
+    return [(type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers]
+
+
+def unreadable(core: Core, name: str, generation: int = 1, status: dict[str, Any] | None = None) -> None:
+    """A SyncRule without an entry, as the watch brings it."""
+    body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
+    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
+
+
+def routes(core: Core, topic: str, name: str = "main", **more: Any) -> Any:
+    """An EdgeRoutes object with one route to this topic."""
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": topic}}, **more}
+    return core.put(name, ROUTES, namespace="", version=topic, spec=spec)
