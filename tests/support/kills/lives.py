@@ -50,11 +50,11 @@ def die_at(last: int, calls: Iterable[tuple[Any, str]], act: Callable[[], object
     act()
 
 
-def life(act: Callable[[], object], trace: Path) -> int:
-    """Fork, act, and the way it ended: 0; 1 with a traceback in `trace`; or the signal's number negative."""
+def begin(act: Callable[[], object], trace: Path) -> int:
+    """Fork and act there; the process's number, for ``end``."""
     pid = os.fork()
     if pid:
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return pid
     code = 0
     try:
         act()
@@ -62,6 +62,16 @@ def life(act: Callable[[], object], trace: Path) -> int:
         trace.write_text(traceback.format_exc())
         code = 1
     os._exit(code)
+
+
+def end(pid: int) -> int:
+    """The way it ended: 0; 1 with a traceback in its `trace`; or the signal's number negative."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def life(act: Callable[[], object], trace: Path) -> int:
+    """One life, and the way it ended, as of ``end``."""
+    return end(begin(act, trace))
 
 
 def was_killed(ended: int) -> bool:

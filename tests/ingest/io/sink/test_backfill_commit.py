@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.kills import backfill_kill_steps
-from tests.support.kills.backfill_kill_steps import BROKEN, MESSAGES
+from tests.support.kills import backfill_steps
+from tests.support.kills.backfill_steps import BROKEN, MESSAGES
 
 ROOT = Path(__file__).resolve().parents[4]
 # Fewer would mean that the steps are no longer seen.
@@ -23,7 +23,7 @@ STEPS_MIN = 6
 def test_two_at_once_one_killed_anywhere_and_run_again_bring_each_message_once(
     kind: str, every: int, tmp_path: Path
 ) -> None:
-    arguments = [sys.executable, "-m", backfill_kill_steps.__name__, kind, str(tmp_path), str(every)]
+    arguments = [sys.executable, "-m", backfill_steps.__name__, kind, str(tmp_path), str(every)]
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=280, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr
     found = [json.loads(line) for line in ended.stdout.splitlines()]

@@ -1,22 +1,19 @@
 """Two backfills into one table at once, one of them killed with SIGKILL at each step, and run again.
 
-python -m tests.support.kills.backfill_kill_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.backfill_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
 
-As in kill_steps: the parent only imports, each life is a fork of its own.
+Each life is a fork of its own (``lives``).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
-import traceback
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.support.kills.kill_steps import kill_at
+from tests.support.kills import lives
+from tests.support.kills.batch_steps import STEPS
 from tests.support.tables.letters_world import World, name, payload
 from tests.support.tables.table_formats import format_of
 
@@ -49,16 +46,16 @@ def main(kind: str, folder: Path, every: int) -> None:
     while True:
         place = folder / str(last)
         place.mkdir()
-        act = partial(backfill, kind, place)
-        _end(_life(partial(_world, kind, place), place / "trace"))
-        lives = [_life(partial(_die_at, last, act), place / "trace"), _life(act, place / "trace")]
-        killed, other = map(_end, lives)
-        again = _end(_life(act, place / "trace")) if killed == -signal.SIGKILL else killed
-        ended = other or again or _end(_life(partial(write_found, kind, place), place / "trace"))
+        act, trace = partial(backfill, kind, place), place / "trace"
+        lives.life(partial(_world, kind, place), trace)
+        both = [lives.begin(partial(lives.die_at, last, STEPS, act), trace), lives.begin(act, trace)]
+        one, other = map(lives.end, both)
+        is_killed = lives.was_killed(one)
+        again = lives.life(act, trace) if is_killed else one
+        ended = other or again or lives.life(partial(write_found, kind, place), trace)
         answer = json.loads((place / "found.json").read_text()) if ended == 0 else {}
-        trace = (place / "trace").read_text() if (place / "trace").exists() else ""
-        is_killed = killed == -signal.SIGKILL
-        print(json.dumps({"step": last, "killed": is_killed, "ended": ended, "trace": trace, **answer}), flush=True)
+        said = {"step": last, "killed": is_killed, "ended": ended, "trace": lives.said(trace), **answer}
+        print(json.dumps(said), flush=True)
         if not is_killed:
             return
         last += every
@@ -66,29 +63,6 @@ def main(kind: str, folder: Path, every: int) -> None:
 
 def _world(kind: str, folder: Path) -> World:
     return World(format_of(kind, folder), folder / "rows")
-
-
-def _life(act: Callable[[], object], trace: Path) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        act()
-        code = 0
-    except BaseException:  # noqa: BLE001 - the parent prints it
-        trace.write_text(traceback.format_exc())
-        code = 1
-    os._exit(code)
-
-
-def _end(pid: int) -> int:
-    """0, or the signal's number negative."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def _die_at(last: int, act: Callable[[], None]) -> None:
-    kill_at(last)
-    act()
 
 
 if __name__ == "__main__":
