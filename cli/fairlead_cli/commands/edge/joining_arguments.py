@@ -1,4 +1,4 @@
-"""What `join` and `move` are both given: URL of a hub, token in a file, settings of the agent; and how they say a step."""
+"""What `join` and `move` are both given: a hub, a token in a file, settings of the agent; and how they say a step."""
 
 from __future__ import annotations
 
