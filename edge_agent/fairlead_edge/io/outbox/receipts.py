@@ -65,11 +65,8 @@ class TablesLink(Protocol):
 class Receipts:
     """One per agent.  ``clock`` is the store's."""
 
-    def __init__(
-        self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
-    ) -> None:
+    def __init__(self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float]) -> None:
         self._outbox, self._link, self._clock = outbox, link, clock
-        self._author_in = mark.author_in if modules_have_tokens else None
         self._topics: dict[str, reached.Topic] = {}
         self._unkept: set[str] = set()
         self._wanted: dict[str, float] = {}
@@ -90,17 +87,18 @@ class Receipts:
 
     def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
         """What is to be remembered of an acknowledged batch."""
-        return departure.departures(items, ack, now=self._clock(), author_in=self._author_in)
+        return departure.departures(items, ack, now=self._clock())
 
-    def settled(self, queue: QueueId, departures: Sequence[Departure]) -> None:
+    def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
         """It is on disk now."""
         for each in departures:
-            if self.latency.departed(queue.priority, each):
+            first = next((item for item in items if item.offset == each.low), None)
+            if first is not None and self.latency.departed(queue.priority, each, first.enqueued):
                 self._wake.set()
-            if self._awaited:
-                for id in self._awaited.keys() & departure.ids(each):
-                    for waiting in self._awaited[id]:
-                        waiting.set()
+        if self._awaited:
+            for id in self._awaited.keys() & {mark.id_in(item.content) for item in items}:
+                for waiting in self._awaited[id]:
+                    waiting.set()
 
     # ---- questions -------------------------------------------------------------------------------
 

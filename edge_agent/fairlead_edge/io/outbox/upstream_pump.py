@@ -77,8 +77,8 @@ class Departed(Protocol):
         """What is to be remembered of an acknowledged batch, in the transaction that settles it."""
         ...
 
-    def settled(self, queue: QueueId, departures: Sequence[Departure]) -> None:
-        """It is on disk now."""
+    def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
+        """What became of these is on disk now."""
         ...
 
 
@@ -86,7 +86,7 @@ class _NoReceipts:
     def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
         return []
 
-    def settled(self, queue: QueueId, departures: Sequence[Departure]) -> None:
+    def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
         pass
 
 
@@ -211,7 +211,7 @@ class UpstreamPump:
                 self._pump.packed(send.batch, len(content), self._clock())
                 batches.create_task(self._deliver(send, encoding, content))
             case Settle() as settle:
-                await self._settle(settle)
+                await self._settle(settle, items)
             case None:
                 pass
 
@@ -282,7 +282,8 @@ class UpstreamPump:
         self._watch_stalls(send.queue)
         self._wake.set()
         if settle is not None:
-            await self._settle(settle, self._departed.of(send.items, answer) if isinstance(answer, message.Ack) else ())
+            departures = self._departed.of(send.items, answer) if isinstance(answer, message.Ack) else ()
+            await self._settle(settle, send.items, departures)
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
     def _give_back(self, send: Send, *, in_doubt: bool) -> None:
@@ -290,7 +291,7 @@ class UpstreamPump:
         offsets = [item.offset for item in send.items]
         self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=in_doubt)
 
-    async def _settle(self, settle: Settle, departures: Sequence[Departure] = ()) -> None:
+    async def _settle(self, settle: Settle, items: Sequence[Item], departures: Sequence[Departure] = ()) -> None:
         for refusal in settle.refused:
             _log.warning(
                 "dead_lettered",
@@ -321,5 +322,5 @@ class UpstreamPump:
         self.counters["acked"] += len(settle.sent)
         self.counters["refused"] += len(settle.refused)
         self._pump.settled(settle.batch)
-        self._departed.settled(settle.queue, departures)
+        self._departed.settled(settle.queue, items, departures)
         self._wake.set()

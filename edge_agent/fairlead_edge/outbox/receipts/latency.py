@@ -54,15 +54,13 @@ class Latency:
         self._measured: dict[int, deque[float]] = {}
         self._counts: dict[int, int] = {}
 
-    def departed(self, priority: int, departure: Departure) -> bool:
-        """Follow the first message of it, which waited longest.  False: it is not followed."""
+    def departed(self, priority: int, departure: Departure, enqueued: float) -> bool:
+        """Follow the first message of it, accepted then, which waited longest.  False: it is not followed."""
         followed = self._followed.setdefault(priority, [])
         if len(followed) >= FOLLOWED_MAX or departure.outcome != "in_topic" or not departure.newest:
             return False
-        found = departures.find(departure, departure.entries[: mark.ID_BYTES])
-        if found is None:
-            return False
-        followed.append(_Followed(msgspec.structs.replace(departure, entries=b""), found))
+        entry = departures.entry(departure, 0, author=mark.NO_AUTHOR, enqueued=enqueued)
+        followed.append(_Followed(departure, entry))
         return True
 
     def topics(self, now: float) -> dict[str, float]:

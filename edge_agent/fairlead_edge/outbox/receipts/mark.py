@@ -2,8 +2,6 @@
 
     id, 16 bytes │ author, 4 bytes: digest of the module whose token published it, zero for any other program
 
-A run keeps the marks of its messages end to end, each behind its offset (from the run's first, 4 bytes).
-
 Only an author gets answers; of messages without one, the holder of the agent's own token, or any program where modules
 have no tokens.
 """
@@ -14,8 +12,7 @@ import binascii
 import functools
 import hashlib
 import re
-import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -32,12 +29,6 @@ UNNAMED: Final = bytes(ID_BYTES)
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PREFIX: Final = b'{"id":"'
 _ID_ENDS: Final = len(_PREFIX) + 2 * ID_BYTES
-_HEAD_BYTES: Final = _ID_ENDS + 1
-_AROUND_ID: Final = (b"{", b'"', b"i", b"d", b'"', b":", b'"', b'"')
-
-
-_OFFSET: Final = struct.Struct(">I")
-_KEPT_BYTES: Final = _OFFSET.size + MARK_BYTES
 
 
 class _Signed(msgspec.Struct, rename="camel"):
@@ -61,18 +52,6 @@ def id_in(content: bytes) -> bytes:
         return binascii.unhexlify(content[len(_PREFIX) : _ID_ENDS])
     except binascii.Error:
         return UNNAMED
-
-
-def ids_in(contents: Sequence[bytes]) -> bytes:
-    """``id_in`` of each, end to end; where all are as they should be, with one call for all."""
-    heads = b"".join([content[:_HEAD_BYTES] for content in contents])
-    columns = (heads[byte::_HEAD_BYTES] for byte in (*range(len(_PREFIX)), _ID_ENDS))
-    if b"".join(columns) == b"".join(byte * len(contents) for byte in _AROUND_ID):
-        try:
-            return binascii.unhexlify(b"".join([content[len(_PREFIX) : _ID_ENDS] for content in contents]))
-        except binascii.Error:
-            pass
-    return b"".join([id_in(content) for content in contents])
 
 
 def author(module: str) -> bytes:
@@ -106,25 +85,3 @@ def marker(module: str) -> Callable[[str], bytes]:
 def of(content: bytes) -> bytes:
     """Of a stored message whose author is not at hand."""
     return id_in(content) + author_in(content)
-
-
-def kept(marks: Iterable[tuple[int, bytes]]) -> bytes:
-    """Of a run: offsets from its first, and marks."""
-    return b"".join(_OFFSET.pack(offset) + each for offset, each in marks)
-
-
-def offset_of(marks: bytes, id: bytes) -> int | None:
-    """Where in its run the message of this id is."""
-    at = marks.find(id)
-    while at >= 0 and (at - _OFFSET.size) % _KEPT_BYTES:
-        at = marks.find(id, at + 1)
-    return None if at < 0 else int(_OFFSET.unpack_from(marks, at - _OFFSET.size)[0])
-
-
-def by_offset(marks: bytes) -> dict[int, bytes]:
-    """All of a run."""
-    whole = len(marks) - len(marks) % _KEPT_BYTES
-    return {
-        _OFFSET.unpack_from(marks, at)[0]: marks[at + _OFFSET.size : at + _KEPT_BYTES]
-        for at in range(0, whole, _KEPT_BYTES)
-    }

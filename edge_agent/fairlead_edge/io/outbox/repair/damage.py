@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import apsw
 
 from fairlead_edge.io.outbox.repair import statements as repair_sql
-from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.io.outbox.tables import dead_letters, log, names
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.bodies import Bodies
@@ -46,7 +46,8 @@ def set_aside(
     there = {offset for (offset,) in rows(connection, sql.PRESENT_OFFSETS, (number, offsets))}
     found = gaps.group((each for each in damaged if each.offset in there), topic=topic)
     removed = log.remove(connection, number, sorted(there))
-    connection.execute(sql.COUNT_DAMAGED, (removed, number))
+    names.drop_of(connection, number, there)
+    connection.execute(sql.COUNT_DAMAGED, (removed.messages, number))
     for gap in found:
         record(connection, queue, gap, epoch=epoch, now=now, at=at, new_id=new_id)
     return found

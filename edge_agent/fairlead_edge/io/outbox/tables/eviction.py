@@ -41,9 +41,10 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
             after = oldest[-1][0]
             going = eviction.in_flight.spare(queue, [offset for (offset,) in oldest])
             before = rows(connection, sql.USED_BYTES)[0][0]
-            departures.note_lost(connection, number, going, "evicted", eviction.now)
-            evicted = log.remove(connection, number, going)
-            connection.execute(sql.COUNT_EVICTED, (evicted, number))
+            lost = departures.lost(connection, number, going, "evicted", eviction.now)
+            removed = log.remove(connection, number, going)
+            departures.note(connection, number, lost, runs=removed.runs)
+            connection.execute(sql.COUNT_EVICTED, (removed.messages, number))
             freed += before - rows(connection, sql.USED_BYTES)[0][0]
             eviction.evicted.append((queue, going))
     return freed

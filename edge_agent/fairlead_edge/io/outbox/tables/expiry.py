@@ -29,10 +29,11 @@ def sweep(
     found = _expired_anywhere if entire else _expired_at_heads
     swept: list[tuple[QueueId, list[int]]] = []
     for (number, queue), offsets in found(connection, now, in_flight).items():
-        departures.note_lost(connection, number, offsets, "expired", now)
+        lost = departures.lost(connection, number, offsets, "expired", now)
         removed = log.remove(connection, number, offsets)
-        connection.execute(sql.COUNT_EXPIRED, (removed, number))
-        if removed:
+        departures.note(connection, number, lost, runs=removed.runs)
+        connection.execute(sql.COUNT_EXPIRED, (removed.messages, number))
+        if removed.messages:
             swept.append((queue, offsets))
     return swept
 

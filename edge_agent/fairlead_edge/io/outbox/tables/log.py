@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from fairlead_edge.io.outbox.tables import names
 from fairlead_edge.io.outbox.tables import segment as segment_io
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
@@ -155,9 +156,8 @@ def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epo
         inherits = run[0][1].reference.inherits or None
         sealed = _checksum_of(queue, row, inherits)
         expiry = None if inherits is None else of_expiry(sealed, row[8])
-        marks = mark.kept((offset - run[0][0], each.mark) for offset, each in run)
         connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry))
-        connection.execute(sql.INSERT_MARKS, (segment, number, marks))
+        names.keep(connection, number, epoch, now, [offset for offset, _ in run], [each.mark for _, each in run])
         connection.executemany(
             sql.INSERT_REFERENCE,
             [
@@ -196,25 +196,34 @@ def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
 # ---- remove --------------------------------------------------------------------------------------------------------
 
 
-def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> int:
-    """Take references out of one queue, with the runs and segments that end by it; returns how many were there."""
+class Removed(NamedTuple):
+    """How many messages were there, and how many runs ended with them."""
+
+    messages: int = 0
+    runs: int = 0
+
+
+def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> Removed:
+    """Take references out of one queue, with the runs and segments that end by it; their names stay (``names``)."""
     if not offsets:
-        return 0
+        return Removed()
     removed = rows(connection, sql.DELETE_REFERENCES, (queue, json.dumps(list(offsets))))
     if not removed:
-        return 0
+        return Removed()
     sizes: dict[int, list[int]] = defaultdict(list)
     for segment, size in removed:
         sizes[segment].append(size)
     connection.execute(sql.DELETE_ATTEMPTS, (queue, json.dumps(list(offsets))))
     connection.execute(sql.SHORTEN_QUEUE, (len(removed), sum(size for _, size in removed), queue))
-    freed = len(removed) * outbox.REFERENCE_BYTES + _end_runs(connection, queue, sizes)
-    connection.execute(sql.FREE_BYTES, (freed,))
-    return len(removed)
+    runs, freed = _end_runs(connection, queue, sizes)
+    connection.execute(sql.FREE_BYTES, (len(removed) * outbox.REFERENCE_BYTES + freed,))
+    return Removed(len(removed), runs)
 
 
-def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int]]) -> int:
-    """Lower the counts of the runs these references belonged to; returns the bytes of segments that end with them."""
+def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int]]) -> tuple[int, int]:
+    """Lower the counts of the runs these references belonged to; returns how many end, and the bytes of segments that
+    end with them.
+    """
     ended: list[int] = []
     segments = json.dumps([segment for segment in sizes if isinstance(segment, int)])
     for segment, count in rows(connection, sql.RUN_COUNTS, (queue, segments)):
@@ -224,8 +233,7 @@ def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int
         else:
             connection.execute(sql.SHORTEN_RUN, (len(gone), sum(gone), segment, queue))
     if not ended:
-        return 0
+        return 0, 0
     connection.execute(sql.DELETE_RUNS, (queue, json.dumps(ended)))
-    connection.execute(sql.DELETE_MARKS, (queue, json.dumps(ended)))
     released = rows(connection, sql.DELETE_SEGMENTS, (json.dumps(ended),))
-    return sum(size for (size,) in released)
+    return len(ended), sum(size for (size,) in released)

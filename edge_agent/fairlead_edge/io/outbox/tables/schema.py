@@ -4,12 +4,12 @@
     references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
     runs         what the references of one request to one queue share: epoch, age, time to live, topic; ``inherits``
                  names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``)
-    marks        the ids and authors of a run's messages, end to end
+    names        the ids and authors of messages that wait or are remembered, numbered by queue and first offset
     segments     their bodies, end to end, compressed: flash wears by bytes written
     dead_letters what was refused for good, with its reason
     receipts     Idempotency-Keys and the answers they got
     attempts     messages that modules have, or had and did not acknowledge, by (queue, offset)
-    departures   messages that left, in pages, for receipts; numbered by the bytes of the ring up to their end
+    departed     messages that left, in pages, for receipts; numbered by the bytes of the ring up to their end
     reached      how far tables have read each topic, as the hub said last
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
@@ -28,6 +28,7 @@ import apsw
 
 from fairlead_edge.errors import StoreTooNew
 from fairlead_edge.io.file_access import PLAIN, FileAccess
+from fairlead_edge.io.outbox.tables import names
 from fairlead_edge.io.outbox.tables.upgrade import add_checksums
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
@@ -123,13 +124,22 @@ MIGRATIONS: Final = (
 )
 
 ADDITIONS: Final = """
-    CREATE TABLE IF NOT EXISTS marks(
-        id INTEGER PRIMARY KEY, segment INTEGER NOT NULL, queue INTEGER NOT NULL, marks BLOB NOT NULL
+    CREATE TABLE IF NOT EXISTS names(
+        number INTEGER PRIMARY KEY,
+        span INTEGER NOT NULL,
+        enqueued REAL NOT NULL,
+        ids BLOB NOT NULL,
+        authors BLOB NOT NULL,
+        offsets BLOB NOT NULL,
+        checksum INTEGER NOT NULL
     );
-    CREATE INDEX IF NOT EXISTS marks_by_run ON marks(segment, queue);
-    CREATE TABLE IF NOT EXISTS departures(
+    CREATE TABLE IF NOT EXISTS departed(
         number INTEGER PRIMARY KEY,
         queue INTEGER NOT NULL,
+        low INTEGER NOT NULL,
+        high INTEGER NOT NULL,
+        among BLOB NOT NULL,
+        epoch INTEGER NOT NULL,
         outcome TEXT NOT NULL,
         left_at REAL NOT NULL,
         topic TEXT NOT NULL,
@@ -137,19 +147,17 @@ ADDITIONS: Final = """
         generation INTEGER NOT NULL,
         first TEXT NOT NULL,
         newest TEXT NOT NULL,
-        entries BLOB NOT NULL,
         checksum INTEGER NOT NULL
     );
+    CREATE INDEX IF NOT EXISTS departed_by_place ON departed(queue, low);
     CREATE TABLE IF NOT EXISTS reached(
         topic TEXT PRIMARY KEY, content BLOB NOT NULL, as_of REAL NOT NULL, checksum INTEGER NOT NULL
     );
     """
 """Tables that a program of this version can do without: it goes on with such a file, so that going back is possible.
-What it takes out of the log leaves its marks behind; they go at the next opening here."""
-FORGET_MARKS: Final = (
-    "DELETE FROM marks WHERE NOT EXISTS"
-    " (SELECT 1 FROM runs u WHERE u.segment = marks.segment AND u.queue = marks.queue)"
-)
+What it takes out of the log leaves its names behind; they go at the next opening here."""
+FORMER: Final = "DROP TABLE IF EXISTS marks; DROP TABLE IF EXISTS departures"
+"""Of programs that were never released, which kept the same in another form: receipts of before are not known."""
 
 _CHECKSUMS: Final = 2
 """The version from which on rows have checksums."""
@@ -176,8 +184,9 @@ def migrate(connection: apsw.Connection) -> None:
         rows(connection, migration)
     if 0 < found < _CHECKSUMS:
         add_checksums(connection)
+    rows(connection, FORMER)
     rows(connection, ADDITIONS)
-    rows(connection, FORGET_MARKS)
+    names.drop_below(connection)
     rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.io.outbox.tables import dead_letters, log, names
 from fairlead_edge.io.outbox.tables import departures as departures_table
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
@@ -33,8 +33,12 @@ def settle(
         return []
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
-    departures_table.note(connection, number, departures)
-    connection.execute(sql.COUNT_SENT, (removed, checkpoint, number))
+    departures_table.note(connection, number, departures, runs=removed.runs)
+    if not departures:
+        names.drop_of(connection, number, sent)
+    if refused:
+        names.drop_of(connection, number, [refusal.offset for refusal in refused])
+    connection.execute(sql.COUNT_SENT, (removed.messages, checkpoint, number))
     return damaged
 
 

@@ -226,41 +226,61 @@ DELETE_ATTEMPTS: Final = f"DELETE FROM attempts WHERE queue = ? AND offset {_LIS
 
 # ---- receipts ------------------------------------------------------------------------------------------------------
 
-INSERT_DEPARTURE: Final = (
-    "INSERT INTO departures SELECT coalesce(max(number), 0) + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM departures"
+INSERT_DEPARTED: Final = (
+    "INSERT INTO departed SELECT coalesce(max(number), 0) + ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM departed"
     " RETURNING number"
 )
-"""Its weight in the ring, queue, outcome, left_at, topic, service, generation, first, newest, entries, checksum."""
-FORGET_DEPARTURES: Final = "DELETE FROM departures WHERE number <= (SELECT max(number) FROM departures) - ?"
-"""Those beyond so many bytes of newer ones."""
-FORGET_ALL_DEPARTURES: Final = "DELETE FROM departures"
+"""Its weight in the ring, queue, low, high, among, epoch, outcome, left_at, topic, service, generation, first, newest,
+checksum."""
+FORGET_DEPARTED: Final = (
+    "DELETE FROM departed WHERE number <= (SELECT max(number) FROM departed) - ? RETURNING queue, low, high"
+)
+"""Those beyond so many bytes of newer ones; gives which offsets each had."""
+FORGET_ALL_DEPARTED: Final = "DELETE FROM departed"
 """Where their numbers cannot go on."""
-INSERT_MARKS: Final = "INSERT INTO marks(segment, queue, marks) VALUES(?, ?, ?)"
-"""Of one run."""
-DELETE_MARKS: Final = f"DELETE FROM marks WHERE queue = ? AND segment {_LISTED}"
-"""Of runs that end."""
-DEPARTURES_OF: Final = (
-    "SELECT d.number, q.endpoint, q.priority, d.queue, CAST(d.outcome AS BLOB), d.left_at, CAST(d.topic AS BLOB),"
-    " CAST(d.service AS BLOB), d.generation, CAST(d.first AS BLOB), CAST(d.newest AS BLOB), d.entries, d.checksum"
-    " FROM departures d JOIN queues q ON q.id = d.queue WHERE instr(d.entries, ?) > 0 ORDER BY d.number"
+DEPARTED_AT: Final = (
+    "SELECT number, queue, low, high, among, epoch, CAST(outcome AS BLOB), left_at, CAST(topic AS BLOB),"
+    " CAST(service AS BLOB), generation, CAST(first AS BLOB), CAST(newest AS BLOB), checksum"
+    " FROM departed WHERE queue = ?1 AND low BETWEEN ?2 AND ?3 AND high >= ?3"
 )
-"""Pages in which these bytes are, oldest first."""
-OLDEST_DEPARTURE: Final = "SELECT left_at FROM departures ORDER BY number LIMIT 1"
+"""Pages of a queue that begin between two offsets and go up to the second one or beyond."""
+DEPARTED_BETWEEN: Final = (
+    "SELECT low, high, among FROM departed WHERE queue = ? AND low BETWEEN ? AND ? AND high >= ?"
+)
+"""The offsets of pages of a queue that begin between two offsets and go up to a third one or beyond."""
+OLDEST_DEPARTED: Final = "SELECT left_at FROM departed ORDER BY number LIMIT 1"
 """Since when what left is remembered."""
-RUNS_OF: Final = (
-    "SELECT u.segment, q.id, q.endpoint, q.priority, q.checkpoint, u.first, m.marks FROM marks m"
-    " JOIN runs u ON u.segment = m.segment AND u.queue = m.queue"
-    " JOIN queues q ON q.id = u.queue WHERE instr(m.marks, ?) > 0"
+LOWEST_DEPARTED: Final = "SELECT min(low) FROM departed WHERE queue = ?"
+"""From which offset on."""
+LOWEST_REFERENCE: Final = "SELECT min(offset) FROM references_ WHERE queue = ?"
+"""The oldest message of a queue."""
+KEEP_NAMES: Final = "INSERT OR REPLACE INTO names VALUES(?, ?, ?, ?, ?, ?, ?)"
+"""Number, span, enqueued, ids, authors, offsets, checksum; where a disk lost a queue's last offset it goes on from an
+older one, and the newer message is meant."""
+NAMES_WITH: Final = (
+    "SELECT number, span, enqueued, ids, authors, offsets, checksum FROM names WHERE instr(ids, ?) > 0 ORDER BY number"
 )
-"""Runs in whose marks these bytes are."""
+"""Rows in whose ids these bytes are."""
+NAMES_OF_NONE: Final = (
+    "SELECT number, span FROM names WHERE number BETWEEN ?3 AND ?4 AND number + span >= ?5 AND NOT EXISTS"
+    " (SELECT 1 FROM references_ r WHERE r.queue = ?1 AND r.offset BETWEEN number - ?2 AND number - ?2 + span)"
+    " ORDER BY number"
+)
+"""Rows of a queue (?1), whose numbers begin above ?2, between two numbers, and up to ?5 or beyond, of which no message
+waits."""
+DROP_NAMES: Final = "DELETE FROM names WHERE number = ?"
+"""One row."""
+DROP_NAMES_BELOW: Final = "DELETE FROM names WHERE number >= ?1 AND number < ?2 AND number + span < ?2"
+"""Rows that begin and end between two numbers."""
+QUEUE_NUMBERED: Final = "SELECT endpoint, priority, checkpoint FROM queues WHERE id = ?"
+"""Name and checkpoint of one queue."""
 AHEAD: Final = "SELECT count(*) FROM (SELECT 1 FROM references_ WHERE queue = ? AND offset > ? AND offset < ? LIMIT ?)"
 """How many wait between two offsets, counted up to a limit."""
-MARKS_OF: Final = (
-    f"SELECT r.offset, u.first, m.marks, u.enqueued, CAST(u.topic AS BLOB) FROM {_WITH_RUNS}"
-    " JOIN marks m ON m.segment = u.segment AND m.queue = u.queue WHERE r.queue = ?"
-    f" AND r.offset {_LISTED}"
+TOPICS_OF: Final = (
+    f"SELECT r.offset, u.epoch, CAST(u.topic AS BLOB) FROM {_WITH_RUNS} WHERE r.queue = ? AND r.offset {_LISTED}"
+    " ORDER BY r.offset"
 )
-"""Of these offsets: the run's first, marks, enqueued and topic."""
+"""Of these offsets: epoch and topic."""
 LETTERS_WITH: Final = f"{_LETTERS} WHERE instr(d.content, ?) > 0 ORDER BY d.number LIMIT ?"
 """Dead letters in whose content these bytes are."""
 KEEP_REACHED: Final = "INSERT OR REPLACE INTO reached VALUES(?, ?, ?, ?)"
