@@ -3,28 +3,30 @@
     .venv/bin/python -m benchmarks.upstream.receipts_cost [ROUNDS]    # about a minute
 
 The store is on a disk, the hub in memory: it costs nothing, so that the ratio is the agent's own.  Each round drains
-20,000 messages without receipts, with them, and once more without: so far two equal things are apart.  The ring of
-what is remembered is full before the first round, so that forgetting is counted, too.
+20,000 messages as if there were no receipts at all (no ids are kept, nothing is noted), with them, and once more
+without: so far two equal things are apart.  The ring of what is remembered is full before the first round, so that
+forgetting is counted, too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import uvloop
-from tests.support.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.io.outbox.tables import departures
+from fairlead_edge.io.outbox.tables import departures, names
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.outbox.upstream_pump import NO_RECEIPTS
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.receipts.departure import RING_BYTES_MAX
 from fairlead_wire import message
 
@@ -38,6 +40,8 @@ RING_BYTES, RING_PARTS = RING_BYTES_MAX // 8, departures.RING_PARTS // 8
 WARM_MESSAGES = RING_BYTES // 16
 """As many as it remembers at most."""
 POSITIONS_APART = 10_000
+MODES = ("without", "with", "without again")
+BYTES = "SELECT sum(pgsize) FROM dbstat WHERE name IN ('names', 'departed', 'departed_by_place')"
 
 
 class CountingHub(FakeHub):
@@ -73,36 +77,44 @@ class Cost:
     """CPU of one shape, in µs a message, by what was measured."""
 
     def __init__(self, folder: Path, size: int) -> None:
+        self.path = folder / f"{size}.db"
         self._hub = CountingHub()
-        self._upstream: Upstream = open_upstream(folder / f"{size}.db", self._hub)
+        self._upstream: Upstream = open_upstream(self.path, self._hub)
         self._receipts = self._upstream.pump._departed
         self._request = body(*[{"body": {"celsius": 20.25, "bar": 1.013, "number": n}} for n in range(size)])
         self._size = size
-        self.found: dict[str, list[float]] = {"accept": [], "without": [], "with": [], "without again": []}
+        self.accepted: dict[str, list[float]] = {name: [] for name in MODES}
+        self.drained: dict[str, list[float]] = {name: [] for name in MODES}
+        self.bytes = 0
+        """Of the names and pages that are remembered at the end."""
+        self.messages = 0
+        """Of which."""
 
     async def measure(self, rounds: int) -> None:
+        """Fill the ring, then take turns."""
         task = asyncio.create_task(self._upstream.run())
-        self._upstream.pump._departed = self._receipts
         for _ in range(0, WARM_MESSAGES, MESSAGES):
             await self._accept()
             await self._drain()
         for number in range(rounds):
-            names = ("without", "with", "without again") if number % 2 else ("without again", "with", "without")
-            for name in names:
-                self._upstream.pump._departed = self._receipts if name == "with" else NO_RECEIPTS
-                began = time.process_time()
-                await self._accept()
-                self.found["accept"].append((time.process_time() - began) / MESSAGES * 1e6)
-                self.found[name].append(await self._drain())
+            for name in MODES if number % 2 else reversed(MODES):
+                with contextlib.ExitStack() as stack:
+                    if name != "with":
+                        stack.enter_context(mock.patch.multiple(names, keep=_nothing, drop_of=_nothing))
+                        stack.enter_context(mock.patch.object(self._upstream.pump, "_departed", NO_RECEIPTS))
+                    self.accepted[name].append(await self._accept())
+                    self.drained[name].append(await self._drain())
+        await self._look()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await self._upstream.outbox.close()
 
-    async def _accept(self) -> None:
-        requests = MESSAGES // self._size
+    async def _accept(self) -> float:
+        requests, began = MESSAGES // self._size, time.process_time()
+        publish = self._upstream.publisher.publish
         for _ in range(0, requests, AT_ONCE):
-            publish = self._upstream.publisher.publish
             await asyncio.gather(*[publish(self._request) for _ in range(min(AT_ONCE, requests))])
+        return (time.process_time() - began) / MESSAGES * 1e6
 
     async def _drain(self) -> float:
         counters = self._upstream.pump.counters
@@ -114,25 +126,36 @@ class Cost:
         self._hub.cut()
         return took / MESSAGES * 1e6
 
+    async def _look(self) -> None:
+        read = self._upstream.outbox.writer.read
+        [(self.bytes,)] = await read(lambda connection: rows(connection, BYTES))
+        [(self.messages,)] = await read(lambda connection: rows(connection, "SELECT sum(length(ids)) / 16 FROM names"))
 
-def ratios(above: list[float], below: list[float]) -> Iterator[float]:
-    """Of the pairs of each round."""
-    return (one / other for one, other in zip(above, below, strict=True))
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def ratio(found: dict[str, list[float]], above: str) -> float:
+    """Median of the pairs of each round."""
+    return statistics.median(one / other for one, other in zip(found[above], found["without"], strict=True))
 
 
 async def main(rounds: int) -> None:
     """Print the table."""
-    print(f"{'µs of CPU a message':<22}{'accept':>8}{'drain':>8}{'with':>8}{'ratio':>8}{'of equals':>11}")
+    print(f"{'':<20}{'accept: µs':>11}{'with':>7}{'ratio':>7}{'equals':>7}", end="")
+    print(f"{'drain: µs':>11}{'with':>7}{'ratio':>7}{'equals':>7}{'bytes a message':>17}")
     ring = mock.patch.multiple(departures, RING_BYTES_MAX=RING_BYTES, RING_PARTS=RING_PARTS)
     with tempfile.TemporaryDirectory() as folder, ring:
         for label, size in SHAPES.items():
             cost = Cost(Path(folder), size)
             await cost.measure(rounds)
-            found = cost.found
-            accept, without, costs = (statistics.median(found[name]) for name in ("accept", "without", "with"))
-            ratio = statistics.median(ratios(found["with"], found["without"]))
-            equals = statistics.median(ratios(found["without again"], found["without"]))
-            print(f"{label:<22}{accept:>8.2f}{without:>8.2f}{costs:>8.2f}{ratio:>8.3f}{equals:>11.3f}")
+            print(f"{label:<20}", end="")
+            for found, width in ((cost.accepted, 11), (cost.drained, 11)):
+                without, costs = (statistics.median(found[name]) for name in ("without", "with"))
+                print(f"{without:>{width}.2f}{costs:>7.2f}{ratio(found, 'with'):>7.3f}", end="")
+                print(f"{ratio(found, 'without again'):>7.3f}", end="")
+            print(f"{cost.bytes / cost.messages:>17.1f}", flush=True)
 
 
 if __name__ == "__main__":

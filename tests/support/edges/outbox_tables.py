@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import apsw
 
 from fairlead_edge.io.outbox.tables import append as append_job
@@ -11,6 +13,7 @@ from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts.departure import Departure
 
 
 def tables() -> apsw.Connection:
@@ -27,9 +30,23 @@ def append(
     return append_job.append(connection, entries, epoch=1, now=now, max_bytes=10**9, idempotency=idempotency)
 
 
-def settle(connection: apsw.Connection, queue: QueueId, *sent: int, refused: tuple[Refusal, ...] = ()) -> list[Damage]:
+def settle(
+    connection: apsw.Connection,
+    queue: QueueId,
+    *sent: int,
+    refused: tuple[Refusal, ...] = (),
+    departures: Sequence[Departure] = (),
+) -> list[Damage]:
     """The hub answered."""
-    return settlement.settle(connection, queue, sent=sent, refused=refused, checkpoint=max(sent, default=-1), at="t")
+    return settlement.settle(
+        connection,
+        queue,
+        sent=sent,
+        refused=refused,
+        checkpoint=max(sent, default=-1),
+        at="t",
+        departures=departures,
+    )
 
 
 def count(connection: apsw.Connection, table: str) -> int:

@@ -83,6 +83,11 @@ def incremental_vacuum(pages: int) -> str:
     return f"PRAGMA incremental_vacuum({pages})"
 
 
+def drop_table(table: str) -> str:
+    """The table goes, with what it holds."""
+    return f"DROP TABLE {table}"
+
+
 def table_info(table: str) -> str:
     """One row for each column: number, name, type, not null, default, place in the primary key."""
     return f"PRAGMA table_info({table})"

@@ -15,7 +15,7 @@ import msgspec
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.receipts.mark import ID_BYTES
 from fairlead_edge.outbox.receipts.named import SPAN_MAX
-from fairlead_wire.link import message
+from fairlead_wire import message
 
 Outcome = Literal["in_topic", "expired", "evicted"]
 PAGE_BYTES: Final = 220

@@ -6,8 +6,19 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.receipts import mark
-from fairlead_edge.outbox.receipts.departure import Departure, departures, entry, find, ids, is_upto, nth
+from fairlead_edge.outbox.receipts.departure import (
+    Departure,
+    Entry,
+    among,
+    bits,
+    departures,
+    entry,
+    index_of,
+    is_upto,
+    nth,
+    pages,
+)
+from fairlead_edge.outbox.receipts.named import SPAN_MAX
 from fairlead_wire import message
 
 FIRST = "000001a206956dfa" + "fffe" + "0" * 20
@@ -15,16 +26,16 @@ NEWEST = "000001a206956dfb" + "0005" + "0" * 20
 
 
 def item(number: int, topic: str = "n/t", epoch: int = 1) -> Item:
-    content = b'{"id":"%032x"}' % (number + 1)
-    return Item(number, epoch, topic, float(number), None, content)
+    return Item(number, epoch, topic, float(number), None, b"{}")
 
 
 def place(index: int, first: str = FIRST, newest: str = NEWEST, generation: int = 2) -> message.TopicPosition:
     return message.TopicPosition(index=index, service="s", generation=generation, first=first, newest=newest)
 
 
-def id_of(number: int) -> bytes:
-    return (number + 1).to_bytes(16, "big")
+def find(page: Departure, offset: int) -> Entry | None:
+    index = index_of(page, offset)
+    return None if index is None else entry(page, index, author=b"auth", enqueued=1.0)
 
 
 def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
@@ -33,27 +44,45 @@ def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
     ack = message.Ack(
         parent_id=1, refused=[message.Refused(index=2, code="x", reason="")], positions=[place(0), place(4, first="")]
     )
-    pages = departures(items, ack, now=9.0)
-    assert [(each.topic, each.newest, len(ids(each))) for each in pages] == [
-        ("n/t", NEWEST, 2),
-        ("n/u", "", 1),
-        ("n/t", NEWEST, 1),
+    found = departures(items, ack, now=9.0)
+    assert [(each.topic, each.newest, each.epoch, each.low, each.high, each.count) for each in found] == [
+        ("n/t", NEWEST, 1, 0, 3, 2),
+        ("n/u", "", 1, 1, 1, 1),
+        ("n/t", NEWEST, 2, 4, 4, 1),
     ]
-    found = [find(pages[0], id_of(number)) for number in (0, 3)]
-    assert [each and (each.position, each.is_exact, each.enqueued) for each in found] == [
-        (FIRST, True, 0.0),
-        ("000001a206956dfa" + "ffff" + "0" * 20, True, 3.0),
+    assert [find(found[0], offset) for offset in range(5)] == [
+        Entry(b"auth", 1.0, FIRST, True),
+        None,
+        None,
+        Entry(b"auth", 1.0, "000001a206956dfa" + "ffff" + "0" * 20, True),
+        None,
     ]
-    assert find(pages[0], id_of(2)) is None
-    alone = find(pages[2], id_of(4))
+    alone = find(found[2], 4)
     assert alone is not None and (alone.position, alone.is_exact) == (NEWEST, False)
+
+
+def test_a_batch_of_one_topic_is_one_page_without_a_list() -> None:
+    items = [item(number) for number in range(7, 40)]
+    [page] = departures(items, message.Ack(parent_id=1, positions=[place(0)]), now=0.0)
+    assert (page.low, page.high, page.among, page.count) == (7, 39, b"", 33)
+
+
+def test_offsets_far_apart_are_pages_of_their_own_and_positions_go_on() -> None:
+    """A hole as long as the queue costs nothing."""
+    ack = message.Ack(parent_id=1, positions=[place(0, newest="f" * 40)])
+    found = departures([item(0), item(1), item(5 * SPAN_MAX), item(10**9)], ack, now=0.0)
+    assert [(each.low, each.high, each.first) for each in found] == [
+        (0, 1, nth(FIRST, 0)),
+        (5 * SPAN_MAX, 5 * SPAN_MAX, nth(FIRST, 2)),
+        (10**9, 10**9, nth(FIRST, 3)),
+    ]
 
 
 def test_what_a_mistaken_hub_says_is_not_believed() -> None:
     """A place outside of the batch, and a first position from which the batch would go beyond the newest."""
     ack = message.Ack(parent_id=1, positions=[place(9), place(0, first=NEWEST)])
     [page] = departures([item(0), item(1)], ack, now=0.0)
-    found = find(page, id_of(1))
+    found = find(page, 1)
     assert found is not None and (found.position, found.is_exact) == (NEWEST, False)
 
 
@@ -61,32 +90,35 @@ def test_positions_that_would_begin_again_are_not_believed() -> None:
     """From the last position there is, the next would be the first of all, which every table has."""
     last = "f" * 20 + "0" * 20
     [page] = departures([item(0), item(1)], message.Ack(parent_id=1, positions=[place(0, last, last)]), now=0.0)
-    found = find(page, id_of(1))
+    found = find(page, 1)
     assert found is not None and (found.position, found.is_exact) == (last, False)
 
 
 def test_an_older_hub_says_no_position() -> None:
     [page] = departures([item(0)], message.Ack(parent_id=1), now=0.0)
-    found = find(page, id_of(0))
+    found = find(page, 0)
     assert found is not None and found.position == "" and not is_upto(found.position, NEWEST)
 
 
-def test_authors_are_kept_where_modules_have_tokens() -> None:
-    [page] = departures([item(0)], message.Ack(parent_id=1), now=0.0, author_in=lambda content: b"auth")
-    found = find(page, id_of(0))
-    assert found is not None and found.author == b"auth"
-
-
-@given(st.lists(st.binary(min_size=16, max_size=16), max_size=20, unique=True), st.binary(min_size=16, max_size=16))
-def test_only_whole_entries_are_found(named: list[bytes], other: bytes) -> None:
-    """Whatever bytes ids are made of."""
-    page = Departure(
-        outcome="in_topic",
-        left_at=0.0,
-        entries=b"".join(entry(each + mark.NO_AUTHOR, float(number)) for number, each in enumerate(named)),
-    )
-    assert [(found := find(page, each)) and found.enqueued for each in named] == list(map(float, range(len(named))))
-    assert (find(page, other) is not None) == (other in named)
+@given(st.sets(st.integers(0, 3 * SPAN_MAX), min_size=1, max_size=50), st.integers(-1, 3 * SPAN_MAX + 1))
+def test_pages_hold_their_offsets_and_no_others(offsets: set[int], other: int) -> None:
+    """In their order, each once, whatever lies between them."""
+    ordered = sorted(offsets)
+    found = [
+        Departure(outcome="expired", left_at=0.0, epoch=1, low=page[0], high=page[-1], among=among(page))
+        for page in pages(ordered)
+    ]
+    assert all(each.high - each.low < SPAN_MAX for each in found)
+    assert [
+        low + place
+        for low, all_of_it in ((each.low, bits(each.low, each.high, each.among)) for each in found)
+        for place in range(all_of_it.bit_length())
+        if all_of_it >> place & 1
+    ] == ordered
+    assert sum(each.count for each in found) == len(ordered)
+    for each in found:
+        assert [index for offset in ordered if (index := index_of(each, offset)) is not None] == list(range(each.count))
+    assert any(index_of(each, other) is not None for each in found) == (other in offsets)
 
 
 @given(st.integers(0, 2**79 - 1), st.integers(0, 1000))

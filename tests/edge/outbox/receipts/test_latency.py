@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.receipts import latency, mark, reached
-from fairlead_edge.outbox.receipts.departure import Departure, entry
+from fairlead_edge.outbox.receipts import latency, reached
+from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.latency import Latency
 
 AT = "0" * 19 + "5" + "0" * 20
 
 
-def departure(*, enqueued: float = 10.0, left_at: float = 12.0, generation: int = 1, newest: str = AT) -> Departure:
+def departure(*, left_at: float = 12.0, generation: int = 1, newest: str = AT) -> Departure:
     return Departure(
         outcome="in_topic",
         left_at=left_at,
@@ -18,7 +18,9 @@ def departure(*, enqueued: float = 10.0, left_at: float = 12.0, generation: int 
         generation=generation,
         first=newest,
         newest=newest,
-        entries=entry(b"i" * 16 + mark.NO_AUTHOR, enqueued),
+        epoch=1,
+        low=7,
+        high=7,
     )
 
 
@@ -29,7 +31,7 @@ def topic(position: str = AT, generation: int = 1) -> reached.Topic:
 
 def test_a_message_is_measured_when_a_table_has_it() -> None:
     found = Latency()
-    assert found.departed(3, departure())
+    assert found.departed(3, departure(), 10.0)
     found.reached(topic("0" * 19 + "4" + "0" * 20), 15.0)
     assert found.quantiles() == [] and found.topics(15.0) == {"n/t": latency.ASK_SECONDS_MIN}
     found.reached(reached.Topic(topic="n/t", service="", generation=0, as_of=20.0), 16.0)
@@ -43,12 +45,12 @@ def test_a_message_is_measured_when_a_table_has_it() -> None:
 def test_few_are_followed_and_none_for_ever() -> None:
     """Nor those of which it is not known where they stand, nor those whose topic is another one now."""
     found = Latency()
-    assert not found.departed(0, departure(newest=""))
-    followed = [found.departed(0, departure()) for _ in range(latency.FOLLOWED_MAX + 1)]
+    assert not found.departed(0, departure(newest=""), 10.0)
+    followed = [found.departed(0, departure(), 10.0) for _ in range(latency.FOLLOWED_MAX + 1)]
     assert followed == [True] * latency.FOLLOWED_MAX + [False]
     assert found.topics(12.0 + 300.0) == {"n/t": 30.0}, "a tenth of the wait"
     assert found.topics(12.0 + latency.GIVEN_UP_SECONDS) == {}
-    assert found.departed(0, departure())
+    assert found.departed(0, departure(), 10.0)
     found.reached(topic(generation=2), 13.0)
     assert found.topics(13.0) == {} and found.quantiles() == []
 
@@ -56,7 +58,7 @@ def test_few_are_followed_and_none_for_ever() -> None:
 def test_quantiles_are_of_the_latest() -> None:
     found = Latency()
     for number in range(1, 101):
-        found.departed(1, departure(enqueued=0.0))
+        found.departed(1, departure(), 0.0)
         found.reached(topic(), float(number))
     [said] = found.quantiles()
     assert (said.measured, said.p50, said.p95) == (100, 50.0, 95.0)

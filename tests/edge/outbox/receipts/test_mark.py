@@ -42,28 +42,6 @@ def test_a_stored_message_says_whose_it_is() -> None:
     assert mark.id_in(b"[]") == mark.UNNAMED and mark.author_in(b"nonsense") == mark.NO_AUTHOR
 
 
-def test_a_run_finds_its_messages_and_no_bytes_that_look_alike() -> None:
-    """An id that begins in the middle of an entry is none."""
-    one, other = bytes.fromhex(ID), bytes(range(16))
-    kept = mark.kept([(0, one + b"auth"), (3, other + b"0000")])
-    assert (mark.offset_of(kept, one), mark.offset_of(kept, other)) == (0, 3)
-    assert mark.offset_of(kept, kept[6:22]) is None
-    assert mark.by_offset(kept) == {0: one + b"auth", 3: other + b"0000"}
-    assert mark.by_offset(kept[:-1]) == {0: one + b"auth"}
-
-
-@pytest.mark.parametrize(
-    "among", [b"[]", b"", stored("x"), stored("g" * 32), stored(ID[:-1]), stored(ID + "0"), stored("")]
-)
-def test_ids_of_many_are_the_ids_of_each(among: bytes) -> None:
-    """Also where a message among them names none."""
-    contents = [stored(f"{number:032x}") for number in range(5)]
-    for place in range(len(contents) + 1):
-        mixed = [*contents[:place], among, *contents[place:]]
-        assert mark.ids_in(mixed) == b"".join(mark.id_in(each) for each in mixed)
-    assert mark.ids_in(contents) == b"".join(mark.id_in(each) for each in contents) and mark.ids_in([]) == b""
-
-
 TEXTS = st.one_of(
     st.text(max_size=9),
     st.sampled_from(

@@ -75,7 +75,7 @@ def test_a_table_that_went_back_has_less() -> None:
 def test_a_topic_made_anew_is_another_one() -> None:
     """Positions of the old one are compared with nothing."""
     topic = reached.told(reached.told(None, said(9), 1.0), said(3, generation=2), 2.0)
-    old = Departure(outcome="in_topic", left_at=0.0, topic="n/t", service="s", generation=1, entries=b"")
+    old = Departure(outcome="in_topic", left_at=0.0, topic="n/t", service="s", generation=1, epoch=1, low=7, high=7)
     assert not reached.is_of(old, topic)
     assert not list(reached.went_back(reached.told(None, said(9), 1.0), topic))
 

@@ -25,8 +25,9 @@ def waiting(queue: QueueId = UP, *, expires: float | None = 160.0, in_flight: bo
 
 def left(*, position: str = AT, topic: str = "n/t", generation: int = 1, outcome: Outcome = "in_topic") -> Left:
     page = Departure(
-        outcome=outcome, left_at=80.0, topic=topic, service="s", generation=generation, newest=position, entries=b""
-    )
+        outcome=outcome, left_at=80.0, topic=topic, service="s", generation=generation, newest=position,
+        epoch=1, low=7, high=7,
+    )  # fmt: skip
     return Left(queue=UP, departure=page, entry=Entry(b"auth", 70.0, position, True))
 
 

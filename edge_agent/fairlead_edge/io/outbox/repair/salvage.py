@@ -261,7 +261,7 @@ def _look(path: Path, connection: apsw.Connection, *, kept: Totals | None, secon
             return "it is empty" if kept is not None and kept.queues else ""
         [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)  # older, newer, or not made yet
         return "" if found == "ok" else str(found)
-    model = schema.model(found)
+    model = schema.model(found, additions=False)  # these are made where they are missing
     assert model is not None
     wrong = salvage.lacks(connection, model)
     wrong = wrong or audit.glance(connection)

@@ -32,7 +32,7 @@ def keep(
     """Messages of one run, accepted now."""
     if not 0 <= queue < QUEUES or not 0 <= offsets[0] <= offsets[-1] < OFFSETS:
         return
-    for each in named.names(offsets, marks, enqueued):
+    for each in named.names(offsets, marks, float(enqueued)):
         row = (each.span, each.enqueued, each.ids, each.authors, each.offsets, each.checksum(queue, epoch))
         connection.execute(sql.KEEP_NAMES, (queue * OFFSETS + each.first, *row))
 
@@ -75,8 +75,10 @@ def _stretches(found: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
 
 
 def _drop(connection: apsw.Connection, queue: int, low: int, high: int) -> None:
+    if not 0 <= queue < QUEUES or not 0 <= low <= high < OFFSETS:
+        return
     base = queue * OFFSETS
-    between = (base + low - SPAN_MAX + 1, base + high, base + low)
+    between = (base + max(0, low - SPAN_MAX + 1), base + high, base + low)
     found = [
         (number, number - base, number - base + span)
         for number, span in rows(connection, sql.NAMES_OF_NONE, (queue, base, *between))

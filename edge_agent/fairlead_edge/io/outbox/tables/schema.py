@@ -163,14 +163,14 @@ _CHECKSUMS: Final = 2
 """The version from which on rows have checksums."""
 
 
-def model(version: int) -> apsw.Connection | None:
+def model(version: int, *, additions: bool = True) -> apsw.Connection | None:
     """An empty outbox of this version, in memory; None for one that this program does not know."""
     if not 0 <= version <= len(MIGRATIONS):
         return None
     connection = apsw.Connection(":memory:")
     for migration in MIGRATIONS[:version]:
         rows(connection, migration)
-    if version == len(MIGRATIONS):
+    if additions and version == len(MIGRATIONS):
         rows(connection, ADDITIONS)
     return connection
 
@@ -184,10 +184,22 @@ def migrate(connection: apsw.Connection) -> None:
         rows(connection, migration)
     if 0 < found < _CHECKSUMS:
         add_checksums(connection)
+    _add(connection)
+    rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
+
+
+def _add(connection: apsw.Connection) -> None:
+    """Make the additions; one of another form, of a program that was never released or of a disk, begins anew."""
     rows(connection, FORMER)
+    made = apsw.Connection(":memory:")
+    rows(made, ADDITIONS)
+    for (table,) in rows(made, sqlite.TABLES):
+        found = rows(connection, sqlite.table_info(table))
+        if found and found != rows(made, sqlite.table_info(table)):
+            rows(connection, sqlite.drop_table(table))
+    made.close()
     rows(connection, ADDITIONS)
     names.drop_below(connection)
-    rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
 
 
 def upgrade(path: Path, access: FileAccess = PLAIN) -> None:

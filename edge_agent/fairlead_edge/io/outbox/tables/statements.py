@@ -244,9 +244,7 @@ DEPARTED_AT: Final = (
     " FROM departed WHERE queue = ?1 AND low BETWEEN ?2 AND ?3 AND high >= ?3"
 )
 """Pages of a queue that begin between two offsets and go up to the second one or beyond."""
-DEPARTED_BETWEEN: Final = (
-    "SELECT low, high, among FROM departed WHERE queue = ? AND low BETWEEN ? AND ? AND high >= ?"
-)
+DEPARTED_BETWEEN: Final = "SELECT low, high, among FROM departed WHERE queue = ? AND low BETWEEN ? AND ? AND high >= ?"
 """The offsets of pages of a queue that begin between two offsets and go up to a third one or beyond."""
 OLDEST_DEPARTED: Final = "SELECT left_at FROM departed ORDER BY number LIMIT 1"
 """Since when what left is remembered."""

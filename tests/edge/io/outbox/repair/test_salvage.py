@@ -315,8 +315,8 @@ async def test_a_store_of_an_older_program_is_no_damage(tmp_path: Path) -> None:
     for statement in (
         "ALTER TABLE runs DROP COLUMN inherits",
         "ALTER TABLE runs DROP COLUMN expiry_checksum",
-        "DROP TABLE marks",
-        "DROP TABLE departures",
+        "DROP TABLE names",
+        "DROP TABLE departed",
         "DROP TABLE reached",
         "DROP TABLE attempts",
         "PRAGMA user_version = 3",
@@ -333,3 +333,47 @@ async def test_a_store_of_an_older_program_is_no_damage(tmp_path: Path) -> None:
         assert len(await box.fetch(queue, after=-1, now=0, messages_max=9, bytes_max=99)) == 1
         await box.close()
         (tmp_path / "outbox.db.schema").write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(("DROP TABLE names", "DROP TABLE departed", "DROP TABLE reached"), id="released"),
+        pytest.param(
+            (
+                "DROP TABLE names",
+                "DROP TABLE departed",
+                "CREATE TABLE marks(id INTEGER PRIMARY KEY, segment INTEGER, queue INTEGER, marks BLOB)",
+                "CREATE INDEX marks_by_run ON marks(segment, queue)",
+                "CREATE TABLE departures(number INTEGER PRIMARY KEY, queue INTEGER, entries BLOB)",
+                "INSERT INTO departures VALUES(1, 1, x'00')",
+            ),
+            id="receipts-of-before",
+        ),
+        pytest.param(("ALTER TABLE names DROP COLUMN ids", "ALTER TABLE departed DROP COLUMN among"), id="changed"),
+    ],
+)
+async def test_tables_that_receipts_need_are_made_anew_and_nothing_else_changes(
+    tmp_path: Path, changes: tuple[str, ...]
+) -> None:
+    """A store without them, or with those of another form, is sound: its messages wait, and receipts know less."""
+    path = tmp_path / "outbox.db"
+    box = opened(tmp_path, 1)
+    queue, id = QUEUES[0], b"i" * 16
+    entry = Entry(id.hex(), b'{"id":"%s"}' % id.hex().encode(), (Reference(queue),))
+    await box.append([entry], now=0)
+    await box.close()
+    other = apsw.Connection(str(path))
+    for statement in changes:
+        other.execute(statement)
+    other.close()
+    (tmp_path / "outbox.db.schema").unlink()
+    box = opened(tmp_path, 2)
+    assert box.salvaged == "" and await box.whereabouts(id) == [] and await box.remembers_since() is None
+    assert len(await box.fetch(queue, after=-1, now=0, messages_max=9, bytes_max=99)) == 1
+    await box.append([entry], now=0)
+    assert len(await box.whereabouts(id)) == 1
+    await box.close()
+    box = opened(tmp_path, 3)
+    assert box.salvaged == "" and len(await box.whereabouts(id)) == 1
+    await box.close()

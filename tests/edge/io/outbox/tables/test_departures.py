@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import apsw
 import pytest
-from tests.support.edges.outbox_tables import append, count, tables
+from tests.support.edges.outbox_tables import append, count, settle, tables
 
 from fairlead_edge.io.outbox.tables import departures, eviction, expiry, whereabouts
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.outbox import Entry, Reference
+from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts import mark
@@ -38,13 +38,20 @@ def ways(connection: apsw.Connection, number: int, in_flight: InFlight | None = 
     return whereabouts.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
 
 
-def page(*numbers: int, outcome: pages.Outcome = "in_topic") -> Departure:
-    entries = b"".join(pages.entry(id_of(number) + mark.NO_AUTHOR, 1.0) for number in numbers)
-    return Departure(outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, entries=entries)
+def page(*offsets: int, outcome: pages.Outcome = "in_topic") -> Departure:
+    return Departure(
+        outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, epoch=1, low=min(offsets), high=max(offsets),
+        among=pages.among(offsets),
+    )  # fmt: skip
+
+
+def leave(connection: apsw.Connection, *offsets: int) -> None:
+    """These were acknowledged together."""
+    settle(connection, REST, *offsets, departures=[page(*offsets)])
 
 
 def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) -> None:
-    """With its author, from what the run keeps."""
+    """With its author, from what was kept when it was accepted."""
     append(connection, entry(0, author=b"auth"), entry(1, Reference(REST, None, "n/t")))
     assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight())
     [way] = ways(connection, 0)
@@ -55,35 +62,68 @@ def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) 
     assert isinstance(way, Left) and (way.departure.outcome, way.departure.left_at) == ("evicted", 70.0)
 
 
-def test_the_ring_forgets_the_oldest(connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ring_forgets_the_oldest_with_their_names(
+    connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By bytes, however many messages a page has."""
-    append(connection, entry(0))
-    monkeypatch.setattr(departures, "RING_BYTES_MAX", 3 * PAGE_BYTES)
+    monkeypatch.setattr(departures, "RING_BYTES_MAX", 3 * (PAGE_BYTES + 64))
+    monkeypatch.setattr(departures, "RING_PARTS", PAGE_BYTES)
     for number in range(6):
-        departures.note(connection, 1, [page(number)])
-    assert count(connection, "departures") == 3, "the oldest ends within the ring"
-    assert [bool(ways(connection, number)) for number in range(1, 6)] == [False, False, True, True, True]
+        append(connection, entry(number))
+        leave(connection, number)
+    assert (count(connection, "departed"), count(connection, "names")) == (3, 3), "the oldest ends within the ring"
+    assert [bool(ways(connection, number)) for number in range(6)] == [False, False, False, True, True, True]
     assert departures.oldest(connection) == 2.0
-    departures.note(connection, 1, [page(*range(10, 200))])
-    assert count(connection, "departures") == 1, "one that is larger than the ring is kept alone"
+    append(connection, *(entry(number) for number in range(10, 200)))
+    leave(connection, *range(6, 196))
+    assert count(connection, "departed") == count(connection, "names") == 1, "one larger than the ring is kept alone"
+    assert ways(connection, 10) and not ways(connection, 5)
+
+
+def test_names_stay_as_long_as_one_of_them_waits_or_is_remembered(
+    connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that leaves in parts, some of it by a refusal or without a receipt."""
+    monkeypatch.setattr(departures, "RING_BYTES_MAX", PAGE_BYTES)
+    monkeypatch.setattr(departures, "RING_PARTS", PAGE_BYTES)
+    append(connection, *(entry(number) for number in range(4)))
+    leave(connection, 0)
+    leave(connection, 1)
+    assert [len(ways(connection, number)) for number in range(4)] == [0, 1, 1, 1]
+    settle(connection, REST, 2)
+    settle(connection, REST, refused=(Refusal(3, "bad_body", "why"),))
+    assert count(connection, "names") == 1, "one of them is remembered"
+    assert [len(ways(connection, number)) for number in range(4)] == [0, 1, 0, 1]
+    append(connection, entry(5))
+    leave(connection, 4)
+    assert count(connection, "names") == 1 and not ways(connection, 1) and ways(connection, 5)
+
+
+def test_what_leaves_without_a_receipt_takes_its_names_along(connection: apsw.Connection) -> None:
+    """As what modules take: nothing of it is remembered."""
+    append(connection, *(entry(number) for number in range(3)))
+    settle(connection, REST, 0, 2)
+    assert count(connection, "names") == 1
+    settle(connection, REST, 1)
+    assert count(connection, "names") == 0
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
 def test_a_number_that_the_disk_changed_keeps_nothing_from_leaving(connection: apsw.Connection, number: int) -> None:
     """There is no higher one: what is remembered goes, messages go on."""
-    append(connection, entry(0))
-    departures.note(connection, 1, [page(1)])
-    rows(connection, f"UPDATE departures SET number = {number}")
-    departures.note(connection, 1, [page(2), page(3)])
+    append(connection, *(entry(number) for number in range(5)))
+    leave(connection, 1)
+    rows(connection, f"UPDATE departed SET number = {number}")
+    settle(connection, REST, 2, 3, departures=[page(2), page(3)])
     assert all(ways(connection, each) for each in (2, 3))
-    departures.note(connection, 1, [page(4)])
+    leave(connection, 4)
     assert all(ways(connection, each) for each in (2, 3, 4))
 
 
 def test_messages_of_an_older_program_are_not_known(connection: apsw.Connection) -> None:
-    """They have no marks, and expire like others."""
+    """They have no names, and expire like others."""
     append(connection, entry(0))
-    rows(connection, "DELETE FROM marks")
+    rows(connection, "DELETE FROM names")
     assert ways(connection, 0) == []
     assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight())
-    assert count(connection, "departures") == 0
+    assert ways(connection, 0) == []

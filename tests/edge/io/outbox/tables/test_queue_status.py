@@ -72,7 +72,8 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
         expiry.sweep(connection, now=5, entire=entire, in_flight=out)
     connection.exec_trace = None
     for statement in seen:
-        parameters = (0,) * (4 if "?4" in statement else statement.count("?"))
+        named = [number for number in range(1, 9) if f"?{number}" in statement]
+        parameters = (0,) * (max(named) if named else statement.count("?"))
         for row in rows(connection, f"EXPLAIN QUERY PLAN {statement}", parameters):
             assert not re.match(r"SCAN (r|references_|segments|u|runs|receipts)\b(?! USING)", str(row[-1])), (
                 statement,

@@ -6,7 +6,8 @@ import apsw
 import pytest
 from tests.support.edges.outbox_tables import append, settle, tables
 
-from fairlead_edge.io.outbox.tables import departures, whereabouts
+from fairlead_edge.io.outbox.tables import append as append_job
+from fairlead_edge.io.outbox.tables import whereabouts
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
@@ -38,9 +39,11 @@ def ways(connection: apsw.Connection, number: int, in_flight: InFlight | None = 
     return whereabouts.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
 
 
-def page(*numbers: int, outcome: pages.Outcome = "in_topic") -> Departure:
-    entries = b"".join(pages.entry(id_of(number) + mark.NO_AUTHOR, 1.0) for number in numbers)
-    return Departure(outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, entries=entries)
+def page(*offsets: int, outcome: pages.Outcome = "in_topic") -> Departure:
+    return Departure(
+        outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, epoch=1, low=min(offsets), high=max(offsets),
+        among=pages.among(offsets),
+    )  # fmt: skip
 
 
 def test_a_message_that_waits_is_found_with_what_is_before_it(connection: apsw.Connection) -> None:
@@ -61,12 +64,23 @@ def test_a_message_that_waits_is_found_with_what_is_before_it(connection: apsw.C
 
 
 def test_a_message_that_left_is_found_in_its_page(connection: apsw.Connection) -> None:
-    append(connection, entry(0), entry(1))
-    settle(connection, REST, 0)
-    departures.note(connection, 1, [page(0)])
+    append(connection, entry(0, author=b"auth"), entry(1), now=5)
+    settle(connection, REST, 0, departures=[page(0)])
     [way] = ways(connection, 0)
     assert isinstance(way, Left) and (way.queue, way.entry.position) == (REST, "1" * 40)
+    assert (way.author, way.entry.enqueued) == (b"auth", 5.0)
     assert isinstance(ways(connection, 1)[0], Waiting)
+
+
+def test_an_offset_that_came_again_claims_nothing_of_before(connection: apsw.Connection) -> None:
+    """A disk that lost where a queue stood: what left in an earlier life of the store was another message."""
+    append(connection, entry(0))
+    settle(connection, REST, 0, departures=[page(0)])
+    rows(connection, "UPDATE queues SET next_offset = 0, checkpoint = -1")
+    append_job.append(connection, [entry(1)], epoch=2, now=9, max_bytes=10**9, idempotency=None)
+    assert isinstance(ways(connection, 1)[0], Waiting) and not ways(connection, 0)
+    settle(connection, REST, 0)
+    assert not ways(connection, 0) and not ways(connection, 1)
 
 
 def test_a_dead_letter_is_found_and_one_that_quotes_it_is_not(connection: apsw.Connection) -> None:
@@ -79,16 +93,29 @@ def test_a_dead_letter_is_found_and_one_that_quotes_it_is_not(connection: apsw.C
 
 
 def test_what_the_disk_changed_is_not_told(connection: apsw.Connection) -> None:
-    append(connection, entry(0), entry(1))
-    departures.note(connection, 1, [page(5)])
-    rows(connection, "UPDATE departures SET newest = '2'")
-    assert ways(connection, 5) == []
+    append(connection, entry(0), entry(1), entry(5))
+    settle(connection, REST, 2, departures=[page(2)])
+    for change in (
+        "UPDATE departed SET newest = '2'",
+        "UPDATE departed SET low = 1",
+        "UPDATE departed SET epoch = 2",
+        "UPDATE names SET enqueued = 2.0",
+        "UPDATE names SET number = number + 1",  # other offsets
+        "UPDATE names SET authors = x'61757468'",
+        "UPDATE queues SET id = 7",
+    ):
+        connection.execute("SAVEPOINT change")
+        assert ways(connection, 5)
+        rows(connection, change)
+        assert ways(connection, 5) == [], change
+        connection.execute("ROLLBACK TO change")
     rows(connection, "UPDATE references_ SET checksum = 1 WHERE offset = 0")
     assert ways(connection, 0) == []
-    rows(connection, "UPDATE marks SET marks = x'00'")
-    assert ways(connection, 1) == []
-    departures.note(connection, 1, [page(6)])
-    for value in (5, "text", id_of(6).decode(), id_of(1).decode()):  # bytes that became another type
-        connection.execute("UPDATE departures SET entries = ?", (value,))
-        connection.execute("UPDATE marks SET marks = ?", (value,))
-        assert ways(connection, 6) == ways(connection, 1) == []
+    for table, column in (("names", "span"), ("names", "ids"), ("names", "enqueued"), ("departed", "among")):
+        for value in (5, "text", id_of(5).decode(), id_of(1).decode(), b"", 2**62):  # another type, or another value
+            connection.execute("SAVEPOINT change")
+            connection.execute(f"UPDATE {table} SET {column} = ?", (value,))
+            ways(connection, 5), ways(connection, 1)
+            settle(connection, REST, 0)
+            append(connection, entry(9))
+            connection.execute("ROLLBACK TO change")
