@@ -45,9 +45,14 @@ def read(content: bytes) -> Stored:
 
 def upstream(queue: QueueId, items: Iterable[Item]) -> bytes:
     """The content of one ``upstream`` frame: a JSON array of ``UpstreamMessage``."""
-    parts = [
-        b'{"topic":%b,"epoch":%d,"sequence":%d,"priority":%d,%b'
-        % (_encode(item.topic), item.epoch, item.offset, queue.priority, item.content[1:])
-        for item in items
-    ]
+    topics: dict[str, bytes] = {}
+    parts = []
+    for item in items:
+        topic = topics.get(item.topic)
+        if topic is None:
+            topic = topics[item.topic] = _encode(item.topic)
+        parts.append(
+            b'{"topic":%b,"epoch":%d,"sequence":%d,"priority":%d,%b'
+            % (topic, item.epoch, item.offset, queue.priority, item.content[1:])
+        )
     return b"[%b]" % b",".join(parts)

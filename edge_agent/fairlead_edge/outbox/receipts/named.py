@@ -67,7 +67,7 @@ def _row(offsets: Sequence[int], marks: Sequence[bytes], enqueued: float) -> Nam
     one = authors[:AUTHOR_BYTES]
     if authors == one * len(marks):
         authors = b"" if one == NO_AUTHOR else one
-    is_dense = span == len(offsets) - 1
+    is_dense = span == len(marks) - 1
     return Names(
         first=first,
         span=span,

@@ -15,6 +15,8 @@ from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
 
+ENVELOPE: Final = 5
+"""From this column on a row says what its run says."""
 SEGMENTS_KEPT: Final = 4
 """Unpacked segments one reader keeps: references of one queue mostly walk through one segment after the other."""
 
@@ -29,14 +31,20 @@ class Bodies:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._unpacked: dict[int, bytes | Unreadable] = {}
+        self._sound: tuple[QueueId, Sequence[Any]] | None = None
+        """The envelope that was found sound last: messages of one run follow each other and share it."""
+        self._topic = ""
 
     def checked(self, queue: QueueId, row: Sequence[Any]) -> Item | Damage:
         """The message of one row of ``statements`` (live, all, one), if it and its envelope are what was stored."""
-        offset, segment, start, size, expected, *envelope = row
-        *_, epoch, enqueued, expires, named, _, run, _ = envelope
-        topic = text(named)
-        if not is_sound(queue, envelope):
-            return Damage(offset, "", "its envelope on disk is damaged")
+        offset, segment, start, size, expected = row[:ENVELOPE]
+        envelope = row[ENVELOPE:]
+        _, _, epoch, enqueued, expires, named, _, run, _ = envelope
+        if self._sound != (queue, envelope):
+            if not is_sound(queue, envelope):
+                return Damage(offset, "", "its envelope on disk is damaged")
+            self._sound, self._topic = (queue, envelope), text(named)
+        topic = self._topic
         try:
             body = self.body(segment, start, size)
         except Unreadable as error:

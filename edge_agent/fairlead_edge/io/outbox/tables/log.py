@@ -207,31 +207,41 @@ def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> R
     """Take references out of one queue, with the runs and segments that end by it; their names stay (``names``)."""
     if not offsets:
         return Removed()
-    removed = rows(connection, sql.DELETE_REFERENCES, (queue, json.dumps(list(offsets))))
-    if not removed:
+    first, last = min(offsets), max(offsets)
+    if last - first == len(offsets) - 1 == len(set(offsets)) - 1:
+        # Nearly every batch: two walks over a part of the log are several times as fast as a row for each message.
+        place = (queue, first, last)
+        runs = {segment: (count, size) for segment, count, size in rows(connection, sql.RUNS_BETWEEN, place)}
+        connection.execute(sql.DELETE_REFERENCES_BETWEEN, place)
+    else:
+        sizes: dict[int, list[int]] = defaultdict(list)
+        for segment, size in rows(connection, sql.DELETE_REFERENCES, (queue, json.dumps(list(offsets)))):
+            sizes[segment].append(size)
+        runs = {segment: (len(found), sum(found)) for segment, found in sizes.items()}
+    if not runs:
         return Removed()
-    sizes: dict[int, list[int]] = defaultdict(list)
-    for segment, size in removed:
-        sizes[segment].append(size)
-    connection.execute(sql.DELETE_ATTEMPTS, (queue, json.dumps(list(offsets))))
-    connection.execute(sql.SHORTEN_QUEUE, (len(removed), sum(size for _, size in removed), queue))
-    runs, freed = _end_runs(connection, queue, sizes)
-    connection.execute(sql.FREE_BYTES, (len(removed) * outbox.REFERENCE_BYTES + freed,))
-    return Removed(len(removed), runs)
+    count, size = (sum(each) for each in zip(*runs.values(), strict=True))
+    if rows(connection, sql.ANY_ATTEMPT, (queue, first, last)):
+        connection.execute(sql.DELETE_ATTEMPTS, (queue, json.dumps(list(offsets))))
+    connection.execute(sql.SHORTEN_QUEUE, (count, size, queue))
+    ended, freed = _end_runs(connection, queue, runs)
+    connection.execute(sql.FREE_BYTES, (count * outbox.REFERENCE_BYTES + freed,))
+    return Removed(count, ended)
 
 
-def _end_runs(connection: apsw.Connection, queue: int, sizes: dict[int, list[int]]) -> tuple[int, int]:
-    """Lower the counts of the runs these references belonged to; returns how many end, and the bytes of segments that
-    end with them.
+def _end_runs(connection: apsw.Connection, queue: int, gone: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Lower the counts of the runs to which so many references of so many bytes belonged.
+
+    Returns how many runs end, and the bytes of segments that end with them.
     """
     ended: list[int] = []
-    segments = json.dumps([segment for segment in sizes if isinstance(segment, int)])
-    for segment, count in rows(connection, sql.RUN_COUNTS, (queue, segments)):
-        gone = sizes[segment]
-        if count == len(gone):
+    segments = json.dumps([segment for segment in gone if isinstance(segment, int)])
+    for segment, left in rows(connection, sql.RUN_COUNTS, (queue, segments)):
+        count, size = gone[segment]
+        if left == count:
             ended.append(segment)
         else:
-            connection.execute(sql.SHORTEN_RUN, (len(gone), sum(gone), segment, queue))
+            connection.execute(sql.SHORTEN_RUN, (count, size, segment, queue))
     if not ended:
         return 0, 0
     connection.execute(sql.DELETE_RUNS, (queue, json.dumps(ended)))

@@ -54,10 +54,8 @@ def drop_below(connection: apsw.Connection) -> None:
     for queue, *_ in rows(connection, sql.NUMBERED_QUEUES):
         if not 0 <= queue < QUEUES:
             continue
-        heads = [found for statement in (sql.LOWEST_REFERENCE, sql.LOWEST_DEPARTED)
-                 for (found,) in rows(connection, statement, (queue,)) if isinstance(found, int)]  # fmt: skip
-        below = min(max(0, min(heads, default=OFFSETS)), OFFSETS)
-        connection.execute(sql.DROP_NAMES_BELOW, (queue * OFFSETS, queue * OFFSETS + below))
+        base, needed = queue * OFFSETS, _needed_from(connection, queue, 0, 0)
+        connection.execute(sql.DROP_NAMES_BETWEEN, (base, base + needed, base + needed))
 
 
 def _stretches(found: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
@@ -77,6 +75,23 @@ def _stretches(found: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
 def _drop(connection: apsw.Connection, queue: int, low: int, high: int) -> None:
     if not 0 <= queue < QUEUES or not 0 <= low <= high < OFFSETS:
         return
+    base, begin = queue * OFFSETS, max(0, low - SPAN_MAX + 1)
+    clear = max(begin, _needed_from(connection, queue, begin, begin - SPAN_MAX + 1))
+    # Mostly the oldest are forgotten, and all that is needed stands behind them: one range, and no look at each row.
+    connection.execute(sql.DROP_NAMES_BETWEEN, (base + begin, base + min(high + 1, clear), base + clear))
+    if clear <= high:
+        _drop_each(connection, queue, max(low, clear - SPAN_MAX + 1), high)
+
+
+def _needed_from(connection: apsw.Connection, queue: int, waiting: int, remembered: int) -> int:
+    """The first message that waits, from that offset on, or the first page from that one on."""
+    [(next_waiting,)] = rows(connection, sql.NEXT_REFERENCE, (queue, waiting))
+    [(next_page,)] = rows(connection, sql.NEXT_DEPARTED, (queue, remembered))
+    found = [each for each in (next_waiting, next_page) if isinstance(each, int)]
+    return min(max(0, min(found, default=OFFSETS)), OFFSETS)
+
+
+def _drop_each(connection: apsw.Connection, queue: int, low: int, high: int) -> None:
     base = queue * OFFSETS
     between = (base + max(0, low - SPAN_MAX + 1), base + high, base + low)
     found = [

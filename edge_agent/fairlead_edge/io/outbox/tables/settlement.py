@@ -34,7 +34,7 @@ def settle(
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
     departures_table.note(connection, number, departures, runs=removed.runs)
-    if not departures:
+    if removed.runs and not departures:
         names.drop_of(connection, number, sent)
     if refused:
         names.drop_of(connection, number, [refusal.offset for refusal in refused])

@@ -120,6 +120,13 @@ DELETE_REFERENCES: Final = (
     f"DELETE FROM references_ WHERE queue = ? AND offset {_LISTED} RETURNING segment, CAST(size AS INTEGER)"
 )
 """Gives the segment and the size of each that was there."""
+RUNS_BETWEEN: Final = (
+    "SELECT segment, count(*), sum(CAST(size AS INTEGER)) FROM references_"
+    " WHERE queue = ? AND offset BETWEEN ? AND ? GROUP BY segment"
+)
+"""Segment, count and bytes of the references between two offsets."""
+DELETE_REFERENCES_BETWEEN: Final = "DELETE FROM references_ WHERE queue = ? AND offset BETWEEN ? AND ?"
+"""All of those."""
 RUN_COUNTS: Final = f"SELECT segment, count FROM runs WHERE queue = ? AND segment {_LISTED}"
 """How many references each of these runs has."""
 SHORTEN_RUN: Final = "UPDATE runs SET count = count - ?, bytes = bytes - ? WHERE segment = ? AND queue = ?"
@@ -221,6 +228,8 @@ ATTEMPTS: Final = (
     " JOIN references_ r ON r.queue = a.queue AND r.offset = a.offset ORDER BY a.queue, a.offset"
 )
 """Of messages that are there."""
+ANY_ATTEMPT: Final = "SELECT 1 FROM attempts WHERE queue = ? AND offset BETWEEN ? AND ? LIMIT 1"
+"""Is there one between two offsets?"""
 DELETE_ATTEMPTS: Final = f"DELETE FROM attempts WHERE queue = ? AND offset {_LISTED}"
 """They went with their messages."""
 
@@ -248,10 +257,10 @@ DEPARTED_BETWEEN: Final = "SELECT low, high, among FROM departed WHERE queue = ?
 """The offsets of pages of a queue that begin between two offsets and go up to a third one or beyond."""
 OLDEST_DEPARTED: Final = "SELECT left_at FROM departed ORDER BY number LIMIT 1"
 """Since when what left is remembered."""
-LOWEST_DEPARTED: Final = "SELECT min(low) FROM departed WHERE queue = ?"
-"""From which offset on."""
-LOWEST_REFERENCE: Final = "SELECT min(offset) FROM references_ WHERE queue = ?"
-"""The oldest message of a queue."""
+NEXT_DEPARTED: Final = "SELECT min(low) FROM departed WHERE queue = ? AND low >= ?"
+"""Where the first page of a queue begins, from an offset on."""
+NEXT_REFERENCE: Final = "SELECT min(offset) FROM references_ WHERE queue = ? AND offset >= ?"
+"""The first message of a queue, from an offset on."""
 KEEP_NAMES: Final = "INSERT OR REPLACE INTO names VALUES(?, ?, ?, ?, ?, ?, ?)"
 """Number, span, enqueued, ids, authors, offsets, checksum; where a disk lost a queue's last offset it goes on from an
 older one, and the newer message is meant."""
@@ -268,8 +277,8 @@ NAMES_OF_NONE: Final = (
 waits."""
 DROP_NAMES: Final = "DELETE FROM names WHERE number = ?"
 """One row."""
-DROP_NAMES_BELOW: Final = "DELETE FROM names WHERE number >= ?1 AND number < ?2 AND number + span < ?2"
-"""Rows that begin and end between two numbers."""
+DROP_NAMES_BETWEEN: Final = "DELETE FROM names WHERE number >= ? AND number < ? AND number + span < ?"
+"""Rows that begin between two numbers and end before a third one."""
 QUEUE_NUMBERED: Final = "SELECT endpoint, priority, checkpoint FROM queues WHERE id = ?"
 """Name and checkpoint of one queue."""
 AHEAD: Final = "SELECT count(*) FROM (SELECT 1 FROM references_ WHERE queue = ? AND offset > ? AND offset < ? LIMIT ?)"
