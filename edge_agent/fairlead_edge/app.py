@@ -228,6 +228,7 @@ class Agent:
             policy=settings.upstream.delivery,
             brokered_policy=settings.brokered.delivery,
             spans=spans,
+            modules_have_tokens=modules is not None,
         )
         self._mover = Mover(MoveFiles(folder.path), link=self._link, upstream=self._upstream)
         self._routes = RoutesInUse(

@@ -159,6 +159,7 @@ def open_upstream(
     max_bytes: int = 1 << 30,
     policy: DeliveryPolicy = UPSTREAM_POLICY,
     spans: Spans | None = None,
+    modules_have_tokens: bool = False,
 ) -> Upstream:
     """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
     upstream = Upstream(
@@ -170,6 +171,7 @@ def open_upstream(
         check_entire_queue=True,
         policy=policy,
         spans=spans,
+        modules_have_tokens=modules_have_tokens,
     )
     upstream.use_router(PropertyRouter())
     return upstream

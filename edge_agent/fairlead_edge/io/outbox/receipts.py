@@ -65,7 +65,9 @@ class TablesLink(Protocol):
 class Receipts:
     """One per agent.  ``clock`` is the store's."""
 
-    def __init__(self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
+    ) -> None:
         self._outbox, self._link, self._clock = outbox, link, clock
         self._topics: dict[str, reached.Topic] = {}
         self._unkept: set[str] = set()

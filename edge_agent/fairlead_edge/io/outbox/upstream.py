@@ -62,6 +62,7 @@ class Upstream:
         policy: DeliveryPolicy = UPSTREAM_POLICY,
         brokered_policy: DeliveryPolicy = BROKERED_POLICY,
         spans: Spans | None = None,
+        modules_have_tokens: bool = False,
     ) -> None:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
@@ -70,7 +71,7 @@ class Upstream:
         self.policies: Mapping[str, DeliveryPolicy] = {"upstream": policy, "brokered": brokered_policy}
         """By which messages go again."""
         clock = outbox.now
-        self.receipts = Receipts(outbox, link, clock=clock)
+        self.receipts = Receipts(outbox, link, clock=clock, modules_have_tokens=modules_have_tokens)
         self.pump = UpstreamPump(
             self.outbox,
             link,

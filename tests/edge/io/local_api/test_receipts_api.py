@@ -37,7 +37,7 @@ def hub() -> FakeHub:
 
 @pytest.fixture
 async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
-    opened = open_upstream(tmp_path / "outbox.db", hub)
+    opened = open_upstream(tmp_path / "outbox.db", hub, modules_have_tokens=True)
     running = asyncio.create_task(opened.run())
     yield opened
     running.cancel()
