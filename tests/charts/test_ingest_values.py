@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support import pages
 from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm_with
 from tests.support.kube.cluster import Cluster
 
@@ -231,6 +232,27 @@ def test_volumes_of_users_hold_tables_and_files() -> None:
     assert found, said
     (pod,) = [each["spec"]["template"]["spec"] for each in found if each["kind"] == "StatefulSet"]
     assert {"name": "tables", "mountPath": "/tables/"} in pod["containers"][0]["volumeMounts"]
+
+
+def test_the_values_of_the_page_about_an_identity_are_taken() -> None:
+    """As they stand in the how-to: by the account alone, and with a token of one's own choice, which every Pod has."""
+    page = CHARTS.parent / "docs/howto/tables-on-object-stores.md"
+    blocks = [yaml.safe_load(each.text) for each in pages.blocks(page, page.read_text()) if "ingest:" in each.text]
+    by_account, by_token = (each["ingest"] for each in blocks)
+    found, said = render(by_account)
+    assert found, said
+    annotated = {
+        each["metadata"]["name"]
+        for each in found
+        if each["kind"] == "ServiceAccount" and "eks.amazonaws.com/role-arn" in each["metadata"].get("annotations", {})
+    }
+    assert annotated == {"fl-fairlead-ingest"}
+    found, said = render(by_token)
+    assert found and accepts(settings_in(found)), said
+    (pod,) = [each["spec"]["template"]["spec"] for each in found if each["kind"] == "StatefulSet"]
+    names = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    assert names["AWS_WEB_IDENTITY_TOKEN_FILE"] == "/var/run/store-identity/token"
+    assert any("projected" in each for each in pod["volumes"])
 
 
 def test_a_changed_file_starts_the_job_anew() -> None:

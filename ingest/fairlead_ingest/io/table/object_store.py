@@ -25,8 +25,8 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.table import store_errors
 from fairlead_ingest.io.table.store_errors import TOGETHER, sentence
-from fairlead_ingest.io.table.store_errors import explain as explain
 from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Storage, StorePath
 
@@ -41,6 +41,7 @@ PROBE: Final = "_fairlead_probe"
 _ONE_LINE: Final = "must be one line of printable characters (a line break at its end?)"
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _IN_HEADERS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
+_STS: Final = "AWS_ENDPOINT_URL_STS"
 _SECRET: Final = "AWS_SECRET_ACCESS_KEY"
 SECRET_CHARS_MAX: Final = 16 * 1024
 
@@ -57,6 +58,15 @@ def storage_options(storage: Storage) -> dict[str, str]:
     if _is_plain(storage):
         options["aws_allow_http"] = "true"
     return options
+
+
+def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
+    """In a sentence of ours. Where credentials were refused, the next request asks for new ones: the libraries keep
+    those of a role until they end by their own account, whatever the store says of them."""
+    found = store_errors.explain(path, error)
+    if found.code == errors.STORE_DENIED:
+        _kept.cache_clear()
+    return found
 
 
 class Upload:
@@ -245,6 +255,9 @@ def _check_environment(storage: Storage) -> None:
         value = os.environ.get(name, "")
         if value and not (value.isprintable() if name == _SECRET else store_path.is_header(value)):
             raise errors.Stop(errors.BAD_OPTION, f"{name} in the environment: {_ONE_LINE}")
+    sts = os.environ.get(_STS, "")
+    if os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE") and sts and not sts.startswith("https://"):
+        raise errors.Stop(errors.BAD_OPTION, f"{_STS} in the environment: must be https://…, also on this machine")
     for name in () if storage.endpoint_url else _ENDPOINTS:
         if address := os.environ.get(name):
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import html
+import os
 import platform
 import re
 from typing import Final
@@ -21,6 +22,9 @@ _DENIED = frozenset(
         "InvalidAccessKeyId",
         "SignatureDoesNotMatch",
         "ExpiredToken",
+        "ExpiredTokenException",
+        "IDPRejectedClaim",
+        "InvalidIdentityToken",
         "InvalidToken",
         "XAdminUserNotFound",
     }
@@ -50,6 +54,9 @@ _PUTTING: Final = "Error performing PUT"
 _MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
 _DISTRUST = re.compile(r"(?:InvalidCertificate\(|invalid peer certificate\W+)\s*(\w+)")
 """As obstore and delta-rs say it."""
+_STS: Final = "POST REDACTED"
+"""As obstore and delta-rs name the request for a role's credentials: its address holds the token."""
+_NO_TOKEN: Final = "Failed to read token file"
 _ASKING: Final = ("Generic S3 error", "Error performing")
 TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
 
@@ -65,6 +72,8 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     code, message = _answer(text)
     said = f"{code}: {message}" if code else sentence(error)
     where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
+    if _STS in text or _NO_TOKEN in text:
+        return _of_role(where, code, said, text)
     if code == "NoSuchBucket":
         return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; make it, or correct table")
     if code == "RequestTimeTooSkewed":
@@ -77,6 +86,12 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
         return errors.Wait(errors.DISK_FULL, f"{where}: {said}")
     if code in _MISFITS or _REDIRECT in text:
         return errors.Stop(errors.STORE_UNFIT, f"{where}: {said}; check the endpoint, the region and the bucket")
+    if code == "ExpiredToken":
+        return errors.Stop(
+            errors.STORE_DENIED,
+            f"{where}: {said}; these credentials have ended: new ones are asked for where a web identity gives them,"
+            " and read where files hold them",
+        )
     if code in _DENIED or any(words in text for words in _DENIED_WORDS):
         return errors.Stop(
             errors.STORE_DENIED,
@@ -95,6 +110,25 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
             " a file with that authority's certificate in SSL_CERT_FILE, for driver and executors",
         )
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
+
+
+def _of_role(where: str, code: str, said: str, text: str) -> errors.Stop | errors.Wait:
+    """What came of asking for credentials by a web identity."""
+    role, file = (os.environ.get(name, "") for name in ("AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"))
+    if code in _DENIED or _NO_TOKEN in text:
+        return errors.Stop(
+            errors.STORE_DENIED,
+            f"{where}: no credentials for the role {role}: {said}; check that the token in {file} is renewed"
+            " (AWS_WEB_IDENTITY_TOKEN_FILE), and that the role trusts this identity (AWS_ROLE_ARN)",
+        )
+    found = _DISTRUST.search(text)
+    reason = (
+        f"its certificate is not believed ({found[1]}): its authority belongs into SSL_CERT_FILE" if found else said
+    )
+    return errors.Wait(
+        errors.STORE_AWAY,
+        f"{where}: the service that gives credentials for the role {role} (STS, AWS_ENDPOINT_URL_STS): {reason}",
+    )
 
 
 def _plain(error: BaseException) -> str:

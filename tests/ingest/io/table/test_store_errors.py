@@ -37,6 +37,11 @@ from fairlead_ingest.table.store_path import parse
             errors.Wait,
             r"not believed \(Expired\)",
         ),
+        (OSError("Error performing POST REDACTED in 3ms <Code>AccessDenied</Code>"), errors.Stop, "DENIED: .*the role"),
+        (OSError("Generic S3 error: Failed to read token file '/t'"), errors.Stop, "DENIED: .*AWS_WEB_IDENTITY_TOKEN"),
+        (OSError("Error performing POST REDACTED in 3ms: connect error"), errors.Wait, "AWAY: .*AWS_ENDPOINT_URL_STS"),
+        (OSError("POST REDACTED InvalidCertificate(UnknownIssuer)"), errors.Wait, "role .*SSL_CERT_FILE"),
+        (OSError("<Code>ExpiredToken</Code>"), errors.Stop, "DENIED: .*new ones"),
         (OSError("<Code>SlowDown</Code><Message>a &lt; b</Message>"), errors.Wait, "STORE_AWAY: .*SlowDown: a < b"),
     ],
 )
