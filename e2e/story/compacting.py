@@ -9,7 +9,7 @@ from e2e.story.cluster import Cluster
 from tests.support.processes import wait_until
 
 JOB = "compact-now"
-CRON_JOB = "fairlead-ingest-compaction"
+CRON_JOB = "fairlead-compaction"
 WAIT_SECONDS = 300.0
 
 

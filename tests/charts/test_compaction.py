@@ -12,7 +12,7 @@ from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm_with, obj
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 ON_VOLUME, IN_STORE = "compaction", "contract"
-NAME = "fl-fairlead-ingest-compaction"
+NAME = "fl-fairlead-compaction"
 STORE = {"table": "s3://tables/rows"}
 
 
@@ -62,6 +62,19 @@ def test_it_runs_the_command_by_the_jobs_own_settings_one_at_a_time() -> None:
     ]  # fmt: skip
     assert vacuum["args"] == ["ingest", "vacuum", "--retention-hours", "168", "--config", "/etc/fairlead/ingest.toml"]
     assert "initContainers" not in pod_of(STORE) and pod_of(STORE)["containers"][0]["name"] == "compact"
+
+
+def test_the_longest_name_is_one_that_kubernetes_takes() -> None:
+    """A CronJob's may have 52 characters: its Jobs get eleven more."""
+    values = {
+        "fullnameOverride": "f" * 60,
+        "certificates": {"source": "existing"},
+        "ingest": {"compaction": {"enabled": True}},
+    }
+    found = yaml.safe_load(
+        helm_with(values, "template", RELEASE, str(CHARTS / "fairlead"), "-s", "templates/ingest-compaction.yaml")
+    )
+    assert len(found["metadata"]["name"]) == len("f" * 40 + "-compaction") <= 52
 
 
 def test_its_pod_is_as_the_jobs_but_has_no_key_of_messaging() -> None:
