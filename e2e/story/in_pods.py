@@ -40,6 +40,13 @@ import json
 from deltalake import DeltaTable
 print(json.dumps(DeltaTable("/data/telemetry").to_pyarrow_table(columns=["id"])["id"].to_pylist()))
 """
+CONTRACT = '{"columns": {"n": "bigint"}}'
+"""`n` is in the messages from outside alone."""
+COUNT_TYPED = """
+from deltalake import DeltaTable
+found = DeltaTable("/data/telemetry").to_pyarrow_table(columns=["n"])["n"]
+print(len(found) - found.null_count)
+"""
 COUNT_FILES = """
 from deltalake import DeltaTable
 print(len(DeltaTable("/data/telemetry").file_uris()))

@@ -12,7 +12,16 @@ from typing import Any, TypeVar
 from e2e.images.build import TAG
 from e2e.story import compacting, manifests, tokens
 from e2e.story.cluster import Cluster
-from e2e.story.in_pods import COUNT_FILES, FILES_OF_THE_HUB, PUBLISH_IN_POD, READ_IN_POD, READ_TABLE
+from e2e.story.in_pods import (
+    CONTRACT,
+    COUNT_FILES,
+    COUNT_TYPED,
+    FILES_OF_THE_HUB,
+    PUBLISH_IN_POD,
+    READ_IN_POD,
+    READ_TABLE,
+)
+from e2e.story.installed import Installed
 from e2e.story.manifests import SHOP
 from e2e.story.outside import Outside
 from tests.support.processes import wait_until
@@ -46,6 +55,7 @@ class Story:
         self.figures: dict[str, float] = {}
         self.published: list[str] = []
         hub_url = f"wss://{cluster.address}:{NODE_PORT}"
+        self.installed = Installed(cluster, NAMESPACE)
         self.outside = Outside(OUTSIDE, folder / OUTSIDE, hub_url)
         self.joined = Outside(JOINED, folder / JOINED, hub_url)
 
@@ -120,7 +130,7 @@ class Story:
         self._until("the edge in its Pod holds the object", lambda: self._held_in_pod() == "tomato")
         self._figure("edge_pod_install_to_object_seconds", began)
         # Records are written behind what they record.
-        self._until("both edges' records say Synced", lambda: self._synced() == {OUTSIDE, self.cluster.node})
+        self._until("both edges' records say Synced", lambda: self.installed.synced() == {OUTSIDE, self.cluster.node})
         status = self.cluster.kubectl("exec", "-n", NAMESPACE, "deployment/fairlead-hub", "--", "fairlead", "status")
         assert OUTSIDE in status and self.cluster.node in status, f"fairlead status in the hub's Pod says: {status}"
 
@@ -157,6 +167,8 @@ class Story:
         )
         self._until_all_rows()
         self._figure("messages_to_table_seconds", began)
+        typed = int(self.installed.in_ingest_pod(COUNT_TYPED))
+        assert typed == MESSAGES, f"the contract's column has {typed} values"
 
     def compacted(self) -> None:
         """The chart's CronJob, run now: on the volume that the job has mounted."""
@@ -164,7 +176,9 @@ class Story:
             self.published += self.outside.publish([{"compacted": number}])
             self._until_all_rows()
         began = time.monotonic()
-        before, after = compacting.fewer_files(self.cluster, NAMESPACE, lambda: int(self._in_ingest_pod(COUNT_FILES)))
+        before, after = compacting.fewer_files(
+            self.cluster, NAMESPACE, lambda: int(self.installed.in_ingest_pod(COUNT_FILES))
+        )
         self.say(f"compaction: {before} files became {after}")
         self._figure("compaction_seconds", began)
         self._until_all_rows()
@@ -188,16 +202,16 @@ class Story:
 
     def hub_killed(self) -> None:
         """The hub's Pod goes without a word; the next takes over, nothing is lost either way."""
-        self._nothing_forbidden()
+        self.installed.nothing_forbidden()
         began = time.monotonic()
         label = "app.kubernetes.io/component=hub"
-        before = self._pods(label)
+        before = self.installed.pods(label)
         self.cluster.kubectl(
             "delete", "pod", "-n", NAMESPACE, "-l", label, "--force", "--grace-period=0", "--wait=false"
         )
         self._apply(manifests.menu("pumpkin"))
         self.published += self.outside.publish([{"away": n} for n in range(WHILE_AWAY)])
-        self._until("another hub runs", lambda: bool(self._pods(label) - before))
+        self._until("another hub runs", lambda: bool(self.installed.pods(label) - before))
         self._until("the edge outside holds the change", lambda: self._held_outside() == "pumpkin")
         self._until("the edge in its Pod holds the change", lambda: self._held_in_pod() == "pumpkin")
         self._figure("hub_killed_to_change_on_edges_seconds", began)
@@ -205,12 +219,13 @@ class Story:
 
     def upgrade_and_rollback(self) -> None:
         """Changed values reach the hub and nothing else; certificates stay; a rollback takes the change back."""
-        secrets = self._certificates()
+        secrets = self.installed.certificates()
         began = time.monotonic()
         self._helm_upgrade("--set-json", 'hub.config={"record": {"flush_seconds": 0.5}}')
         self._figure("upgrade_wait_seconds", began)
-        assert "flush_seconds = 0.5" in self._hub_config(), f"the upgrade did not reach hub.toml:\n{self._hub_config()}"
-        assert self._certificates() == secrets, "an upgrade that changed no name made new certificates"
+        config = self.installed.hub_config()
+        assert "flush_seconds = 0.5" in config, f"the upgrade did not reach hub.toml:\n{config}"
+        assert self.installed.certificates() == secrets, "an upgrade that changed no name made new certificates"
         self._apply(manifests.menu("lentil"))
         self._until("a change goes down after the upgrade", lambda: self._held_outside() == "lentil")
         began = time.monotonic()
@@ -218,11 +233,11 @@ class Story:
             "rollback", NAMESPACE, "1", "--namespace", NAMESPACE, "--wait", "--timeout", f"{INSTALL_SECONDS}s"
         )
         self._figure("rollback_wait_seconds", began)
-        assert "flush_seconds" not in self._hub_config(), "the rollback left the change in hub.toml"
-        assert self._certificates() == secrets, "the rollback changed certificates"
+        assert "flush_seconds" not in self.installed.hub_config(), "the rollback left the change in hub.toml"
+        assert self.installed.certificates() == secrets, "the rollback changed certificates"
         self._apply(manifests.menu("leek"))
         self._until("a change goes down after the rollback", lambda: self._held_outside() == "leek")
-        self._nothing_forbidden()
+        self.installed.nothing_forbidden()
 
     def uninstall(self) -> None:
         """What Helm made goes; the users' rules, routes and records stay."""
@@ -232,7 +247,7 @@ class Story:
             "uninstall took custom resources"
         )
         # Kept on purpose: the authorities, without which no edge could come back.
-        self._until("only the authorities are left", lambda: self._left() == AUTHORITIES)
+        self._until("only the authorities are left", lambda: self.installed.left() == AUTHORITIES)
         self.say("uninstalled; custom resources and authorities are still there")
 
     def install_again_and_remove_everything(self) -> None:
@@ -275,6 +290,8 @@ class Story:
                 "persistence": claim,
                 "trigger": 1,
                 "compaction": {"enabled": True, "vacuumAfterHours": 168},
+                "files": {"telemetry.json": CONTRACT},
+                "config": {"schema": "/etc/fairlead/files/telemetry.json"},
             },
         }
 
@@ -321,47 +338,15 @@ class Story:
         pod = f"daemonset/fairlead-edge-{self.cluster.node}"
         return self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "-c", "edge", "--", "python3", "-c", script)
 
-    def _in_ingest_pod(self, script: str) -> str:
-        pod = "statefulset/fairlead-ingest"
-        return self.cluster.kubectl("exec", "-n", NAMESPACE, pod, "--", "python3", "-c", script)
-
     def _until_all_rows(self) -> None:
         seen: list[str] = []
 
         def all_there() -> bool:
             nonlocal seen
-            seen = json.loads(self._in_ingest_pod(READ_TABLE))
+            seen = json.loads(self.installed.in_ingest_pod(READ_TABLE))
             return set(self.published) <= set(seen)
 
         self._until(f"all {len(self.published)} messages are rows", all_there)
         assert sorted(seen) == sorted(self.published), f"{len(seen)} rows for {len(self.published)} messages"
         self.say(f"{len(seen)} messages published, {len(seen)} rows, none twice")
         self.figures["rows"] = len(seen)
-
-    def _pods(self, label: str) -> set[str]:
-        found = json.loads(self.cluster.kubectl("get", "pod", "-n", NAMESPACE, "-l", label, "-o", "json"))["items"]
-        ready = [pod for pod in found if any(s["ready"] for s in pod["status"].get("containerStatuses", []))]
-        return {pod["metadata"]["uid"] for pod in ready}
-
-    def _synced(self) -> set[str]:
-        records = json.loads(self.cluster.kubectl("get", "objectsync", "-n", SHOP, "-o", "json"))["items"]
-        menus = [record for record in records if record["spec"]["objectName"] == "menu"]
-        return {menu["spec"]["nodeName"] for menu in menus if menu.get("status", {}).get("state") == "Synced"}
-
-    def _nothing_forbidden(self) -> None:
-        log = self.cluster.kubectl("logs", "-n", NAMESPACE, "deployment/fairlead-hub")
-        refused = [line for line in log.splitlines() if " is forbidden: " in line]
-        assert not refused, f"the chart's roles are too narrow for the hub: {refused[0]}"
-
-    def _left(self) -> list[str]:
-        left = self.cluster.kubectl("get", "all,secret,configmap,role,rolebinding", "-n", NAMESPACE, "-o", "name")
-        return [name for name in left.split() if not name.startswith("configmap/kube-root-ca.crt")]
-
-    def _hub_config(self) -> str:
-        path = "jsonpath={.data.hub\\.toml}"
-        return self.cluster.kubectl("get", "configmap", "-n", NAMESPACE, "fairlead-hub", "-o", path)
-
-    def _certificates(self) -> dict[str, Any]:
-        label = "app.kubernetes.io/component=certificates"
-        found = json.loads(self.cluster.kubectl("get", "secret", "-n", NAMESPACE, "-l", label, "-o", "json"))["items"]
-        return {secret["metadata"]["name"]: secret["data"] for secret in found}
