@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +49,19 @@ def explained() -> Iterator[None]:
     except (OSError, DeltaError, pa.ArrowInvalid) as error:  # the last: a file that is no Parquet any more
         click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
         raise SystemExit(EXIT_FAILED) from None
+
+
+def in_turn(jobs: Sequence[Pipeline], work: Callable[[Pipeline], None]) -> None:
+    """`work` for each; one that fails is said and keeps none of the others back, the program then ends with 1."""
+    failed = False
+    for job in jobs:
+        try:
+            with explained():
+                work(job)
+        except SystemExit:
+            failed = True
+    if failed:
+        raise SystemExit(EXIT_FAILED)
 
 
 @contextmanager

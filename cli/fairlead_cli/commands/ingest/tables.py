@@ -186,7 +186,8 @@ def compact(
     from fairlead_ingest.io.table import maintenance
 
     done = []
-    for job in jobs:
+
+    def compact_one(job: Pipeline) -> None:
         compaction = maintenance.compaction(settings, job)
         unknown = set(z_order) - set(compaction.columns)
         if unknown:
@@ -196,6 +197,8 @@ def compact(
         done.append({"name": job.name, "table": job.table, **facts})
         if not as_json:
             click.echo(f"{job.name}: {facts['files_removed']} files became {facts['files_added']}")
+
+    job_options.in_turn(jobs, compact_one)
     return {"compacted": done}
 
 
@@ -211,7 +214,8 @@ def vacuum(
     from fairlead_ingest.table import folders
 
     done = []
-    for job in jobs:
+
+    def vacuum_one(job: Pipeline) -> None:
         table_format, main = tables.of_pipeline(settings, job), settings.place(job.table)
         suffixes = [tables.DEAD_LETTERS, tables.GAPS, tables.REPAIRS]
         suffixes += [folders.LATEST] if job.latest and job.latest.key else []
@@ -224,6 +228,8 @@ def vacuum(
                 click.echo(f"{path}: {len(files)} files {'would be ' if dry_run else ''}deleted")
                 for file in files if dry_run else ():
                     click.echo(f"  {file}")
+
+    job_options.in_turn(jobs, vacuum_one)
     return {"dry_run": dry_run, "vacuumed": done}
 
 

@@ -64,6 +64,25 @@ def test_tables_are_looked_after(config: Path, tables: Path, words: list[str]) -
     assert run(*words, "--config", str(config)).exit_code == 0
 
 
+@pytest.mark.parametrize("words", [["compact"], ["vacuum"]])
+def test_a_table_that_fails_keeps_none_of_the_others_back(
+    config: Path, tables: Path, tmp_path: Path, words: list[str]
+) -> None:
+    """It is said, and the program ends with 1 after the others are done."""
+    absent = {"topics": ["a/u"], "table": str(tmp_path / "absent"), "checkpoint": str(tmp_path / "absent-checkpoint")}
+    own = config.read_text().replace(f'"{tables}"', f'"{tmp_path / "absent-too"}"')
+    assert own != config.read_text()
+    lists = "".join(
+        "[[pipelines]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in each.items())
+        for each in (absent, {**absent, "table": str(tables), "checkpoint": str(tmp_path / "another")})
+    )
+    config.write_text(own + lists)
+    done = run(*words, "--config", str(config))
+    assert done.exit_code == 1, done.output
+    assert done.stderr.count("there is no table here") == 2
+    assert ("pipeline-2: 0 files became 0" if words == ["compact"] else f"{tables}: 0 files deleted") in done.stdout
+
+
 @pytest.mark.parametrize("is_cut", [False, True])
 @pytest.mark.parametrize("words", [["compact"], ["compact", "--z-order", "node"], ["receipt", "m1"]])
 def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, words: list[str], is_cut: bool) -> None:
