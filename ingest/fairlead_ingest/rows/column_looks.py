@@ -29,6 +29,7 @@ EXPONENT_MAX = 1_000
 DIGITS_MAX = 1_000
 # Spark reads no name of a field that is longer.
 NAME_CHARS_MAX = 50_000
+_WIDE = decimal.Context(prec=60, Emax=EXPONENT_MAX, Emin=-EXPONENT_MAX)
 _FLOAT_MIN = 1.2e-38
 _MANTISSA = re.compile(rb"[-0.]*[1-9]")
 # As Java's JSON reader takes it: whole groups of four, white space before each. Long runs go first, in big steps.
@@ -299,9 +300,16 @@ def _closely_object(member: Callable[[str], Callable[[bytes], bytes] | None]) ->
 
 
 def _fits_decimal(precision: int, scale: int, rounds: bool) -> Check:
+    beyond = decimal.Decimal(1).scaleb(precision - scale, _WIDE)
+    least = -beyond
+    places = [decimal.Decimal((0, (1,), -each)) for each in range(scale, -1, -1)]
+
     def check(value: decimal.Decimal) -> bool:
         if not value.is_finite():
             return False
+        # How most are written, without a look at each digit.
+        if least < value < beyond and any(map(value.same_quantum, places)):
+            return True
         _, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)
         if abs(exponent) > EXPONENT_MAX or len(digits) > DIGITS_MAX:

@@ -124,8 +124,9 @@ class Judge:
         # One letter is found many times faster than two.
         if b"\\" in body and (_SURROGATE.search(body) or (self._once and self._escape.search(body))):
             return self._closely(body)
-        if self._once and any(body.count(name) > 1 for name in self._once):
-            return self._closely(body)
+        for name in self._once:
+            if body.count(name) > 1:
+                return self._closely(body)
         if self._has_inner_floats and _SMALL.search(body):
             return self._closely(body)
         return self._closely(body) if self._lower and self._twins(body) else _FITS
