@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -25,6 +27,8 @@ from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
+
+PLANS_AT_ONCE: Final = 4
 
 
 class BatchPlanner:
@@ -45,7 +49,7 @@ class BatchPlanner:
     def next(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
         """The places after the next batch, None while there is nothing to read."""
         names = self._options.topics
-        service, found, moved = known.service, {}, False
+        service = known.service
         paced_rows = self._paced_rows(known, limit_rows)
         first_rows = paced_rows if self._is_mixed else limit_rows
         limits = dict(
@@ -58,31 +62,30 @@ class BatchPlanner:
         # Where nothing has moved the last one asked waits in the service, else Spark would ask a hundred times a
         # second; it is another topic each time, so that each is soon the one whose news ends the wait at once.
         self._turn += 1
-        for asked in range(len(names)):
-            topic = names[(asked + self._turn) % len(names)]
-            waits = asked == len(names) - 1 and not moved and self._targets is None
-            before = self._known(known, topic).at_rest()
-            found[topic] = after, plan = self._plan(
-                topic, before, *limits[topic], self._options.wait_ms if waits else 0
-            )
+        turn = self._turn % len(names)
+        *asked, last = [*names[turn:], *names[:turn]]
+        before = {topic: self._known(known, topic).at_rest() for topic in names}
+        found = self._plans({topic: (before[topic], limits[topic]) for topic in asked})
+        moved = any(_has_moved(before[topic], after) for topic, (after, _) in found.items())
+        waits = not moved and self._targets is None
+        found[last] = self._plan(last, before[last], *limits[last], self._options.wait_ms if waits else 0)
+        moved = moved or _has_moved(before[last], found[last][0])
+        for _, plan in found.values():
             if plan is not None:
                 service = data_loss_policy.same_service(service, plan.service)
-            moved = moved or (after.generation, after.position) != (before.generation, before.position)
         if not moved:
             return None
         used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
-        was_mixed, self._is_mixed = self._is_mixed, self._pace is not None and self._are_mixed(used, time.monotonic())
-        if self._is_mixed:
-            limit_rows = paced_rows
-        larger = batch_shares.anew(used, limit_rows) if self._is_mixed and not was_mixed else {}
         for _ in range(batch_shares.ROUNDS_MAX):
-            larger = larger or batch_shares.again(used, limit_rows, limit_bytes)
-            for topic, shares in larger.items():
-                found[topic] = self._plan(topic, self._known(known, topic).at_rest(), *shares, 0)
-                used[topic] = self._used(topic, found[topic][1])
-            if not larger:
+            again = batch_shares.again(used, first_rows, limit_bytes)
+            if not again:
                 break
-            larger = {}
+            found |= self._plans({topic: (before[topic], shares) for topic, shares in again.items()})
+            used |= {topic: self._used(topic, found[topic][1]) for topic in again}
+        was_mixed, self._is_mixed = self._is_mixed, self._pace is not None and self._are_mixed(used, time.monotonic())
+        if self._is_mixed and not was_mixed:
+            smaller = batch_shares.anew(used, paced_rows)
+            found |= self._plans({topic: (before[topic], shares) for topic, shares in smaller.items()})
         self._made = {topic: (after, plan) for topic, (after, plan) in found.items() if plan is not None and plan.rows}
         return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
 
@@ -125,6 +128,20 @@ class BatchPlanner:
         start = self._options.start_of(topic)
         return TopicOffset.from_starting(start) if isinstance(start, Mapping) else TopicOffset()
 
+    def _plans(
+        self, asked: Mapping[str, tuple[TopicOffset, tuple[int | None, int | None]]]
+    ) -> dict[str, tuple[TopicOffset, Plan | None]]:
+        """By topic, from (where it stands, limits); some side by side, since hundreds take as many round trips."""
+
+        def plan(topic: str) -> tuple[TopicOffset, Plan | None]:
+            offset, limits = asked[topic]
+            return self._plan(topic, offset, *limits, 0)
+
+        if len(asked) < PLANS_AT_ONCE:
+            return {topic: plan(topic) for topic in asked}
+        with ThreadPoolExecutor(PLANS_AT_ONCE, thread_name_prefix="plan") as asking:
+            return dict(zip(asked, asking.map(plan, asked), strict=True))
+
     def _plan(
         self, topic: str, offset: TopicOffset, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
     ) -> tuple[TopicOffset, Plan | None]:
@@ -157,6 +174,10 @@ class BatchPlanner:
                 after = offset.position
                 continue
             return _after(offset, plan, target), plan
+
+
+def _has_moved(before: TopicOffset, after: TopicOffset) -> bool:
+    return (after.generation, after.position) != (before.generation, before.position)
 
 
 def _after(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:

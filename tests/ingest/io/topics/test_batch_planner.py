@@ -113,3 +113,14 @@ def test_equal_backlogs_alone_are_not_held_back(messaging: MessagingService, top
         publish(messaging, name, 300)
     end = planner(messaging, tmp_path, both).next(Offsets(), LIMIT, None)
     assert [rows(end, name) for name in both] == [50, 50]
+
+
+def test_a_busy_topic_among_quiet_ones_is_no_backlog(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+    """It has more than its equal share, and fits into the batch all the same; also asked side by side."""
+    quiet = [f"{topic}-{number}" for number in range(9)]
+    for name in quiet:
+        messaging.create(name)
+        publish(messaging, name, 1)
+    publish(messaging, topic, 60)
+    end = planner(messaging, tmp_path, [*quiet, topic]).next(Offsets(), LIMIT, None)
+    assert [rows(end, name) for name in (*quiet, topic)] == [1] * 9 + [60]
