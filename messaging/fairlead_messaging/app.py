@@ -17,7 +17,7 @@ from aiohttp import web
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.admission import Limits, limits_of
-from fairlead_messaging.server.io import access_control
+from fairlead_messaging.server.io import access_control, access_reload
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import wall_clock_ms
 from fairlead_messaging.server.io.identity.api_server import NoApiServer
@@ -49,7 +49,7 @@ _log = logs.get("messaging.app")
 def run(config: Path | None) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit status."""
     try:
-        settings = load("messaging", MessagingSettings, config, os.environ)
+        settings = _read(config)
     except SettingsError as error:
         return complain("messaging", error)
     logs.configure("messaging", settings.log_level)
@@ -57,7 +57,7 @@ def run(config: Path | None) -> int:
     os.umask(OWNER_ONLY)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings))
+            runner.run(_serve(settings, config))
     except CannotTrace as error:
         return complain("messaging", SettingsError("settings", "", str(error)))
     except (StorageError, OSError, tls.TlsFilesError, NoApiServer) as error:
@@ -94,7 +94,11 @@ def open_store(settings: MessagingSettings, *, open_files_max: int = OPEN_FILES_
         raise
 
 
-async def _serve(settings: MessagingSettings) -> None:
+def _read(config: Path | None) -> MessagingSettings:
+    return load("messaging", MessagingSettings, config, os.environ)
+
+
+async def _serve(settings: MessagingSettings, config: Path | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -108,6 +112,9 @@ async def _serve(settings: MessagingSettings) -> None:
     broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
     limits = limits_of(descriptors)
     ports: list[contextlib.AsyncExitStack] = []
+    looking: asyncio.Task[None] | None = None
+    if config is not None and settings.security != "insecure":
+        looking = loop.create_task(access_reload.keep_loaded(config, settings, access, _read))
     try:
         await access.start()
         await broker.create_system_topics()
@@ -128,8 +135,9 @@ async def _serve(settings: MessagingSettings) -> None:
             await port.aclose()
         await broker.close()
         await access.close()
-        if reloading is not None:
-            reloading.cancel()
+        for task in (reloading, looking):
+            if task is not None:
+                task.cancel()
         if spans is not None:
             spans.close()
 

@@ -129,3 +129,17 @@ def test_a_transaction_keeps_its_owner_over_a_restart(program: Program) -> None:
     assert program.ask("POST", f"/transactions/{pointer}/commit", {}, name=thief)[0] == 403
     status, answer = program.ask("POST", f"/transactions/{pointer}/commit", {}, name="administrator")
     assert (status, answer["state"]) == (200, "committed")
+
+
+def test_grants_change_without_a_restart(program: Program) -> None:
+    """A wrong file leaves them as they are, and the log says why."""
+    sales, text = "/namespaces/shop/topics/sales", program._config.read_text()
+    assert program.ask("PUT", sales, name="office")[0] == 403
+    entry = '[[access]]\nsubject = "office"\nverbs = ["administer"]\ntopics = ["shop/*"]\n'
+    program._config.write_text(text + entry)
+    wait_until("the grant counts", lambda: program.ask("PUT", sales, name="office")[0] == 200, seconds=UP_SECONDS)
+    program._config.write_text(text + entry.replace("administer", "everything"))
+    wait_until("it is said", lambda: "access_kept" in program.log, seconds=UP_SECONDS)
+    assert program.ask("GET", sales, name="office")[0] == 200
+    program._config.write_text(text)
+    wait_until("it is taken away", lambda: program.ask("GET", sales, name="office")[0] == 403, seconds=UP_SECONDS)

@@ -62,6 +62,11 @@ class AccessControl:
         """Whether who shows no certificate may bring a token."""
         return self._reviewer is not None
 
+    def replace(self, table: AccessTable) -> None:
+        """Other grants count from the next request on, also of connections that are open."""
+        self._table = table
+        self._of_names.cache_clear()
+
     async def start(self) -> None:
         """Raises ``FairleadError`` when tokens cannot be checked at all."""
         if self._reviewer is not None:
