@@ -252,7 +252,7 @@ class Settings(Model):
     messaging_url: str | None = None
     """`http://` or `https://`; absent: messages of nodes are answered "not now"."""
     security: Literal["mtls", "insecure"] = "mtls"
-    """`insecure`: no TLS, `listen` must be a loopback address, and nodes are believed by their word."""
+    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes are believed by their word."""
     tls_ca: FilePath | None = None
     """Authority of messaging and of those who may look at `http_listen`; of nodes too where `link_ca` is absent.
     Required with `mtls`, as the two below; files are read again when they change."""
@@ -280,9 +280,10 @@ class Settings(Model):
         return self
 
     def _wrong(self) -> Iterator[Mistake]:
-        host, _ = listen_address.parse(self.listen)
-        if self.security == "insecure" and not listen_address.is_loopback(host):
-            yield Mistake("listen", f'must be a loopback address with security = "insecure", is {host}')
+        for key in ("listen", "http_listen"):
+            host, _ = listen_address.parse(getattr(self, key))
+            if self.security == "insecure" and not listen_address.is_loopback(host):
+                yield Mistake(key, f'must be a loopback address with security = "insecure", is {host}')
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):

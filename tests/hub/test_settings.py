@@ -34,6 +34,7 @@ def test_the_contracts_defaults(tmp_path):
     [
         ("", "tls_ca"),
         ('security = "insecure"\nlisten = "0.0.0.0:10000"\n', "listen"),
+        ('security = "insecure"\nhttp_listen = "0.0.0.0:10002"\n', "http_listen"),
         ('security = "open"\n', "security"),
         (INSECURE + 'listen = "nowhere"\n', "listen"),
         (INSECURE + 'listen = "127.0.0.1:99999"\n', "listen"),

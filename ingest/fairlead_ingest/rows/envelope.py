@@ -194,7 +194,7 @@ def _verdicts(topic: str, arrays: Sequence[pa.Array], judge: BodyJudge) -> tuple
         [None if verdict is None or verdict.fits else wrong_text(verdict) for verdict in looked], pa.string()
     )
     # A contract is about what devices measure; a gap record is the agent's own.
-    is_gap = pc.fill_null(pc.equal(sources, gap_record.SOURCE), False)
+    is_gap = gap_record.among(sources, bodies)
     return pc.if_else(is_gap, gap_record.NO_BODY, texts), pc.if_else(is_gap, pa.scalar(None, pa.string()), wrong)
 
 

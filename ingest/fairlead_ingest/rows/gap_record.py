@@ -67,10 +67,25 @@ def split(rows: pa.Table, room: int = RECORDS_MAX) -> tuple[pa.Table, list[GapRe
     return rows.filter(left), found
 
 
-def _record(row: dict[str, str | None]) -> GapRecord | None:
+def among(sources: pa.Array, bodies: pa.Array) -> pa.Array:
+    """For each message whether it is a gap record, by its source and its body."""
+    of_source = pc.fill_null(pc.equal(sources, SOURCE), False)
+    if not pc.any(of_source).as_py():
+        return of_source
+    pairs = zip(of_source.to_pylist(), bodies.to_pylist(), strict=True)
+    return pa.array([is_source and _body(body) is not None for is_source, body in pairs], pa.bool_())
+
+
+def _body(text: str | None) -> _Body | None:
     try:
-        body = _decode(row["body"] or "")
+        return _decode(text or "")
     except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def _record(row: dict[str, str | None]) -> GapRecord | None:
+    body = _body(row["body"])
+    if body is None:
         return None
     return GapRecord(
         topic=row["_topic"] or "", id=row["_id"] or "", node=row["node"], **msgspec.structs.asdict(body)

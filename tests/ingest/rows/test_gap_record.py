@@ -64,6 +64,6 @@ def test_no_contract_judges_them() -> None:
     """Its required columns are of what devices measure."""
     schema = {"columns": {"temperature": {"type": "double", "required": True}}}
     judge = contract_file.parse(json.dumps(schema), "s").judge()
-    found = page(report(1), upstream_message(2, body={}), judge=judge)
-    assert [error is None for error in found[envelope.MISFIT].to_pylist()] == [True, False]
+    found = page(report(1), upstream_message(2, body={}), report(3, {"queue": "iothub"}), judge=judge)
+    assert [error is None for error in found[envelope.MISFIT].to_pylist()] == [True, False, False]
     assert found[envelope.TYPED].to_pylist()[0] == gap_record.NO_BODY

@@ -42,7 +42,7 @@ def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> Fairle
         found = msgspec.json.decode(content, type=_Status)
     except (ValueError, RecursionError):  # whatever a proxy put there instead
         found = _Status(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
-    message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX]}"
+    message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX].strip()}"
     if status in BUSY:
         after = headers.get("Retry-After", "")
         return Unavailable(message, retry_after_seconds=float(after) if after.isdecimal() else None)

@@ -39,6 +39,11 @@ def test_a_body_may_be_anything(body: bytes) -> None:
     assert isinstance(found, Refused) and len(str(found)) <= ERROR_CHARS_MAX + 50
 
 
+def test_a_reason_is_one_line() -> None:
+    """It is shown in a column of ``kubectl get``; what serves no such path answers with a newline at its end."""
+    assert str(api_error.of_answer(404, {}, b"404 page not found\n")) == "API server answered 404: 404 page not found"
+
+
 def test_a_good_answer_that_is_something_else_may_be_gone_soon() -> None:
     decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
     assert api_error.decoded(decoder, b'{"a": 1}', "x") == {"a": 1}
