@@ -252,7 +252,8 @@ class Settings(Model):
     messaging_url: str | None = None
     """`http://` or `https://`; absent: messages of nodes are answered "not now"."""
     security: Literal["mtls", "insecure"] = "mtls"
-    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes are believed by their word."""
+    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes are believed by their
+    word."""
     tls_ca: FilePath | None = None
     """Authority of messaging and of those who may look at `http_listen`; of nodes too where `link_ca` is absent.
     Required with `mtls`, as the two below; files are read again when they change."""
