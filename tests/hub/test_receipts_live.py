@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.support.edges.edge_line import telemetry
+from tests.support.edges.edge_line import ALL_PRIORITIES, telemetry
 from tests.support.processes import wait_until
 from tests.support.whole_line import TOPIC, WholeLine
 
@@ -22,7 +22,7 @@ from fairlead_messaging.client.io.bulk_client import BulkClient
 
 pytestmark = [pytest.mark.kube, pytest.mark.verify]
 SECONDS = 120.0
-KILLS = 6
+KILLS = 3
 BATCH = 40
 HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "ask-for-a-receipt.md"
 
@@ -97,7 +97,9 @@ def test_a_message_is_followed_into_a_table(line: WholeLine) -> None:
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", line.edge.url])
     assert "to table  priority 1: half within" in shown.output
 
-    def in_the_cluster() -> bool:  # the agent reports each half minute
+    line.routes({**ALL_PRIORITIES, "storeAndForwardConfiguration": {"timeToLiveSecs": 7201}})
+
+    def in_the_cluster() -> bool:  # the agent reports each half minute, and what became of new routes at once
         shown = CliRunner().invoke(build(), ["status", "edge-1", "--hub", f"http://127.0.0.1:{line.hub.http_port}"])
         return "to table  priority 1: half within" in shown.output
 

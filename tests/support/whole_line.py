@@ -36,14 +36,7 @@ class WholeLine:
             self.cluster.apply(CRDS)
             self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
             self.cluster.apply(edge_node("edge-1"))
-            self.cluster.apply(
-                {
-                    "apiVersion": "fairlead.dev/v1alpha1",
-                    "kind": "EdgeRoutes",
-                    "metadata": {"name": "all"},
-                    "spec": self._routes,
-                }
-            )
+            self.routes(self._routes)
             self.messaging.start()
             self.hub = HubProcess(self.cluster, self._folder, top=f'messaging_url = "{self.messaging.url}"').start()
             self.edge = EdgeProgram(self._folder / "edge", self.hub.link_port)
@@ -60,6 +53,11 @@ class WholeLine:
                 part.stop()
         self.messaging.stop()
         self.cluster.stop()
+
+    def routes(self, spec: dict[str, Any]) -> None:
+        """The EdgeRoutes object says this from now on."""
+        names = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "all"}}
+        self.cluster.apply({**names, "spec": spec})
 
     def in_topic(self) -> list[dict[str, Any]]:
         """Every message in the topic, in its order."""

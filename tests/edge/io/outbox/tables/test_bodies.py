@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import apsw
 import pytest
 from tests.support.edges.outbox_tables import append, tables
 
@@ -38,3 +39,47 @@ def test_columns_of_other_types_have_no_checksum() -> None:
     assert run_checksum(REST, 0, 0, 1, "yesterday", None, "t") is None
     assert run_checksum(REST, 0, 0, 1, 0.0, None, "t") is not None
     assert text(b"\xff") == "\\xff" and text(7) == ""
+
+
+def test_messages_that_came_alone_are_read_side_by_side() -> None:
+    """Small segments are read some at a time; one that is missing, damaged or large among them harms itself alone."""
+    connection = tables()
+    sizes = [7] * 20 + [100_000] + [7] * 20
+    for number, size in enumerate(sizes):
+        append(connection, Entry("", b'{"a":"%d%s"}' % (number, b"-" * size), (Reference(REST),)))
+    rows(connection, "DELETE FROM segments WHERE id = 5")
+    rows(connection, "UPDATE segments SET content = 7 WHERE id = 30")
+    asked: list[str] = []
+
+    def note(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
+        asked.append(statement)
+        return True
+
+    connection.exec_trace = note
+    found = log.fetch(connection, REST, after=-1, now=0, messages_max=100, bytes_max=10**9)
+    connection.exec_trace = None
+    assert [each.offset for each in found.damaged] == [4, 29]
+    assert [(item.offset, len(item.content)) for item in found.items] == [
+        (number, len(f'{{"a":"{number}"}}') + size) for number, size in enumerate(sizes) if number not in (4, 29)
+    ]
+    assert sum("FROM segments" in each for each in asked) < 10
+
+
+def test_each_run_is_judged_by_its_own_envelope() -> None:
+    """One that is damaged between two sound ones, and the same run again behind it."""
+    connection = tables()
+    for topic in ("default/t", "default/t", "default/u"):
+        append(
+            connection,
+            Entry("", b"{}", (Reference(REST, None, topic),)),
+            Entry("", b"[]", (Reference(REST, None, topic),)),
+        )
+    rows(connection, "UPDATE runs SET epoch = 9 WHERE segment = 2")
+    found = log.fetch(connection, REST, after=-1, now=0, messages_max=9, bytes_max=99)
+    assert [(item.offset, item.topic) for item in found.items] == [
+        (0, "default/t"),
+        (1, "default/t"),
+        (4, "default/u"),
+        (5, "default/u"),
+    ]
+    assert [each.offset for each in found.damaged] == [2, 3]

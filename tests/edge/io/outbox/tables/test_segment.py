@@ -25,6 +25,12 @@ def test_alike_bodies_take_a_fraction() -> None:
     assert encoding == segment.ZSTD and len(packed) < 5000
 
 
+def test_a_short_one_stays_as_it_is() -> None:
+    """It is not worth the time."""
+    assert segment.pack(b"x" * (segment.PACKED_MIN - 1)) == (segment.PLAIN, b"x" * (segment.PACKED_MIN - 1))
+    assert segment.pack(b"x" * segment.PACKED_MIN)[0] == segment.ZSTD
+
+
 def test_threads_do_not_disturb_each_other() -> None:
     """The writer packs while the reader unpacks."""
     contents = [bytes([n]) * 50_000 + b"end" for n in range(64)]
