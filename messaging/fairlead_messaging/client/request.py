@@ -85,6 +85,16 @@ def order(route: Route[Any], *names: str | int, **more: Any) -> Request[None]:
     return to(route, *names, decode=lambda response: None, **more)
 
 
+def gone(kind: type[Denied], code: str | None = None) -> Callable[[Denied, bool], None]:
+    """For deletions: that it is not there is as good, when an earlier sending may have deleted it."""
+
+    def missing(refused: Denied, in_doubt: bool) -> None:
+        if not (in_doubt and isinstance(refused, kind) and code in (None, refused.code)):
+            raise refused
+
+    return missing
+
+
 def split(topic: str) -> tuple[str, str]:
     """(namespace, name) of ``namespace/name``.  Raises ``LocalError``."""
     namespace, slash, name = topic.partition("/")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from fairlead_messaging.api import headers
 from fairlead_wire.link import peer_json
 
 T = TypeVar("T")
@@ -24,6 +25,12 @@ class Response:
 
     def header(self, name: str) -> str | None:
         return self.headers.get(name.lower())
+
+    @property
+    def generation(self) -> int:
+        """Of the topic it is about; 0: the service does not say it."""
+        text = self.header(headers.GENERATION) or ""
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
     def json(self, kind: type[T] | None) -> T:
         """The body as ``kind``.  Raises ``Malformed``, a ``RemoteError``, for a body of another shape."""
