@@ -10,7 +10,7 @@ import msgspec
 from tests.fuzz.target import Target, promise
 
 from fairlead_edge import module_tokens
-from fairlead_edge.io.local_api import bodies
+from fairlead_edge.io.local_api.bodies import requests
 from fairlead_edge.module_tokens import BadTokens
 from fairlead_edge.objects.presentation import listing, paths, selectors
 from fairlead_edge.objects.presentation.api_errors import ApiError, status
@@ -71,14 +71,14 @@ def _can_be_read(entry: Entry) -> None:
 def body(content: bytes) -> None:
     """The first line is the name of the body's type."""
     kind, _, text = content.partition(b"\n")
-    model = {b"ids": bodies.Ids, b"replay": bodies.Replay}.get(kind, bodies.Ids)
+    model = {b"ids": requests.Ids, b"replay": requests.Replay}.get(kind, requests.Ids)
     msgspec.json.decode(text, type=model)
 
 
 def query(content: bytes) -> None:
     """Take and Page of a query; then lists and watches of the Kubernetes-style API."""
     asked = dict(parse_qsl(content.decode("latin-1"), keep_blank_values=True))
-    for model in (bodies.Take, bodies.Page):
+    for model in (requests.Take, requests.Page):
         try:
             msgspec.convert(asked, model, strict=False)
         except ValueError:

@@ -13,25 +13,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from fairlead_edge.io.local_api.bodies import (
-    Abandoned,
-    Acked,
-    AgentAccount,
-    AskReceipt,
-    DeadLetters,
-    Ids,
-    NothingPublished,
-    Page,
-    Publish,
-    Published,
-    Receipt,
-    Replay,
-    Replayed,
-    Selection,
-    Status,
-    Take,
-    Taken,
-)
+from fairlead_edge.io.local_api.bodies.account import AgentAccount
+from fairlead_edge.io.local_api.bodies.dead_letters import DeadLetters, Replayed
+from fairlead_edge.io.local_api.bodies.kubernetes import Selection, Status
+from fairlead_edge.io.local_api.bodies.messages import Abandoned, Acked, NothingPublished, Published, Taken
+from fairlead_edge.io.local_api.bodies.receipts import Receipt
+from fairlead_edge.io.local_api.bodies.requests import AskReceipt, Ids, Page, Publish, Replay, Take
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
 from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import DESCRIBE, TEXT, Operation

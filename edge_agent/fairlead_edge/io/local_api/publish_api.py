@@ -10,7 +10,8 @@ import msgspec
 from aiohttp import web
 
 from fairlead_edge.errors import KeyReused, Moving, StoreFailed, StoreFull
-from fairlead_edge.io.local_api import bodies, operations
+from fairlead_edge.io.local_api import operations
+from fairlead_edge.io.local_api.bodies import requests
 from fairlead_edge.io.local_api.callers import NO_TOKEN, Access, Caller
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
 from fairlead_edge.io.outbox.upstream import Upstream
@@ -120,7 +121,7 @@ class _Handlers:
         if (refused := self._not_its_input(request)) is not None:
             return refused
         try:
-            asked = _query(request, bodies.Take)
+            asked = _query(request, requests.Take)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
         if (
@@ -144,7 +145,7 @@ class _Handlers:
         ]
         return _json(_encode({"messages": messages}))
 
-    async def _taken(self, request: web.Request, asked: bodies.Take, wait_seconds: float) -> list[Leased]:
+    async def _taken(self, request: web.Request, asked: requests.Take, wait_seconds: float) -> list[Leased]:
         return await self._upstream.broker.take(
             self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds, lease_seconds=asked.lease
         )
@@ -173,7 +174,7 @@ class _Handlers:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
         try:
-            page = _query(request, bodies.Page)
+            page = _query(request, requests.Page)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
         if not 1 <= page.limit <= outbox.DEAD_LETTER_PAGE_MAX:
@@ -193,7 +194,7 @@ class _Handlers:
             return refused
         try:
             content = await _read(request, SMALL_BYTES_MAX)
-            numbers = _decode(content or b"{}", bodies.Replay).numbers
+            numbers = _decode(content or b"{}", requests.Replay).numbers
             replayed = await self._upstream.replay(numbers)
         except publishing.RequestRefused as error:
             return _error(413 if error.too_large else 400, error.code, str(error))
@@ -236,7 +237,7 @@ def _letter_view(letter: outbox.DeadLetter) -> dict[str, Any]:
 
 
 async def _ids(request: web.Request) -> list[str]:
-    return _decode(await _read(request, SMALL_BYTES_MAX), bodies.Ids).ids
+    return _decode(await _read(request, SMALL_BYTES_MAX), requests.Ids).ids
 
 
 async def _read(request: web.Request, limit: int) -> bytes:

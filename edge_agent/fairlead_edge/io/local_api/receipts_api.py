@@ -8,7 +8,8 @@ import msgspec
 from aiohttp import web
 
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.local_api import bodies, operations
+from fairlead_edge.io.local_api import operations
+from fairlead_edge.io.local_api.bodies import requests
 from fairlead_edge.io.local_api.callers import NO_TOKEN, Access
 from fairlead_edge.io.outbox.receipts import Receipts
 from fairlead_edge.outbox.receipts import mark
@@ -29,11 +30,11 @@ def add_routes(app: web.Application, receipts: Receipts, access: Access | None =
         if id is None:
             return _error(400, "bad_request", "id: 32 hex digits, as publishing answered it")
         try:
-            asked = msgspec.convert(dict(request.query), bodies.AskReceipt, strict=False)
+            asked = msgspec.convert(dict(request.query), requests.AskReceipt, strict=False)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
-        if not 0 <= asked.wait <= bodies.RECEIPT_WAIT_SECONDS_MAX:
-            return _error(400, "bad_request", f"wait: 0 to {bodies.RECEIPT_WAIT_SECONDS_MAX:g} seconds")
+        if not 0 <= asked.wait <= requests.RECEIPT_WAIT_SECONDS_MAX:
+            return _error(400, "bad_request", f"wait: 0 to {requests.RECEIPT_WAIT_SECONDS_MAX:g} seconds")
         author = _author(request)
         try:
             found = await receipts.ask(id, author=author, wait_seconds=asked.wait, until=asked.until)

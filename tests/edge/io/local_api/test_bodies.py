@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge import agent_status
-from fairlead_edge.io.local_api import bodies, operations
+from fairlead_edge.io.local_api import operations
+from fairlead_edge.io.local_api.bodies import account, requests
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.outbox import publishing
 from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -62,7 +63,7 @@ def test_what_the_schema_takes_is_taken_and_nothing_else(messages: list[dict[str
 
 
 async def test_the_account_has_the_fields_of_the_document(tmp_path: Path) -> None:
-    """Each, and no other: a change of the account is a change of ``bodies.AgentAccount``."""
+    """Each, and no other: a change of the account is a change of ``account.AgentAccount``."""
     upstream = open_upstream(tmp_path / "outbox.db", FakeHub())
     await upstream.publisher.publish(body({"properties": {"priority": "0"}}))
     agent = agent_status.AgentStatus(
@@ -73,7 +74,7 @@ async def test_the_account_has_the_fields_of_the_document(tmp_path: Path) -> Non
     await upstream.outbox.close()
     shown = agent_status.status(agent)
     assert shown["queues"]
-    read = msgspec.json.decode(msgspec.json.encode(shown), type=bodies.AgentAccount)
+    read = msgspec.json.decode(msgspec.json.encode(shown), type=account.AgentAccount)
     again: dict[str, Any] = msgspec.to_builtins(read)
     assert again.keys() == shown.keys()
     for part in ("link", "objects", "store"):
@@ -83,10 +84,10 @@ async def test_the_account_has_the_fields_of_the_document(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("query", "shape"),
-    [("max", bodies.Take), ("wait", bodies.Take), ("lease", bodies.Take), ("limit", bodies.Page)],
+    [("max", requests.Take), ("wait", requests.Take), ("lease", requests.Take), ("limit", requests.Page)],
 )
 def test_limits_of_a_query_are_in_the_document(query: str, shape: type[msgspec.Struct]) -> None:
     """As numbers, though a sentence of the handler's own names them when they are passed."""
-    path = "/v1/deadletters" if shape is bodies.Page else "/v1/modules/{module}/inputs/{input}/messages"
+    path = "/v1/deadletters" if shape is requests.Page else "/v1/modules/{module}/inputs/{input}/messages"
     [found] = [each for each in DOCUMENT["paths"][path]["get"]["parameters"] if each["name"] == query]
     assert found["schema"]["minimum"] < found["schema"]["maximum"]

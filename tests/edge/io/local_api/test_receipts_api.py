@@ -16,7 +16,8 @@ from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge import module_tokens
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.local_api import bodies, publish_api, receipts_api
+from fairlead_edge.io.local_api import publish_api, receipts_api
+from fairlead_edge.io.local_api.bodies.receipts import Receipt
 from fairlead_edge.io.local_api.publish_api import add_routes
 from fairlead_edge.io.local_api.server import Guard
 from fairlead_edge.io.outbox import receipts
@@ -72,10 +73,10 @@ async def publish(client: Client, token: str = "") -> str:
 async def test_a_receipt_is_what_the_description_says(client: Client, hub: FakeHub) -> None:
     id = await publish(client)
     status, found = await ask(client, id)
-    assert (status, msgspec.convert(found, bodies.Receipt, strict=True).state) == (200, "accepted")
+    assert (status, msgspec.convert(found, Receipt, strict=True).state) == (200, "accepted")
     hub.connect()
     status, found = await ask(client, f"{id}?wait=60&until=in_topic")
-    said = msgspec.convert(found, bodies.Receipt, strict=True)
+    said = msgspec.convert(found, Receipt, strict=True)
     assert status == 200 and said.in_topic is not None and said.in_topic.topic == "default/telemetry"
     assert found.keys() >= {"accepted", "in_topic", "in_table"}
 
