@@ -150,7 +150,8 @@ EVENT_TYPES: Final = (
         "ingest",
         "a range of a topic was never read and never will be",
         "`pipeline`, `table`, `batch`, `version`, `gaps` (`topic`, `reason`, `fromGeneration`, "
-        "`fromPosition`, `toGeneration`, `toPosition`, `rows`; at most 32), `gapsTotal`",
+        "`fromPosition`, `toGeneration`, `toPosition`, `rows`; of what a node reported also `node`, `queue`, "
+        "`fromSequence`, `toSequence`; at most 32), `gapsTotal`",
     ),
     EventType(
         "job.stopped",
