@@ -93,12 +93,13 @@ def decide(
     counts: BatchCounts = NO_COUNTS,
     before: Offsets | None = None,
     is_side_table: bool = False,
+    checkpoint: str = "",
 ) -> Append | AlreadyIn:
     """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
 
     ``before``: where this checkpoint's batch before ended, None for its first. ``is_side_table``: a table beside the
     rows gets few of the batches and gets them first, so it may well be behind, and ahead where a checkpoint was lost in
-    between; the caller leaves out what it holds, and its places never go back.
+    between; the caller leaves out what it holds, and its places never go back. ``checkpoint``: where it is copied to.
     """
     # The number alone is not enough: a table that was restored still knows numbers of batches that are gone from it.
     if state.batch >= batch and (state.is_cut or state.holds(end)):
@@ -131,6 +132,7 @@ def decide(
             reached=reached,
             application=application,
             batch=batch,
+            checkpoint=checkpoint,
             sequence=state.commit_sequence + 1,
             totals=state.totals.plus(counts),
             counts=counts,

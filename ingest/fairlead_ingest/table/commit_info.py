@@ -113,6 +113,8 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
     application: str = ""
     # -1: not the batch of a stream.
     batch: int = -1
+    # Where the job's checkpoint is copied to, which is the same after it has begun anew; "" for one in a folder.
+    checkpoint: str = ""
     # The table's commit sequence as of this commit; 0: written by a version that did not say.
     sequence: int = 0
     totals: Totals = Totals()
@@ -124,6 +126,7 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
             "reached": self.reached.to_dict(),
             "application": self.application,
             "batch": self.batch,
+            **({"checkpoint": self.checkpoint} if self.checkpoint else {}),
             **({"sequence": self.sequence} if self.sequence else {}),
             "totals": self.totals.to_dict(),
             **self.counts.to_dict(),
@@ -168,6 +171,7 @@ def parse(stored: Mapping[str, Any]) -> CommitInfo:
             reached=offsets.parse(stored["reached"]),
             application=str(stored.get("application", "")),
             batch=int(stored.get("batch", -1)),
+            checkpoint=str(stored.get("checkpoint", "")),
             sequence=int(stored.get("sequence", 0)),
             totals=msgspec.convert(stored.get("totals", {}), Totals),
             counts=msgspec.convert(dict(stored), BatchCounts),

@@ -5,6 +5,7 @@ process, filled from the copy in the store (``checkpoint_mirror``), if that goes
 
     the table holds the copy's batch, or goes on with it       filled: the same application, nothing is forgotten
     the table is ahead, by commits of the copy's own job       empty: a new application goes on from the table
+    the table is ahead, by a job with another checkpoint       refused: two jobs would take turns
     anything else                                              filled: the start refuses it and says what is wrong
 """
 
@@ -16,6 +17,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +25,10 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.pipeline.checkpoint_copy import Page
+from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import TableState
+from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_ingest.table.store_path import Place, StorePath
 from fairlead_wire.io import logs
 
@@ -52,7 +57,7 @@ class CheckpointFolder:
             said = {"pipeline": self._pipeline, "checkpoint": str(self.place), "batch": page.batch}
             try:
                 checkpoint_mirror.write_texts(page, self.path)
-                is_behind = _is_behind(self.path, page, table_format, table)
+                is_behind = _is_behind(self.path, page, table_format, table, self.place)
                 if is_behind or not checkpoint_mirror.restore(page, self.path, self.place):
                     self._empty()
                     log.warning(
@@ -126,9 +131,9 @@ def _remove_left(path: Path) -> None:
         os.close(lock)
 
 
-def _is_behind(checkpoint: Path, page: Page, table_format: TableFormat, table: Place) -> bool:
+def _is_behind(checkpoint: Path, page: Page, table_format: TableFormat, table: Place, place: StorePath) -> bool:
     """The table is ahead of the copy's batch, by commits of the copy's own job: of its query, or of one whose copy lay
-    here before (two machines that began at once)."""
+    here before (two machines that began at once). Raises ``Stop`` where it is by a job with another checkpoint."""
     application, batch = spark_checkpoint.application(checkpoint), page.batch
     own = {application, *(spark_checkpoint.application_of(each) for each in page.before)}
     end, before = spark_checkpoint.end_of(checkpoint, batch), None
@@ -137,17 +142,43 @@ def _is_behind(checkpoint: Path, page: Page, table_format: TableFormat, table: P
         end = end.since(before)
     state = table_format.state(table, application)
     entries = [entry.info for entry in table_format.last_entries(table, _ENTRIES) if entry.info is not None]
-    if not any(info.application in own for info in entries):
+    _refuse_other(entries, own, state, end, batch, table, place)
+    if not any(info.application in own or info.checkpoint == str(place) for info in entries):
         return False
     if state.batch > batch:
         return state.holds(end)
-    if state.batch == batch and entries[0].application in own:
+    if state.batch == batch and entries[0].application in own and _is_ahead(state, end, of_end=True):
         # Another machine with the same copy has planned this batch to go further, and was first.
-        ends = end.topics.items()
-        if any(commit.is_ahead(state.reached, topic, offset, of_end=True) for topic, offset in ends):
-            return True
+        return True
     try:
         commit.decide(state, application=application, batch=batch, end=end, before=before)
     except errors.Stop as error:
         return error.code == errors.TABLE_TAKEN
     return False
+
+
+def _refuse_other(
+    entries: Sequence[CommitInfo],
+    own: Collection[str],
+    state: TableState,
+    end: Offsets,
+    batch: int,
+    table: Place,
+    place: StorePath,
+) -> None:
+    """Raises ``Stop`` where the newest batch in the table is of another checkpoint's job, and goes on where this one
+    would. Begun anew, this one would take over from that, that from this, and so on."""
+    newest = next((info for info in entries if info.batch >= 0), None)
+    if newest is None or newest.application in own or newest.checkpoint in ("", str(place)):
+        return
+    if _is_ahead(state, end, of_end=state.batch >= batch and state.holds(end)):
+        raise errors.Stop(
+            errors.TABLE_TAKEN,
+            f"{table}: a job with the checkpoint {newest.checkpoint} fills it now, and has gone on where this one, with"
+            f" {place}, would. Stop one of the two; for this one to take over, give it a new checkpoint (it goes on"
+            " from the table)",
+        )
+
+
+def _is_ahead(state: TableState, end: Offsets, *, of_end: bool) -> bool:
+    return any(commit.is_ahead(state.reached, topic, offset, of_end=of_end) for topic, offset in end.topics.items())

@@ -37,13 +37,17 @@ GAPS_NAMED_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCommit:
-    """The batch that ends at ``end``; ``before`` is where the one before ended, None for a checkpoint's first."""
+    """The batch that ends at ``end``; ``before`` is where the one before ended, None for a checkpoint's first.
+
+    ``checkpoint``: where that is copied to, "" for nowhere.
+    """
 
     table_format: TableFormat
     application: str
     number: int
     end: Offsets
     before: Offsets | None = None
+    checkpoint: str = ""
 
     def is_in(self, table: Place) -> bool:
         """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
@@ -108,6 +112,7 @@ class BatchCommit:
             before=self.before,
             counts=counts,
             is_side_table=is_side_table,
+            checkpoint=self.checkpoint,
         )
 
     def _state(self, table: Place, *, is_side_table: bool) -> TableState:

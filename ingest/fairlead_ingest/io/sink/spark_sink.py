@@ -197,6 +197,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             number=batchId,
             end=end,
             before=before,
+            checkpoint="" if self._mirror is None else str(self._mirror),
         )
         if batch.is_in(self._table):
             return

@@ -53,13 +53,14 @@ def plan(folder: Path, batch: int, query: str = "q") -> None:
         (folder / path).write_text(text)
 
 
-def commit(table: Path, folder: Path, batch: int) -> None:
+def commit(table: Path, folder: Path, batch: int, checkpoint: str = "") -> None:
     BatchCommit(
         table_format=DELTA,
         application=spark_checkpoint.application(folder),
         number=batch,
         end=end(batch),
         before=end(batch - 1) if batch else None,
+        checkpoint=checkpoint,
     ).append(table, written(table, f"{batch + 1:02}"), BatchCounts(rows=1))
 
 
@@ -109,6 +110,61 @@ def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuse
     assert restored(place, table) == 0
     with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_TAKEN"):
         commit(table, tmp_path / "mine", 0)
+
+
+def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_stays_so(
+    store: ObjectStore, table: Path, tmp_path: Path
+) -> None:
+    """Restarted it would else begin anew and take over, then the other, and so on for ever."""
+    ours, theirs = store.place("turns/ours"), store.place("turns/theirs")
+    here = CheckpointFolder(ours, "p")
+    here.fill(DELTA, table)
+    for batch in (0, 1):
+        plan(here.path, batch)
+        checkpoint_mirror.save(here.path, ours, batch)
+        commit(table, here.path, batch, str(ours))
+    other = CheckpointFolder(theirs, "p")
+    other.fill(DELTA, table)
+    # It goes on from the table with batches of its own; here the same positions count.
+    for batch in (2, 3):
+        plan(other.path, batch, "theirs")
+        checkpoint_mirror.save(other.path, theirs, batch)
+        commit(table, other.path, batch, str(theirs))
+    plan(here.path, 2)
+    checkpoint_mirror.save(here.path, ours, 2)
+    with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_TAKEN"):
+        commit(table, here.path, 2, str(ours))
+    here.close()
+    for _ in range(2):
+        with pytest.raises(
+            errors.Stop, match=f"FAIRLEAD_TABLE_TAKEN: .* the checkpoint {theirs} .* with {ours}, would"
+        ):
+            restored(ours, table)
+    assert restored(theirs, table) == 3
+    # With a new checkpoint it takes over, and the other one is refused from then on.
+    anew = CheckpointFolder(store.place("turns/anew"), "p")
+    anew.fill(DELTA, table)
+    plan(anew.path, 4, "anew")
+    commit(table, anew.path, 4, "s3://tables/turns/anew")
+    with pytest.raises(errors.Stop, match=r"the checkpoint s3://tables/turns/anew fills it"):
+        restored(theirs, table)
+    anew.close()
+    other.close()
+
+
+def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_filled_the_table(
+    store: ObjectStore, table: Path, tmp_path: Path
+) -> None:
+    """A machine that was cut off wrote its copy over that of the one that had taken over."""
+    place = store.place("cut-off/checkpoint")
+    plan(tmp_path / "old", 0, "old")
+    commit(table, tmp_path / "old", 0, str(place))
+    for batch in range(1, 12):
+        plan(tmp_path / "new", batch, "new")
+        commit(table, tmp_path / "new", batch, str(place))
+    plan(tmp_path / "old", 1, "old")
+    checkpoint_mirror.save(tmp_path / "old", place, 1)
+    assert restored(place, table) is None
 
 
 def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_further(
