@@ -26,8 +26,9 @@ def add_routes(app: web.Application, receipts: Receipts, access: Access | None =
     """Serve receipts on ``app``.  ``access``: where modules have own tokens, each asks for its own messages only."""
 
     async def receipt(request: web.Request) -> web.Response:
-        id = mark.id_of(request.match_info["id"])
-        if id is None:
+        text = request.match_info["id"]
+        id = mark.id_of(text)
+        if id is None and not mark.is_reserved(text):
             return _error(400, "bad_request", "id: 32 hex digits, as publishing answered it")
         try:
             asked = msgspec.convert(dict(request.query), requests.AskReceipt, strict=False)
@@ -37,7 +38,7 @@ def add_routes(app: web.Application, receipts: Receipts, access: Access | None =
             return _error(400, "bad_request", f"wait: 0 to {requests.RECEIPT_WAIT_SECONDS_MAX:g} seconds")
         author = _author(request)
         try:
-            found = await receipts.ask(id, author=author, wait_seconds=asked.wait, until=asked.until)
+            found = id and await receipts.ask(id, author=author, wait_seconds=asked.wait, until=asked.until)
         except Temporary as error:
             response = _error(429, "too_many_receipts", str(error))
             response.headers["Retry-After"] = str(max(1, round(error.retry_after_seconds or 1)))

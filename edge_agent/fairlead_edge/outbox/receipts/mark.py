@@ -44,6 +44,11 @@ def id_of(text: str) -> bytes | None:
     return None if found == UNNAMED else found
 
 
+def is_reserved(text: str) -> bool:
+    """Written as an id is, but of no message ever."""
+    return text == UNNAMED.hex()
+
+
 def id_in(content: bytes) -> bytes:
     """The id of a stored message (``envelope.stored``)."""
     if not content.startswith(_PREFIX) or content[_ID_ENDS : _ID_ENDS + 1] != b'"':

@@ -98,7 +98,7 @@ async def test_a_module_asks_for_its_own_messages_only(client: Client, hub: Fake
 
 @pytest.mark.parametrize(
     "path",
-    ["x", "0" * 32, "a" * 4000, "%00" * 16, "9f86d081884c7d659a2feaa0c55ad01", "A" * 32, "é" * 32]
+    ["x", "a" * 4000, "%00" * 16, "9f86d081884c7d659a2feaa0c55ad01", "A" * 32, "é" * 32]
     + [f"{'a' * 32}?{query}" for query in ("wait=-1", "wait=61", "wait=nan", "wait=x", "until=x", "since=1")],
 )
 async def test_what_is_no_question_is_refused(client: Client, path: str) -> None:
@@ -107,8 +107,9 @@ async def test_what_is_no_question_is_refused(client: Client, path: str) -> None
 
 
 async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub: FakeHub) -> None:
-    status, found = await ask(client, "a" * 32)
-    assert (status, found["error"]["code"]) == (404, "unknown_message")
+    for never in ("a" * 32, "0" * 32):
+        status, found = await ask(client, never)
+        assert (status, found["error"]["code"]) == (404, "unknown_message")
     hub.connect()
     await ask(client, f"{await publish(client)}?wait=60&until=in_topic")
     _, found = await ask(client, "a" * 32)
