@@ -160,7 +160,7 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "a job that ends": ({"config": {"trigger": "available-now"}}, "its Pod would be started again and again"),
     "a store in plain": (
         {"config": {"storage": {"endpoint_url": "http://store:9000"}}},
-        "must be https:// .http:// is for loopback",
+        "must be https://host:port .http:// is for loopback",
     ),
     "a contract that is nowhere": (
         {"config": {"schema": "/etc/rows.json"}},
@@ -182,6 +182,32 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
         {"config": {"table_format": "iceberg", "catalog": {"type": "sql", "uri": "sqlite:////var/catalog.db"}}},
         "is on no volume of the Pod, whose root is read-only; sqlite:////data/catalog.db is",
     ),
+    "a store that only seems to be here": (
+        {"config": {"storage": {"endpoint_url": "http://localhost.example.com"}}},
+        "must be https://host:port",
+    ),
+    "a name in the store's address": (
+        {"config": {"storage": {"endpoint_url": "https://user:word@store"}}},
+        "must be https://host:port .* is https://…@store",
+    ),
+    "a password where a ConfigMap shows it": (
+        {"config": {"table_format": "iceberg", "catalog": {"uri": "postgresql+psycopg://us:word@db/catalog"}}},
+        "ingest.config.catalog.uri: must not hold the password",
+    ),
+    "a REST catalog in plain": (
+        {"config": {"table_format": "iceberg", "catalog": {**REST, "uri": "http://catalog"}}},
+        "ingest.config.catalog.uri: must be https://host:port",
+    ),
+    "a REST catalog called a database": (
+        {"config": {"table_format": "iceberg", "catalog": {"uri": "https://catalog"}}},
+        "ingest.config.catalog.type: https://catalog is a catalog of type rest",
+    ),
+    "a database's password for REST": (
+        {"config": {"table_format": "iceberg", "catalog": {**REST, "password_file": "/data/word"}}},
+        "ingest.config.catalog.password_file: belongs to a catalog of another type",
+    ),
+    "a latest table of nothing": ({"config": {"latest": {"seconds": 5}}}, "ingest.config.latest.key: required"),
+    "messaging without a scheme": ({"config": {"messaging_url": "messaging:1"}}, "must begin with https://"),
     "health at another port": ({"config": {"health_listen": "0.0.0.0:8080"}}, "probes and metrics are asked at port"),
     "no TLS towards the chart's messaging": ({"config": {"security": "insecure"}}, "must begin with http://"),
     "executors and a master": (

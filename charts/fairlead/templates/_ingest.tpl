@@ -110,17 +110,14 @@ is installed. An installation of the version before lacks the newest values.
 {{- end }}
 {{- end }}
 {{- $plain := eq ($config.security | default "mtls") "insecure" }}
-{{- if ne $plain (hasPrefix "http://" ($config.messaging_url | default "https://")) }}
+{{- if not (hasPrefix (ternary "http://" "https://" $plain) ($config.messaging_url | default "https://")) }}
 {{- fail (printf "ingest.config.messaging_url: must begin with %s with ingest.config.security=%s" (ternary "http://" "https://" $plain) ($config.security | default "mtls")) }}
 {{- end }}
-{{- with ($config.storage).endpoint_url }}
-{{- if not (regexMatch "^(https://[^/@]|http://(127\\.|localhost|\\[::1\\]))" .) }}
-{{- fail (printf "ingest.config.storage.endpoint_url: must be https:// (http:// is for loopback), is %s" .) }}
-{{- end }}
-{{- end }}
+{{- include "fairlead.checkStoreAddress" (list "ingest.config.storage.endpoint_url" ($config.storage).endpoint_url) }}
 {{- range $key, $file := pick ($config.storage | default dict) "secret_access_key_file" "session_token_file" }}
 {{- include "fairlead.checkFile" (list $root (printf "ingest.config.storage.%s" $key) $file) }}
 {{- end }}
+{{- include "fairlead.checkCatalog" ($config.catalog | default dict) }}
 {{- range $key, $file := pick ($config.catalog | default dict) "password_file" "token_file" "credential_file" "tls_ca" }}
 {{- include "fairlead.checkFile" (list $root (printf "ingest.config.catalog.%s" $key) $file) }}
 {{- end }}
@@ -178,6 +175,34 @@ is installed. An installation of the version before lacks the newest values.
 {{- end }}
 {{- end -}}
 
+{{/* Refuses what is no address of a service beyond loopback, encrypted. Call with (list key address). */}}
+{{- define "fairlead.checkStoreAddress" -}}
+{{- with index . 1 }}
+{{- if not (regexMatch "^(https://[^/@\\s]+(/[^@\\s]*)?|http://(127\\.[0-9.]+|localhost|\\[::1\\])(:[0-9]+)?(/[^@\\s]*)?)$" .) }}
+{{- fail (printf "%s: must be https://host:port (http:// is for loopback), is %s" (index $ 0) (regexReplaceAll "//[^/]*@" . "//…@")) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What the keys of a catalog say together. */}}
+{{- define "fairlead.checkCatalog" -}}
+{{- $rest := eq (.type | default "sql") "rest" }}
+{{- if regexMatch "^[^/]*//[^/]*:[^/]*@" (.uri | default "") }}
+{{- fail "ingest.config.catalog.uri: must not hold the password, which a ConfigMap would show; mount a Secret by ingest.extraVolumes and name its file in password_file" }}
+{{- else if and $rest .uri }}
+{{- include "fairlead.checkStoreAddress" (list "ingest.config.catalog.uri" .uri) }}
+{{- else if and .uri (regexMatch "^https?:" .uri) }}
+{{- fail (printf "ingest.config.catalog.type: %s is a catalog of type rest" .uri) }}
+{{- else if and .uri (not (regexMatch "^(sqlite|postgresql(\\+\\w+)?|mysql(\\+\\w+)?)://" .uri)) }}
+{{- fail (printf "ingest.config.catalog.uri: must be sqlite:////data/catalog.db or postgresql+psycopg://user@host/database, is %s" .uri) }}
+{{- end }}
+{{- range $key := ternary (list "password_file") (list "token_file" "credential_file" "oauth2_uri" "warehouse") $rest }}
+{{- if get $ $key }}
+{{- fail (printf "ingest.config.catalog.%s: belongs to a catalog of another type, not to type %s" $key (ternary "rest" "sql" $rest)) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* What a table format cannot. Call with (list $ job). */}}
 {{- define "fairlead.checkFormat" -}}
 {{- $root := index . 0 }}
@@ -186,7 +211,9 @@ is installed. An installation of the version before lacks the newest values.
 {{- if and (eq .table_format "parquet") (hasPrefix "s3://" .table) }}
 {{- fail (printf "%s.table_format: plain files (parquet) cannot be committed in an object store; take delta, or a table below /data" .config) }}
 {{- end }}
-{{- if and .latest.key (ne .table_format "delta") }}
+{{- if and (not .latest.key) (omit .latest "key") }}
+{{- fail (printf "%s.latest.key: required with the other keys of latest; name a column, for example [node]" .config) }}
+{{- else if and .latest.key (ne .table_format "delta") }}
 {{- fail (printf "%s.latest: is kept from the log of a Delta table, not %s; take table_format=delta, or give the pipeline latest: {key: []}" .config .table_format) }}
 {{- end }}
 {{- if eq .table_format "iceberg" }}
@@ -204,8 +231,6 @@ is installed. An installation of the version before lacks the newest values.
 {{- if and (eq $root.Values.ingest.persistence.type "emptyDir") (hasPrefix "/data/" (clean $file)) (hasPrefix "s3://" .table) }}
 {{- fail (printf "ingest.config.catalog.uri: with ingest.persistence.type=emptyDir the catalog is gone with the Pod, and %s is found by its catalog alone; take persistence.type=claim, or a catalog of type rest" .table) }}
 {{- end }}
-{{- else if and (ne ($catalog.type | default "sql") "rest") (regexMatch "^https?:" $catalog.uri) }}
-{{- fail (printf "ingest.config.catalog.type: %s is a catalog of type rest" $catalog.uri) }}
 {{- end }}
 {{- end }}
 {{- end }}
