@@ -1,6 +1,6 @@
 """Rows a second by executors of a standalone Spark cluster, and what that says of larger ones.
 
-    python -m benchmarks.ingest.executors [--messages 160000] [--seconds 45]
+    python -m benchmarks.ingest.executors [--messages 150000] [--seconds 240]
 
 Driver and messaging have the first core, executors the others. Where there are fewer cores than executors, each
 executor gets a fixed part of one by a quota of the kernel (cgroup), so that four are four times one; that needs root.
@@ -8,7 +8,8 @@ Without it only as many executors are measured as there are cores for them.
 
 One session has all executors from beginning to end, and a run puts as many to work as its batches have tasks: starting
 Spark anew for each number took longer than the measurement. All runs read one topic; the first batch of each is not
-counted. A run ends with the topic or after `--seconds`: the whole takes five minutes at most, on a busy machine, too.
+counted. What is left of `--seconds` when Spark is up is shared out: a run ends with the topic, or with its share once
+two batches are done.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import transforms
 
 COUNTS: Final = (1, 2, 4)
-MESSAGES: Final = 160_000
-BATCHES: Final = 4
-RUN_SECONDS: Final = 45
+MESSAGES: Final = 150_000
+BATCHES: Final = 6
+SECONDS: Final = 240.0
+RUN_SECONDS_MIN: Final = 10.0
 WARM_MESSAGES: Final = 40_000
 TOPIC, WARM = "default/executors", "default/executors-warm"
 BATCH_ROWS: Final = 500_000
@@ -76,8 +78,9 @@ class Run:
         )
 
 
-def measure(messages: int = MESSAGES, seconds: float = RUN_SECONDS) -> list[Run]:
+def measure(messages: int = MESSAGES, seconds: float = SECONDS) -> list[Run]:
     """One run for each number of executors that this machine can give its own part of a core."""
+    end = time.monotonic() + seconds
     cores = sorted(os.sched_getaffinity(0))
     enough = len(cores) > max(COUNTS)
     limited = not enough and _cgroup() is not None
@@ -97,12 +100,20 @@ def measure(messages: int = MESSAGES, seconds: float = RUN_SECONDS) -> list[Run]
         _say("messages are stored, starting executors")
         spark = stack.enter_context(_session(cluster, max(counts)))
         # Compiled code, and Python processes that run: what a job has that is at work for an hour.
-        warm = _stream(spark, folder / "warm", service.url, WARM, max(counts), WARM_MESSAGES // 4, WAIT_SECONDS)
+        share_of_warm = _share(end, 2 * len(counts))
+        warm = _stream(spark, folder / "warm", service.url, WARM, max(counts), WARM_MESSAGES // 4, share_of_warm)
         _say(f"{max(counts)} executors are warm after {sum(rows for rows, _ in warm):,} rows")
         stack.enter_context(_limited(cluster, share if limited else None))
-        return [
-            _run(folder / f"with-{count}", spark, cluster, service, count, share, messages, seconds) for count in counts
-        ]
+        runs = []
+        for done, count in enumerate(counts):
+            run_seconds = _share(end, len(counts) - done)
+            runs.append(_run(folder / f"with-{count}", spark, cluster, service, count, share, messages, run_seconds))
+        return runs
+
+
+def _share(end: float, of: int) -> float:
+    """Seconds of what is left until `end`, for one of so many."""
+    return max((end - time.monotonic()) / of, RUN_SECONDS_MIN)
 
 
 @contextlib.contextmanager
@@ -288,8 +299,8 @@ def parts_of(runs: Sequence[Run]) -> executor_model.Parts:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest.executors", description=__doc__)
-    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 160,000")
-    parser.add_argument("--seconds", type=float, default=RUN_SECONDS, help="a run takes at most; default 45")
+    parser.add_argument("--messages", type=int, default=MESSAGES, help="of 1 KiB, in the topic; default 150,000")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all of it, about; default 240")
     given = parser.parse_args()
     began = time.monotonic()
     runs = measure(given.messages, given.seconds)
