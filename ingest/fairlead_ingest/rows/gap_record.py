@@ -87,6 +87,4 @@ def _record(row: dict[str, str | None]) -> GapRecord | None:
     body = _body(row["body"])
     if body is None:
         return None
-    return GapRecord(
-        topic=row["_topic"] or "", id=row["_id"] or "", node=row["node"], **msgspec.structs.asdict(body)
-    )
+    return GapRecord(topic=row["_topic"] or "", id=row["_id"] or "", node=row["node"], **msgspec.structs.asdict(body))

@@ -21,7 +21,7 @@ from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import go_on
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import batch_shares, data_loss_policy, offsets
-from fairlead_ingest.source.batch_pace import LIVE_SECONDS, START_ROWS, BatchPace
+from fairlead_ingest.source.batch_pace import LIVE_SECONDS, START_ROWS, BatchPace, BatchTimes
 from fairlead_ingest.source.batch_shares import Used
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
@@ -44,6 +44,8 @@ class BatchPlanner:
         # Live topics stood beside a backlog when the last batch was planned.
         self._is_mixed = False
         self._had_rows: dict[str, float] = {}
+        # What planning the last batch took; Spark's log of it comes after.
+        self._seconds = 0.0
         self._made: dict[str, tuple[TopicOffset, Plan]] = {}
 
     def next(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
@@ -51,6 +53,7 @@ class BatchPlanner:
         names = self._options.topics
         service = known.service
         paced_rows = self._paced_rows(known, limit_rows)
+        began = time.monotonic()
         first_rows = paced_rows if self._is_mixed else limit_rows
         limits = dict(
             zip(
@@ -87,6 +90,7 @@ class BatchPlanner:
             smaller = batch_shares.anew(used, paced_rows)
             found |= self._plans({topic: (before[topic], shares) for topic, shares in smaller.items()})
         self._made = {topic: (after, plan) for topic, (after, plan) in found.items() if plan is not None and plan.rows}
+        self._seconds = 0.0 if waits else time.monotonic() - began
         return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
 
     def made(self, topic: str, offset: TopicOffset) -> Plan | None:
@@ -100,7 +104,8 @@ class BatchPlanner:
             return limit_rows
         times = batch_times.known(Path(self._options.checkpoint), known)
         if times is not None:
-            self._pace = self._pace.after(known.rows, times)
+            whole = BatchTimes(seconds=times.seconds + self._seconds, work_seconds=times.work_seconds)
+            self._pace = self._pace.after(known.rows, whole)
         return min(limit_rows, self._pace.rows)
 
     def _are_mixed(self, used: Mapping[str, Used], now: float) -> bool:

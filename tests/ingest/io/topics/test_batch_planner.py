@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_ingest.io.checkpoint import unread_notes
+from fairlead_ingest.io.checkpoint import batch_times, unread_notes
 from fairlead_ingest.io.topics import batch_planner
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
 from fairlead_ingest.io.topics.options import Options
@@ -82,9 +83,11 @@ def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingServic
     end = planning.next(Offsets(), LIMIT, None)
     assert end is not None
     assert rows(end, backlog) == 9
-    folder = unread_notes.folder_of(tmp_path, end)
-    folder.mkdir(parents=True)
-    (folder / "times").write_bytes(b'{"seconds":0.2,"work_seconds":0.1}')
+    batch_times.note(tmp_path, 0, end, 0.1)
+    for folder, moment in (("offsets", 1_000_000.0), ("commits", 1_000_000.15)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0").touch()
+        os.utime(tmp_path / folder / "0", (moment, moment))
     end = planning.next(end, LIMIT, None)
     assert rows(end, backlog) == 20
     assert end is not None
