@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.simulation.behaviour import BEHAVIOURS
+from fairlead_cli.simulation.behaviour import BEHAVIOURS, Behaviour
 
 if TYPE_CHECKING:
     from fairlead_cli.simulation.simulated_node import SimulatedNode
@@ -48,7 +48,7 @@ def nodes(
     url: str,
     count: int,
     prefix: str,
-    behaviour: str,
+    behaviour: Behaviour,
     bad: int | None,
     seconds: float,
     tls_ca: Path | None,
@@ -72,7 +72,7 @@ def nodes(
         SimulatedNode(
             f"{prefix}{index}",
             url,
-            behaviour=behaviour if index < misbehaving else "well",  # type: ignore[arg-type]
+            behaviour=behaviour if index < misbehaving else "well",
             context=_context(tls_ca, tls_dir, f"{prefix}{index}"),
         )
         for index in range(count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -276,10 +277,10 @@ def _body(message: dict[str, Any], system_properties: Mapping[str, str | None]) 
 
 
 def _bytes(text: object) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        raise batch.BadLine("message.bodyBase64: not base64") from None
+    if isinstance(text, str):
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(text, validate=True)
+    raise batch.BadLine("message.bodyBase64: not base64")
 
 
 def _source(request: dict[str, Any]) -> str:

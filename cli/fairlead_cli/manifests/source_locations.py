@@ -98,7 +98,8 @@ def _json(text: str) -> Document:
     from fairlead_edge.outbox import manifest_json
 
     document = Document(text, json.loads(text, object_pairs_hook=manifest_json.joined), json=True)
-    _JsonSpans(document).value((), _SPACE.match(text, 0).end())  # type: ignore[union-attr]
+    spans = _JsonSpans(document)
+    spans.value((), spans.skip(0))
     return document
 
 

@@ -32,6 +32,10 @@ class Pace:
     """Of one session; ``begin`` starts the next."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """A session opens, perhaps over another line: nothing is known of it."""
         self._sent: dict[int, tuple[int, float]] = {}
         """Batches in flight: bytes, and when they left."""
         self._answered: deque[tuple[float, int]] = deque()
@@ -41,10 +45,6 @@ class Pace:
         self._held = UNKNOWN_HELD_SECONDS
         self.in_flight = 0
         """Bytes unanswered."""
-
-    def begin(self) -> None:
-        """A session opened, perhaps over another line."""
-        self.__init__()  # type: ignore[misc]
 
     def limit(self, now: float) -> int:
         """Bytes that may be unanswered now."""

@@ -68,8 +68,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         """Typed options. Raises ``Stop`` naming the option that is wrong."""
         text = {key.lower(): value for key, value in options.items()}
         topics = _topics(_required(text, "topics"))
-        tls = tuple(text.get(key) for key in ("tlsca", "tlscert", "tlskey"))
-        if any(tls) and not all(tls):
+        ca, cert, key = (text.get(name) for name in ("tlsca", "tlscert", "tlskey"))
+        tls = (ca, cert, key) if ca and cert and key else None
+        if tls is None and (ca or cert or key):
             raise errors.Stop(errors.BAD_OPTION, "tlsCa, tlsCert and tlsKey belong together")
         return cls(
             url=_required(text, "url"),
@@ -93,7 +94,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             contract=text.get("contract", ""),
             set_aside=_decoded(text, "setAside", dict[str, dict[str, str]]) or {},
             ranges=_decoded(text, "ranges", list[OffsetRange]),
-            tls=tls if all(tls) else None,  # type: ignore[arg-type]
+            tls=tls,
             request_seconds=_number(text, "requestSeconds", limits.REQUEST_SECONDS),
             transaction_seconds=_number(text, "transactionSeconds", limits.TRANSACTION_SECONDS),
         )

@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from fairlead_hub.identity import certificate_profile, csr
 from fairlead_hub.identity import chain as chain_of
@@ -178,9 +179,9 @@ def _read(path: Path) -> bytes:
     return content
 
 
-def _public(key: object) -> bytes:
+def _public(key: CertificatePublicKeyTypes) -> bytes:
     der, info = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_bytes(der, info)  # type: ignore[attr-defined, no-any-return]
+    return key.public_bytes(der, info)
 
 
 def _chain(first: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:

@@ -39,7 +39,8 @@ def _state(row: dict[str, Any]) -> str:
 
 
 def _style(row: dict[str, Any]) -> Style:
-    return {"Good": "good", "Unseen": "warn"}.get(_state(row), "")  # type: ignore[return-value]
+    styles: dict[str, Style] = {"Good": "good", "Unseen": "warn"}
+    return styles.get(_state(row), "")
 
 
 def _used(row: dict[str, Any]) -> str:
