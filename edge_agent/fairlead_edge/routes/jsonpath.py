@@ -7,8 +7,8 @@ import re
 from fairlead_edge.routes.values import UNDEFINED, Value
 
 Step = str | int
-# Below, exact types are compared, where isinstance would be usual: JSON has no others, and each condition of each message
-# comes by here (0.13 µs instead of 0.19 µs a leaf). mypy does not follow that.
+# Below, exact types are compared, not asked for with isinstance: JSON has no others, and each condition of each message
+# needs this (0.13 µs instead of 0.19 µs a leaf). mypy does not follow it.
 
 _NAME = re.compile(r'[^()<>@,;:\\"/\[\]?={}. \t\r\n]+')
 _INDEX = re.compile(r"\[([0-9]{1,9})\]")
