@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table import arrow_threads, object_store
 from fairlead_ingest.io.table.files import COMPRESSION, COMPRESSION_LEVEL, sync
 from fairlead_ingest.latest.definition import BUCKET
 from fairlead_ingest.table.store_path import Place
@@ -51,7 +51,7 @@ def write(table: Place, bucket: int, rows: pa.Table) -> BucketFile:
 
 
 def _read(table: Place, file: BucketFile, schema: pa.Schema) -> pa.Table:
-    where = table / file.path if isinstance(table, Path) else pa.BufferReader(object_store.read(table / file.path))
+    where = table / file.path if isinstance(table, Path) else arrow_threads.reader(object_store.read(table / file.path))
     with pq.ParquetFile(where) as opened:
         held = [name for name in schema.names if name in opened.schema_arrow.names]
         rows = opened.read(columns=held)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table import arrow_threads, object_store
 from fairlead_ingest.latest.row_changes import RowFile
 from fairlead_ingest.table.store_path import Place
 
@@ -101,7 +101,7 @@ class RowFiles:
             if self._kept_bytes + content.size <= KEPT_BYTES:
                 self._kept[file] = content
                 self._kept_bytes += content.size
-        return pq.ParquetFile(pa.BufferReader(content))
+        return pq.ParquetFile(arrow_threads.reader(content))
 
 
 def _fitted(rows: pa.Table, count: int, wanted: Sequence[pa.Field], partition: dict[str, str | None]) -> pa.Table:

@@ -7,7 +7,8 @@ files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas
 object_store  objects by obstore: upload, read, write, probe
 ranged        a Parquet file in a store, read in ranges
-store_filesystem  the same for a dataset, and an end of the process that waits for its threads
+store_filesystem  the same for a dataset
+arrow_threads what threads of pyarrow hold, and an end of the process that waits for them
 store_errors  what a store answers, in a sentence with a code
 maintenance   compaction, z-order, vacuum
 unique_append rows once by their identity, beside every other writer

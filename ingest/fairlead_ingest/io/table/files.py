@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairlead_ingest.io.table import object_store, ranged
+from fairlead_ingest.io.table import arrow_threads, object_store, ranged
 from fairlead_ingest.rows.envelope import MICROS_MAX, MICROS_MIN
 from fairlead_ingest.table.store_path import Place, StorePath
 
@@ -82,7 +82,7 @@ def sync_all(paths: Iterable[Path]) -> None:
 def open_parquet(table: Place, path: str) -> pq.ParquetFile:
     """A finished file of ``table``, committed or not.  Raises ``OSError``, ``Wait``, ``Stop``."""
     if isinstance(table, StorePath):
-        return pq.ParquetFile(pa.BufferReader(object_store.read(table / path)))
+        return pq.ParquetFile(arrow_threads.reader(object_store.read(table / path)))
     waiting = pending_path(table, path)
     return pq.ParquetFile(waiting if waiting.exists() else table / path)
 

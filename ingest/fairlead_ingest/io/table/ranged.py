@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlead_ingest.io.table import object_store
+from fairlead_ingest.io.table.arrow_threads import held
 from fairlead_ingest.table.store_path import StorePath
 
 TAIL_BYTES: Final = 64 * 1024
@@ -30,6 +31,7 @@ class RangedFile(io.RawIOBase):
         self._path = path
         self._tail, self._size = object_store.read_tail(path, TAIL_BYTES)
         self._at = 0
+        held(self)
 
     def readable(self) -> bool:
         return True
@@ -53,6 +55,10 @@ class RangedFile(io.RawIOBase):
         if begin >= tail_begins:
             return self._tail[begin - tail_begins : end - tail_begins]
         return object_store.read_range(self._path, begin, end)
+
+    def read_buffer(self, size: int = -1) -> memoryview:
+        """What pyarrow calls instead of ``read`` where there is one."""
+        return held(memoryview(self.read(size)))
 
 
 def read_footer(path: StorePath) -> pq.FileMetaData:
