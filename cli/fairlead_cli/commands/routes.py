@@ -121,7 +121,8 @@ def dry_run(manifest: Path, node: str) -> None:
 def check(manifest: str, output: str) -> None:
     """Check MANIFEST: JSON or YAML, bare, in EdgeRoutes objects or in a deployment document; - is standard input.
 
-    Each mistake is FILE:LINE:COL: MESSAGE, with a caret under its place. Exit 0 good, 1 mistakes, 2 not readable.
+    Each mistake is FILE:LINE:COL: MESSAGE, with a caret under its place. Exit 0 good, 1 mistakes (also
+    a file that is neither JSON nor YAML), 2 no such file.
 
     \b
     kubectl get edgeroutes -o yaml | fairlead routes check -
@@ -129,12 +130,7 @@ def check(manifest: str, output: str) -> None:
     from fairlead_cli.manifests import manifest_check
 
     text = _text(manifest)
-    findings: list[manifest_check.Finding] = []
-    names: list[str] = []
-    for placed in _placed(manifest, text):
-        good, found = manifest_check.check(placed)
-        names += good
-        findings += found
+    names, findings = manifest_check.check_text(text)
     mistakes = sum(finding.severity == "error" for finding in findings)
     if output == "json":
         click.echo(msgspec.json.encode({"file": manifest, "routes": names, "findings": findings}))

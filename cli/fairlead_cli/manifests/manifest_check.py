@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_cli.manifests.source_locations import Document, KeyPath, read_documents
+from fairlead_cli.manifests.source_locations import Document, KeyPath, NotReadable, read_documents
 from fairlead_edge.outbox.manifest import ManifestError, RouteError, parse, unwrap
 from fairlead_edge.routes.errors import CompileError
 
@@ -73,6 +73,24 @@ def _objects(value: Any) -> Iterator[tuple[KeyPath, Any]]:
         yield from ((("items", str(index)), item) for index, item in enumerate(value["items"]))
     else:
         yield (), value
+
+
+def check_text(text: str) -> tuple[list[str], list[Finding]]:
+    """``check`` of all manifests in a text; text that holds none is a mistake at the place that shows it."""
+    names: list[str] = []
+    findings: list[Finding] = []
+    try:
+        all_placed = read(text)
+    except NotReadable as reason:
+        column = reason.column
+        return names, [Finding(line=reason.line, column=column, end_column=column + 1, message=str(reason))]
+    if not all_placed:
+        return names, [Finding(line=1, column=1, end_column=2, message="holds no route manifest")]
+    for placed in all_placed:
+        good, found = check(placed)
+        names += good
+        findings += found
+    return names, findings
 
 
 def check(placed: Placed) -> tuple[list[str], list[Finding]]:

@@ -274,22 +274,31 @@ def test_check_of_a_manifest_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"{", "m.json:1:2: not JSON"),
-        (b"\xff", "not UTF-8"),
-        (b"a: [", "not YAML"),
-        (b"kind: Pod", "holds no route manifest"),
-        (b"", "holds no route manifest"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b"x" * 100, "holds no route manifest"),
+        (b"{", "1:2: not JSON"),
+        (b"a: [", "1:5: not YAML"),
+        (b"kind: Pod", "1:1: holds no route manifest"),
+        (b"", "1:1: holds no route manifest"),
+        (b"[" * 100_000, "1:1: nested too deeply"),
+        (b"x" * 100, "1:1: holds no route manifest"),
     ],
 )
-def test_check_of_a_file_that_cannot_be_read(tmp_path: Path, content: bytes, said: str) -> None:
-    """Exit 2 with the reason."""
+def test_check_of_a_text_that_is_no_manifest(tmp_path: Path, content: bytes, said: str) -> None:
+    """A mistake in its place, as every other: exit 1."""
     file = tmp_path / "m.json"
     file.write_bytes(content)
     done = run("check", str(file))
-    assert done.exit_code == 2
-    assert said in done.output
+    assert done.exit_code == 1
+    assert done.stdout.startswith(f"{file}:{said}")
+    found = json.loads(run("check", str(file), "-o", "json").stdout)
+    assert (found["routes"], len(found["findings"])) == ([], 1)
+
+
+def test_check_of_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """Exit 2 with the reason."""
+    file = tmp_path / "m.json"
+    file.write_bytes(b"\xff")
+    done = run("check", str(file))
+    assert done.exit_code == 2 and "not UTF-8" in done.output
 
 
 def test_check_of_a_file_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
