@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -30,6 +31,8 @@ from fairlead_ingest.io.table.store_errors import TOGETHER, sentence
 from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Storage, StorePath
 
+P = ParamSpec("P")
+T = TypeVar("T")
 CONNECT_SECONDS: Final = 2
 REQUEST_SECONDS: Final = 10
 RETRIES: Final = 2
@@ -67,6 +70,21 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     if found.code == errors.STORE_DENIED:
         _kept.cache_clear()
     return found
+
+
+def with_new_credentials(ask: Callable[P, T]) -> Callable[P, T]:
+    """Asks a second time, with those that a role has by then, where the store says that ours have ended."""
+
+    @functools.wraps(ask)
+    def asked(*args: P.args, **keywords: P.kwargs) -> T:
+        try:
+            return ask(*args, **keywords)
+        except errors.Stop as error:
+            if error.code != errors.STORE_DENIED or store_errors.ENDED not in error.sentence:
+                raise
+        return ask(*args, **keywords)
+
+    return asked
 
 
 class Upload:
@@ -118,6 +136,7 @@ class Upload:
         return self._size
 
 
+@with_new_credentials
 def read(path: StorePath) -> bytes:
     """The whole object.  Raises ``Wait``, ``Stop``."""
     try:
@@ -126,6 +145,7 @@ def read(path: StorePath) -> bytes:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def read_tail(path: StorePath, size: int) -> tuple[bytes, int]:
     """The last ``size`` bytes, or all where it has no more, and how many it has.  Raises ``Wait``, ``Stop``."""
     try:
@@ -135,6 +155,7 @@ def read_tail(path: StorePath, size: int) -> tuple[bytes, int]:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def read_range(path: StorePath, begin: int, end: int) -> bytes:
     """From byte ``begin`` until before ``end``.  Raises ``Wait``, ``Stop``."""
     try:
@@ -143,6 +164,7 @@ def read_range(path: StorePath, begin: int, end: int) -> bytes:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def found(path: StorePath) -> bytes | None:
     """The whole object, None where there is none.  Raises ``Wait``, ``Stop``."""
     try:
@@ -156,6 +178,7 @@ def found(path: StorePath) -> bytes | None:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def sizes(path: StorePath) -> dict[str, int]:
     """Bytes of each object below ``path``, by its name relative to it.  Raises ``Wait``, ``Stop``."""
     prefix = f"{path.key}/"
@@ -169,6 +192,7 @@ def sizes(path: StorePath) -> dict[str, int]:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def delete_below(path: StorePath, names: Collection[str]) -> None:
     """Objects below ``path``; one that is not there is well.  Raises ``Wait``, ``Stop``."""
     if not names:
@@ -181,6 +205,7 @@ def delete_below(path: StorePath, names: Collection[str]) -> None:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def write(path: StorePath, content: bytes) -> None:
     """The whole object, there when this returns.  Raises ``Wait``, ``Stop``."""
     try:
@@ -189,6 +214,7 @@ def write(path: StorePath, content: bytes) -> None:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def delete(path: StorePath) -> None:
     """Also where it is gone already.  Raises ``Wait``, ``Stop``."""
     try:
@@ -209,6 +235,7 @@ def below(path: StorePath) -> Iterator[tuple[str, float]]:
         raise explain(path, error) from error
 
 
+@with_new_credentials
 def probe(path: StorePath) -> None:
     """Raises ``Stop`` where the store cannot be used as it is, ``Wait`` where it cannot be asked now."""
     store = _store(path)

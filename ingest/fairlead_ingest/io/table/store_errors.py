@@ -54,6 +54,8 @@ _PUTTING: Final = "Error performing PUT"
 _MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
 _DISTRUST = re.compile(r"(?:InvalidCertificate\(|invalid peer certificate\W+)\s*(\w+)")
 """As obstore and delta-rs say it."""
+ENDED: Final = "ExpiredToken"
+"""What a store answers to credentials that were good and are so no more."""
 _STS: Final = "POST REDACTED"
 """As obstore and delta-rs name the request for a role's credentials: its address holds the token."""
 _NO_TOKEN: Final = "Failed to read token file"
@@ -86,7 +88,7 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
         return errors.Wait(errors.DISK_FULL, f"{where}: {said}")
     if code in _MISFITS or _REDIRECT in text:
         return errors.Stop(errors.STORE_UNFIT, f"{where}: {said}; check the endpoint, the region and the bucket")
-    if code == "ExpiredToken":
+    if code == ENDED:
         return errors.Stop(
             errors.STORE_DENIED,
             f"{where}: {said}; these credentials have ended: new ones are asked for where a web identity gives them,"

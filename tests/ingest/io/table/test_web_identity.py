@@ -115,8 +115,8 @@ def test_credentials_that_end_are_renewed_and_each_row_is_in_once(
     # The store ends them before their time.
     role.control(end=True)
     writer.put("1")
-    assert "FAIRLEAD_STORE_DENIED" in (said := writer.line()) and "ExpiredToken" in said
     assert writer.line() == "in 1"
+    assert role.control()["ended"] >= 1
     # They live shorter than any request may take.
     role.control(end=True, life=1)
     for name in ("2", "3"):
@@ -127,7 +127,7 @@ def test_credentials_that_end_are_renewed_and_each_row_is_in_once(
     # The token has ended, too; the next one is put into the file later.
     role.control(end=True, life=900, token="token-2")
     writer.put("4")
-    assert "FAIRLEAD_STORE_DENIED" in (said := writer.line())
+    assert "FAIRLEAD_STORE_DENIED" in writer.line()
     role.token.write_text("token-2")
     assert writer.line() == "in 4"
     assert role.control()["given"]["token-2"] >= 1

@@ -31,6 +31,7 @@ class _Kept(threading.local):
 _kept = _Kept()
 
 
+@object_store.with_new_credentials
 def open_table(table: Place) -> DeltaTable | None:
     """The newest version; None where there is no table.  Raises ``Wait``, ``Stop`` where a store cannot be asked."""
     if isinstance(table, Path):
