@@ -1,7 +1,7 @@
 """An Iceberg table by its name, three times:  python from_catalog.py CATALOG NAMESPACE.TABLE
 
 CATALOG is what the job's [catalog] has as uri: sqlite:////path/catalog.db, postgresql+psycopg://…, or https:// of a
-REST catalog.
+REST catalog.  Secrets are in the environment: PGPASSWORD, PYICEBERG_CATALOG__FAIRLEAD__CREDENTIAL, …__TOKEN.
 """
 
 import sys
@@ -46,8 +46,11 @@ def with_duckdb(table: Table) -> list[tuple[str, int, float]]:
 
 
 def with_spark(spark: SparkSession, table: Table) -> list[Row]:
-    """By the files of this version, without a jar; right while no other engine has deleted single rows of it."""
-    files = [task.file.file_path for task in table.scan().plan_files()]
+    """By the files of this version, without a jar; it cannot read beside them which rows another engine has deleted."""
+    tasks = list(table.scan().plan_files())
+    if any(task.delete_files for task in tasks):
+        raise SystemExit("another engine has marked rows as deleted: read with polars or DuckDB, or compact with that")
+    files = [task.file.file_path for task in tasks]
     spark.read.option("mergeSchema", True).parquet(*files).createOrReplaceTempView("messages")
     query = QUERY.replace("json_extract", "get_json_object")
     return spark.sql(query).collect()

@@ -1,4 +1,4 @@
-"""A job whose tables are Iceberg's, in a catalog and a real object store: every message once, from any machine."""
+"""A job whose tables are Iceberg's, in a real PostgreSQL and a real object store: every message once, from any machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.tables.object_store import ObjectStore
+from tests.support.tables.postgresql import PASSWORD, PostgreSQL
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io import status
@@ -28,20 +29,32 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def database() -> Iterator[PostgreSQL]:
+    with PostgreSQL() as running:
+        yield running
+
+
 def messages(*numbers: int) -> list[bytes]:
     return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
 
 
 @pytest.mark.verify
 def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore
-) -> None:
+    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore,
+    database: PostgreSQL, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
     """The position lies in the table; status, receipts, backfill and compaction find it by the same settings."""
+    caplog.set_level("DEBUG")
     table = store.place(f"{topic}/rows")
     given = {
         "table": str(table),
         "table_format": "iceberg",
-        "catalog": {"uri": f"sqlite:///{tmp_path}/catalog.db", "namespace": "plant.north"},
+        "catalog": {
+            "uri": database.catalog().uri,
+            "password_file": str(database.password_file),
+            "namespace": "plant.north",
+        },
         "storage": store.settings,
     }
     settings = Settings.model_validate(
@@ -73,3 +86,7 @@ def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
     compacted = maintenance.compaction(settings, job).compact(target_bytes=1024 * 1024)
     assert compacted["files_removed"] >= 2
     assert everything() == Counter(range(12))
+
+    told = [*map(str, spark.sparkContext.getConf().getAll()), caplog.text]
+    told += [each.read_bytes().decode(errors="replace") for each in tmp_path.rglob("*") if each.is_file()]
+    assert not any(PASSWORD in each for each in told)
