@@ -306,7 +306,7 @@ def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, 
     table_format.append(table, written(table_format, table, "01", "02"), decided(table_format, table, 0, "02"))
     written(table_format, table, "03")
     if isinstance(table_format, IcebergFormat):
-        by_name = table_format._required(table)
+        by_name = table_format.open.required(table)
         assert by_name.scan().to_arrow()["_id"].sort().to_pylist() == ["01", "02"]
         found = {} if isinstance(table, Path) else object_store.storage_options(table.storage)
         options = {key: value for key, value in found.items() if key.startswith("aws_")}

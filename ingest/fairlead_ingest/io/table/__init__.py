@@ -2,6 +2,7 @@
 
 table_format  the protocol, and what the formats have in common
 delta         Delta tables through delta-rs, a room of its own
+iceberg       Iceberg tables through pyiceberg, a room of its own
 parquet       folders of plain Parquet files with a commit log of our own
 files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas
@@ -10,7 +11,8 @@ ranged        a Parquet file in a store, read in ranges
 store_filesystem  the same for a dataset
 arrow_threads what threads of pyarrow hold, and an end of the process that waits for them
 store_errors  what a store answers, in a sentence with a code
-maintenance   compaction, z-order, vacuum
+maintenance   compaction, z-order, vacuum: of a pipeline's table, whatever its format
+compaction    small files into large ones, or sorted ones, beside all who write; each format says how it commits
 unique_append rows once by their identity, beside every other writer
 receipt       is message X in the table
 

@@ -2,22 +2,20 @@
 
 Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
 longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
-``delta.compaction`` and ``iceberg.compaction`` do it, for the libraries have no way that is safe beside another.
 Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
 so a program that reads the folder meanwhile would meet rows twice or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, tables
-from fairlead_ingest.io.table.delta.compaction import DeltaCompaction
+from fairlead_ingest.io.table.compaction import Compaction
+from fairlead_ingest.io.table.delta import compaction as delta_compaction
 from fairlead_ingest.io.table.table_format import COMMITS, TableFormat
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.table.store_path import Place
@@ -28,36 +26,22 @@ RETENTION_HOURS_MIN = 1
 RETENTION_HOURS = 168
 
 
-class Compaction(Protocol):
-    """Of one table, whatever its format."""
-
-    columns: list[str]
-
-    def partitions(self) -> Sequence[object]:
-        """What ``progress`` is called with, one after the other."""
-
-    def compact(
-        self, *, target_bytes: int, sort_by: Sequence[str] = (), progress: Callable[[object], None] = lambda _: None
-    ) -> dict[str, Any]:
-        """Join small files, or with ``sort_by`` sort each partition by these columns; what was done, in files."""
-
-
 def compaction(settings: Settings, pipeline: Pipeline) -> Compaction:
     """Of a pipeline's table. Raises ``Stop`` where there is none, or its format has no such thing."""
     place = settings.place(pipeline.table)
     if (pipeline.table_format or settings.table_format) == tables.ICEBERG:
         return _of_iceberg(settings, pipeline, place)
     open_table(place)
-    return DeltaCompaction(place)
+    return delta_compaction.of(place)
 
 
 def _of_iceberg(settings: Settings, pipeline: Pipeline, place: Place) -> Compaction:
     table_format = tables.of_pipeline(settings, pipeline)  # says what is missing where it is not installed
-    from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+    from fairlead_ingest.io.table.iceberg import compaction as iceberg_compaction
     from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 
     assert isinstance(table_format, IcebergFormat)
-    return IcebergCompaction(table_format, place)
+    return iceberg_compaction.of(table_format, place)
 
 
 def open_table(path: Place) -> DeltaTable:

@@ -1,4 +1,4 @@
-"""A job whose tables are Iceberg's, in a real PostgreSQL and a real object store: every message once, from any machine."""
+"""A job whose tables are Iceberg's, in a real PostgreSQL and object store: every message once, from any machine."""
 
 from __future__ import annotations
 

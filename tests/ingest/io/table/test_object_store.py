@@ -19,8 +19,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import delta, maintenance, object_store, tables
-from fairlead_ingest.io.table.delta import log_writer, opened, store_log
-from fairlead_ingest.io.table.delta.compaction import DeltaCompaction
+from fairlead_ingest.io.table.delta import compaction, log_writer, opened, store_log
 from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.io.table.files import FILES_AT_ONCE, WrittenFile
@@ -347,7 +346,7 @@ def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
     def forget_and_join(place: StorePath) -> None:
         forget(place)
         if not joined:
-            joined.append(DeltaCompaction(place).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"])
+            joined.append(compaction.of(place).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"])
 
     proxy.mishaps(["lost"])
     monkeypatch.setattr(opened, "forget", forget_and_join)
@@ -362,7 +361,7 @@ def test_a_compaction_whose_answer_is_lost_is_one(proxy: StoreProxy) -> None:
     delta.ensure(table, SCHEMA)
     commit(table, 0)
     commit(table, 1)
-    found = DeltaCompaction(table)
+    found = compaction.of(table)
     proxy.mishaps(["lost"] * 2)
     found.compact(target_bytes=maintenance.TARGET_BYTES)
     proxy.mishaps([])

@@ -1,17 +1,9 @@
-"""Small files of a partition into large ones, or sorted ones, beside a running job and beside another compaction.
-
-New files are written first; then one commit takes the old ones out and the new ones in, as the very next version and
-only while all of the old ones are in the table.  The library's own OPTIMIZE is not used: of two at the same moment it
-lets both in, and every row is there twice.
-"""
+"""What a compaction needs of a Delta table: its newest version, and the commit that replaces files."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,141 +11,38 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.table.compaction import Compaction, Part
 from fairlead_ingest.io.table.delta import log_writer, opened
 from fairlead_ingest.io.table.files import WrittenFile
-from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
-TRIES: Final = 50
-"""A job commits every second; a try takes a hundredth of that, in a store a tenth."""
-PAUSE_SECONDS_MAX: Final = 0.5
-SORTED_BYTES: Final = 512 * 1024 * 1024
-"""Of files whose rows are sorted together, which are in memory then."""
+
+def of(table: Place) -> Compaction:
+    """Raises ``Stop`` where there is no table."""
+    return Compaction(table, lambda: _Version(table), log_writer.writing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One file of the table; ``path`` as it is on disk."""
-
-    path: str
-    topic: str
-    date: str
-    size: int
-    rows: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """One topic on one day."""
-
-    topic: str
-    date: str
-    parts: tuple[Part, ...]
-
-
-class DeltaCompaction:
-    """Of one table. Raises ``Stop`` where there is none."""
-
+class _Version:
     def __init__(self, table: Place) -> None:
-        self._table = table
-        self.columns = [field.name for field in self._open().schema().fields]
-
-    def partitions(self) -> list[Partition]:
-        """Oldest day first."""
-        found: dict[tuple[str, str], list[Part]] = {}
-        for part in _parts(self._open()):
-            found.setdefault((part.date, part.topic), []).append(part)
-        return [Partition(topic=topic, date=date, parts=tuple(parts)) for (date, topic), parts in sorted(found.items())]
-
-    def compact(
-        self, *, target_bytes: int, sort_by: Sequence[str] = (), progress: Callable[[object], None] = lambda _: None
-    ) -> dict[str, Any]:
-        """Join small files up to ``target_bytes``, or sort each partition's rows by these columns; what was done."""
-        self._check(sort_by)
-        totals = {"partitions": 0, "files_added": 0, "files_removed": 0}
-        most = max(target_bytes, SORTED_BYTES) if sort_by else target_bytes
-        for partition in self.partitions():
-            for group in _groups(partition.parts, most, is_sorting=bool(sort_by)):
-                files = self._write(group, target_bytes, sort_by)
-                if files and self._replace(group, files):
-                    totals["files_added"] += len(files)
-                    totals["files_removed"] += len(group)
-            totals["partitions"] += 1
-            progress(partition)
-        return {**totals, "version": self._open().version()}
-
-    # --- inside
-
-    def _open(self) -> DeltaTable:
-        found = opened.open_table(self._table)
+        found = opened.open_table(table)
         if found is None:
-            raise errors.Stop(errors.TABLE_UNFIT, f"{self._table}: there is no table here")
-        return found
+            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+        self._table, self._found = table, found
+        self.number = found.version()
+        self.schema = pa.schema(found.schema().to_arrow())
+        with opened.explained(table):
+            self.parts = _parts(found)
 
-    def _check(self, sort_by: Sequence[str]) -> None:
-        schema = pa.schema(self._open().schema().to_arrow())
-        for name in sort_by:
-            if pa.types.is_nested(schema.field(name).type):
-                raise errors.Stop(
-                    errors.BAD_OPTION,
-                    f"{self._table}: column {name} is {schema.field(name).type}; sort by one with single values",
-                )
+    def rows(self, paths: Collection[str]) -> ds.Dataset:
+        whole = opened.rows(self._table, self._found)
+        fragments = [each for each in whole.get_fragments() if each.path in paths]
+        return ds.FileSystemDataset(fragments, whole.schema, whole.format, whole.filesystem)
 
-    def _write(self, group: Sequence[Part], target_bytes: int, sort_by: Sequence[str]) -> list[WrittenFile]:
-        """Empty where files of the group are gone already."""
-        wanted = {part.path for part in group}
-        with opened.explained(self._table):
-            whole = opened.rows(self._table, self._open())
-            fragments = [each for each in whole.get_fragments() if each.path in wanted]
-            if len(fragments) < len(wanted):
-                return []
-            rows = ds.FileSystemDataset(fragments, whole.schema, whole.format, whole.filesystem)
-            if sort_by:
-                files = self._write_sorted(rows.to_table(), sum(part.size for part in group), target_bytes, sort_by)
-            else:
-                files = self._write_joined(rows)
-        known = [part.rows for part in group if part.rows is not None]
-        if len(known) == len(group) and sum(file.rows for file in files) != sum(known):
-            raise errors.Stop(
-                errors.TABLE_UNFIT, f"{self._table}: {group[0].path} and others do not hold the rows they should"
-            )
-        return files
+    def explained(self) -> AbstractContextManager[None]:
+        return opened.explained(self._table)
 
-    def _write_joined(self, rows: ds.Dataset) -> list[WrittenFile]:
-        writing = log_writer.writing(self._table)
-        for batch in rows.to_batches(batch_readahead=1, fragment_readahead=1):
-            if batch.num_rows:
-                writing.add(pa.Table.from_batches([batch]))
-        return writing.close()
-
-    def _write_sorted(self, rows: pa.Table, size: int, target_bytes: int, sort_by: Sequence[str]) -> list[WrittenFile]:
-        ordered = rows.sort_by([(name, "ascending") for name in sort_by])
-        step = max(1, -(-ordered.num_rows // max(1, -(-size // target_bytes))))
-        files = []
-        for first in range(0, ordered.num_rows, step):
-            writing = log_writer.writing(self._table)
-            writing.add(ordered.slice(first, step))
-            files += writing.close()
-        return files
-
-    def _replace(self, group: Sequence[Part], files: Sequence[WrittenFile]) -> bool:
-        """False where others have taken some of the files out meanwhile: theirs stands."""
-        away: errors.Wait | None = None
-        for number in range(TRIES):
-            target = self._open()
-            with opened.explained(self._table):
-                live = {part.path for part in _parts(target)}
-            if any(file.path in live for file in files):
-                return True  # it was committed, and only the answer was lost
-            if not {part.path for part in group} <= live:
-                return False
-            try:
-                log_writer.replace(self._table, target, [(part.path, part.size) for part in group], files)
-                return True
-            except Collided as error:
-                away = error.unanswered or away
-                time.sleep(random.uniform(0, min(PAUSE_SECONDS_MAX, 0.01 * number)))
-        raise away or errors.Stop(errors.TABLE_TAKEN, f"{self._table}: other jobs commit to it all the time")
+    def replace(self, removed: Sequence[Part], files: Sequence[WrittenFile]) -> None:
+        log_writer.replace(self._table, self._found, [(part.path, part.size) for part in removed], files)
 
 
 def _parts(table: DeltaTable) -> list[Part]:
@@ -165,18 +54,3 @@ def _parts(table: DeltaTable) -> list[Part]:
         Part(path=unquote(path), topic=str(topic), date=str(date), size=size, rows=rows)
         for path, topic, date, size, rows in zip(*(actions[name].to_pylist() for name in names), strict=True)
     ]
-
-
-def _groups(parts: Sequence[Part], most: int, *, is_sorting: bool) -> Iterator[list[Part]]:
-    """Files that are read together; to be joined, those that are large already are left alone."""
-    group: list[Part] = []
-    for part in parts:
-        if part.size >= most and not is_sorting:
-            continue
-        if group and sum(each.size for each in group) + part.size > most:
-            if len(group) > 1 or is_sorting:
-                yield group
-            group = []
-        group.append(part)
-    if len(group) > 1 or (group and is_sorting):
-        yield group

@@ -1,14 +1,21 @@
 """Iceberg tables through pyiceberg: what they are made of lies in a folder or a store, what is current in a catalog.
 
 format      the table format behind the protocol of all formats
+opened      catalogs and tables, open
+definition  columns, partitions, properties: made, grown
+account     batch, positions, counts and sums: what our commits say of themselves
 versions    one new version of a table: its manifests, its summary, what the catalog is asked to change
-compaction  small files of a partition into large ones, beside a running job
-tidying     versions that have expired, files that no version needs
+contents    the rows of a version
+deleted     rows that another engine has marked as deleted are left out
 listing     the files of a version, as manifests tell them
 columns     Arrow's columns and Iceberg's; what a file of a task is in a manifest
+compaction  files joined or sorted, beside all who write
+tidying     versions that have expired, files that no version needs
 catalogs    a catalog opened as the settings say, and its errors in sentences; a room of its own
 file_io     how pyiceberg reads and writes: with our credentials, durably, and nothing twice
 
-    format ─▶ compaction ─▶ versions ─▶ listing ─▶ columns        format ─▶ tidying ─▶ versions
-    format ─▶ catalogs ─▶ file_io
+    format, compaction ─▶ opened ─▶ catalogs ─▶ file_io
+        ├── account, tidying ─▶ versions ─▶ listing
+        ├── definition ─▶ columns
+        └── contents ─▶ deleted ─▶ listing
 """

@@ -7,7 +7,7 @@ files that others bring into a table.  Bounds come from the tasks: nothing is re
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,12 +16,14 @@ from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids, schema_to_pyarr
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType, StringType, TimestamptzType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import PARTITION_COLUMNS, WrittenFile
+from fairlead_ingest.io.table.iceberg import file_io
 from fairlead_ingest.table.store_path import Place
 
 _FIRST_PARTITION_ID = 1000
@@ -75,6 +77,12 @@ def missing(table: Place, held: Schema, wanted: pa.Schema) -> list[str]:
                 " columns are only ever added",
             )
     return found
+
+
+def data_files(place: Place, table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
+    """What a manifest of ``table`` says of tasks' files."""
+    schema, spec, location = table.schema(), table.spec(), file_io.location_of(place)
+    return [data_file(file, location, schema, spec) for file in files]
 
 
 def data_file(file: WrittenFile, location: str, schema: Schema, spec: PartitionSpec) -> DataFile:

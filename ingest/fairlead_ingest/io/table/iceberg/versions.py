@@ -222,6 +222,12 @@ class NewVersion:
         return Summary(operation=operation, **{**said, **change.summary})
 
 
+def number(table: Table) -> int:
+    """Of the current version; 0 where there is none yet."""
+    head = table.current_snapshot()
+    return 0 if head is None else head.sequence_number or 0
+
+
 def totals(table: Table) -> dict[str, int]:
     """Files, rows and bytes of the current version: as its summary says, else as its manifests do."""
     head = table.current_snapshot()

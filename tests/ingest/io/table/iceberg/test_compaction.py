@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from tests.support.tables.iceberg_table import TOPIC, IcebergTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
-from fairlead_ingest.table.store_path import Place
+from fairlead_ingest.io.table.iceberg import compaction
+from fairlead_ingest.io.table.iceberg.versions import NewVersion
 
 TARGET = 1024 * 1024
 
@@ -32,7 +31,7 @@ def test_files_become_one_and_rows_positions_and_versions_stay(table: IcebergTab
     before = table.format.size(table.place)
     old = table.opened().current_snapshot()
     assert before is not None and old is not None
-    done = IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET)
+    done = compaction.of(table.format, table.place).compact(target_bytes=TARGET)
     assert (done["partitions"], done["files_removed"], done["files_added"]) == (1, 6, 1)
     after = table.format.size(table.place)
     assert after is not None and (after.rows, after.files, before.files) == (6, 1, 6)
@@ -40,14 +39,14 @@ def test_files_become_one_and_rows_positions_and_versions_stay(table: IcebergTab
     assert table.opened().scan(snapshot_id=old.snapshot_id).to_arrow().num_rows == 6, "readers of the old version go on"
     assert table.format.state(table.place, "app").batch == 5
     assert table.commit(6, 6) is True
-    again = IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET)
+    again = compaction.of(table.format, table.place).compact(target_bytes=TARGET)
     assert again["files_removed"] == 2
-    assert IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET)["files_removed"] == 0
+    assert compaction.of(table.format, table.place).compact(target_bytes=TARGET)["files_removed"] == 0
 
 
 def test_rows_are_sorted_where_that_is_asked(table: IcebergTable) -> None:
     """So that a query for one node reads less."""
-    IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET, sort_by=["node"])
+    compaction.of(table.format, table.place).compact(target_bytes=TARGET, sort_by=["node"])
     nodes = tables.existing(table.format, table.place).to_table()["node"].to_pylist()
     assert nodes == sorted(nodes)
     assert table.numbers() == [0, 1, 2, 3, 4, 5]
@@ -66,7 +65,7 @@ def test_an_append_in_between_is_not_lost(table: IcebergTable, monkeypatch: pyte
         return commit_table(self, *arguments)
 
     monkeypatch.setattr(SqlCatalog, "commit_table", with_another_first)
-    done = IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET)
+    done = compaction.of(table.format, table.place).compact(target_bytes=TARGET)
     assert done["files_removed"] == 6
     assert table.numbers() == [0, 1, 2, 3, 4, 5, 6, 7]
 
@@ -81,7 +80,7 @@ def test_a_compaction_whose_answer_was_lost_is_done_once(table: IcebergTable, mo
         return answer
 
     monkeypatch.setattr(SqlCatalog, "commit_table", lose)
-    done = IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET)
+    done = compaction.of(table.format, table.place).compact(target_bytes=TARGET)
     assert (done["files_removed"], done["files_added"]) == (6, 1)
     assert table.numbers() == [0, 1, 2, 3, 4, 5]
 
@@ -90,27 +89,27 @@ def test_what_others_have_replaced_meanwhile_is_left_to_them(
     table: IcebergTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two compactions at once: one of them does it."""
-    replace = table.format.replace
+    commit = NewVersion.commit
 
-    def second(place: Place, *arguments: Sequence[Any]) -> None:
-        monkeypatch.setattr(table.format, "replace", replace)
-        IcebergCompaction(IcebergTable(table.folder).format, table.place).compact(target_bytes=TARGET)
-        replace(place, *arguments)
+    def second(self: NewVersion, *arguments: Any) -> None:
+        monkeypatch.setattr(NewVersion, "commit", commit)
+        compaction.of(IcebergTable(table.folder).format, table.place).compact(target_bytes=TARGET)
+        commit(self, *arguments)
 
-    monkeypatch.setattr(table.format, "replace", second)
-    done = IcebergCompaction(table.format, table.place).compact(target_bytes=TARGET)
+    monkeypatch.setattr(NewVersion, "commit", second)
+    done = compaction.of(table.format, table.place).compact(target_bytes=TARGET)
     assert done["files_removed"] == 0
     assert table.numbers() == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_table_that_is_not_there_is_said(table: IcebergTable) -> None:
     with pytest.raises(errors.Stop, match="there is no table here"):
-        IcebergCompaction(table.format, table.folder / "none")
+        compaction.of(table.format, table.folder / "none")
 
 
 def test_a_partition_of_one_file_is_left_alone(tmp_path: Path) -> None:
     made = IcebergTable(tmp_path)
     made.format.append(made.place, made.written(1, topic=TOPIC), tables.UNNUMBERED)
     made.format.append(made.place, made.written(2, topic="b/t"), tables.UNNUMBERED)
-    done = IcebergCompaction(made.format, made.place).compact(target_bytes=TARGET)
+    done = compaction.of(made.format, made.place).compact(target_bytes=TARGET)
     assert (done["partitions"], done["files_removed"]) == (2, 0)

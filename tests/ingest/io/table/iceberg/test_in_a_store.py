@@ -13,7 +13,7 @@ from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
-from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+from fairlead_ingest.io.table.iceberg import compaction
 from fairlead_ingest.table.commit import Collided
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
@@ -48,7 +48,7 @@ def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store: Objec
             if batch % 5 == 4:
                 for _ in range(TRIES_MAX):
                     try:
-                        IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+                        compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
                         break
                     except (Collided, errors.Wait):
                         continue

@@ -15,9 +15,8 @@ from tests.support.tables.postgresql import PASSWORD, Between, PostgreSQL
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.iceberg import catalogs
+from fairlead_ingest.io.table.iceberg import catalogs, compaction
 from fairlead_ingest.io.table.iceberg.catalogs import sql
-from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
@@ -61,7 +60,7 @@ def test_a_database_killed_at_commits_that_loses_answers_has_each_batch_once(
             commit(table, batch, database)
             if batch % 5 == 4:
                 between.fates[:] = ["lost"]
-                IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+                compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
         assert Counter(between.happened) == Counter({"lost": 5, "never": 3, "killed": 3})
     direct = IcebergTable(tmp_path, database.catalog(namespace=namespace))
     assert direct.numbers() == list(range(len(FATES)))

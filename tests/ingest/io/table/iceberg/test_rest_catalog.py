@@ -13,7 +13,7 @@ from tests.support.tables.rest_catalog import RestCatalog
 from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+from fairlead_ingest.io.table.iceberg import compaction
 from fairlead_ingest.table.commit import Collided
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
@@ -48,7 +48,7 @@ def test_a_catalog_that_loses_answers_and_is_killed_has_each_batch_once(catalog:
             commit(table, batch)
             if batch % 10 == 4:
                 proxy.mishaps(["lost"])
-                IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+                compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
             if batch == BATCHES // 2:
                 catalog.kill()
                 with pytest.raises(errors.Wait, match=errors.CATALOG_AWAY):

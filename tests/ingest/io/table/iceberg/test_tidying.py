@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.tables.iceberg_table import IcebergTable
 
-from fairlead_ingest.io.table.iceberg import tidying, versions
-from fairlead_ingest.io.table.iceberg.compaction import IcebergCompaction
+from fairlead_ingest.io.table.iceberg import compaction, tidying, versions
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest
 
 def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: IcebergTable) -> None:
     """And the job forgets those versions by committing."""
-    IcebergCompaction(table.format, table.place).compact(target_bytes=1024 * 1024)
+    compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
     age(table, 3)
     kept = table.format.vacuum(table.place, retention_hours=2, dry_run=True)
     assert not any(path.endswith(".parquet") for path in kept), "a version that is still there names them"

@@ -1,0 +1,62 @@
+"""What our commits say of themselves: counts and sums in the summary of each, positions once in the table's properties.
+
+In each summary, positions would be in each of a hundred remembered versions, all of which are written with each commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot as TableVersion
+
+from fairlead_ingest.io.table.iceberg.versions import NewVersion
+from fairlead_ingest.source.offsets import Offsets
+from fairlead_ingest.table import commit_info, newest_commit
+from fairlead_ingest.table.commit import Append
+from fairlead_ingest.table.commit_info import METADATA_KEY, CommitInfo, LogEntry
+from fairlead_ingest.table.newest_commit import Line, NewestCommit, Snapshot
+
+
+def of(version: NewVersion, before: NewestCommit | None, decided: Append) -> tuple[dict[str, str], dict[str, str]]:
+    """What goes into the summary, and into the table's properties."""
+    if decided.info is None:
+        return {}, {}
+    brief: CommitInfo = msgspec.structs.replace(decided.info, reached=Offsets())
+    # Of the transactions, the commit sequence is in the account itself.
+    batches = {} if decided.info.batch < 0 else {decided.info.application: decided.info.batch}
+    following = newest_commit.following(
+        before, snapshot=version.id, number=version.number, info=decided.info, batches=batches
+    )
+    return {METADATA_KEY: msgspec.json.encode(brief.to_dict()).decode()}, {newest_commit.PROPERTY: following.encode()}
+
+
+def newest(table: Table) -> tuple[NewestCommit | None, Line]:
+    """Our newest commit, and whether the current version was made from it."""
+    found = newest_commit.parse(table.properties)
+    if found is None:
+        return None, Line.CURRENT
+    line = found.line(
+        Snapshot(each.snapshot_id, each.parent_snapshot_id, each.sequence_number or 0) for each in _line(table)
+    )
+    return found, line
+
+
+def entries(table: Table, limit: int) -> Iterator[LogEntry]:
+    """The newest versions, newest first; only the newest of ours says positions too."""
+    ours, _ = newest(table)
+    for _, snapshot in zip(range(limit), _line(table), strict=False):
+        text = None if snapshot.summary is None else snapshot.summary[METADATA_KEY]
+        info = None if text is None else commit_info.read({METADATA_KEY: msgspec.json.decode(str(text))})
+        if ours is not None and ours.snapshot == snapshot.snapshot_id:
+            info = ours.info
+        yield LogEntry(version=snapshot.sequence_number or 0, timestamp_ms=snapshot.timestamp_ms, info=info)
+
+
+def _line(table: Table) -> Iterator[TableVersion]:
+    """The current version and those it was made from, newest first, as far as the table remembers them."""
+    each = table.current_snapshot()
+    while each is not None:
+        yield each
+        each = None if each.parent_snapshot_id is None else table.snapshot_by_id(each.parent_snapshot_id)

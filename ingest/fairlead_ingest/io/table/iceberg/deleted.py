@@ -1,0 +1,138 @@
+"""Rows that another engine has marked as deleted, beside the files that hold them: left out when a file is opened.
+
+Engines that "merge on read" write which rows of a file are gone (positions) instead of the file anew.  Our readers are
+Arrow's, which know no such thing.  So a file with marks is copied without those rows at the moment a reader opens it,
+into a temporary file that is gone from its folder at once; files without are opened as they are.
+
+    memory   ``ROWS_AT_ONCE`` rows of a file, and the positions of its deleted ones
+    disk     copies of the files that a reader has open, four or so
+
+Marks by value (equality deletes) and bitmaps (deletion vectors, of version 3) are refused, also not before a file is
+opened: a job that only appends goes on.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from pyiceberg.table import Table
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table.iceberg import file_io, listing
+from fairlead_ingest.table.store_path import Place
+
+ROWS_AT_ONCE: Final = 32_768
+_NAMES: Final = {DataFileContent.EQUALITY_DELETES: "by value (equality deletes)"}
+
+
+def left_out(place: Place, table: Table, below: fs.FileSystem) -> fs.FileSystem:
+    """``below``, the file system of ``place``, without the rows that the version that is open does not have."""
+    return fs.PyFileSystem(_LeftOut(place, table, below))
+
+
+def _read_only(*_: Any) -> Any:
+    raise OSError("rows are only read here")
+
+
+class _LeftOut(fs.FileSystemHandler):  # type: ignore[misc]
+    def __init__(self, place: Place, table: Table, below: fs.FileSystem) -> None:
+        self._place, self._table, self._below = place, table, below
+        self._lock = threading.Lock()
+        self._known: dict[str, list[DataFile]] | None = None
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        gone = self._deleted(path)
+        if not len(gone):
+            return self._below.open_input_file(path)
+        with self._below.open_input_file(path) as source:
+            return _copied_without(source, gone)
+
+    open_input_stream = open_input_file
+
+    def _deleted(self, path: str) -> npt.NDArray[np.int64]:
+        """Positions of rows.  A mark may be for any file of its partition: what is in it says for which."""
+        location, found = f"{file_io.plain(file_io.location_of(self._place))}/{path}", [np.empty(0, np.int64)]
+        for mark in self._marks().get(path, ()):
+            with self._below.open_input_file(file_io.relative(self._place, mark.file_path)) as source:
+                found.append(_positions(source, location))
+        return np.unique(np.concatenate(found))
+
+    def _marks(self) -> dict[str, list[DataFile]]:
+        """By the path of a file, what may mark rows of it. Raises ``Stop``."""
+        with self._lock:
+            if self._known is None:
+                _refuse_others(self._place, self._table)
+                self._known = {
+                    file_io.relative(self._place, task.file.file_path): list(task.delete_files)
+                    for task in self._table.scan().plan_files()
+                }
+            return self._known
+
+    def get_type_name(self) -> str:
+        return "fairlead"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        found: list[fs.FileInfo] = self._below.get_file_info(paths)
+        return found
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        found: list[fs.FileInfo] = self._below.get_file_info(selector)
+        return found
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _read_only
+    move = copy_file = open_output_stream = open_append_stream = _read_only
+
+
+def _refuse_others(place: Place, table: Table) -> None:
+    for manifest in listing.manifests(table):
+        if manifest.content != ManifestContent.DELETES:
+            continue
+        for entry in listing.entries(table, manifest):
+            file = entry.data_file
+            if file.content == DataFileContent.POSITION_DELETES and file.file_format == FileFormat.PARQUET:
+                continue
+            how = _NAMES.get(file.content, f"in a file of format {file.file_format.value}")
+            raise errors.Stop(
+                errors.TABLE_UNFIT,
+                f"{place}: another engine has marked rows as deleted {how}, which is not read here; let that engine"
+                " write those files anew (rewrite_data_files)",
+            )
+
+
+def _positions(source: pa.NativeFile, location: str) -> npt.NDArray[np.int64]:
+    """Of the deleted rows of the file at ``location``.  Read by this thread alone: Arrow's own may wait for us."""
+    found = [np.empty(0, np.int64)]
+    with pq.ParquetFile(source, pre_buffer=False) as file:
+        for batch in file.iter_batches(ROWS_AT_ONCE, columns=["file_path", "pos"], use_threads=False):
+            wanted = np.array([file_io.plain(each) for each in batch["file_path"].to_pylist()]) == file_io.plain(
+                location
+            )
+            found.append(batch["pos"].to_numpy(zero_copy_only=False)[wanted].astype(np.int64))
+    return np.concatenate(found)
+
+
+def _copied_without(source: pa.NativeFile, deleted: npt.NDArray[np.int64]) -> pa.NativeFile:
+    with tempfile.NamedTemporaryFile(prefix="fairlead-", suffix=".parquet") as copy:
+        with (
+            pq.ParquetFile(source, pre_buffer=False) as file,
+            pq.ParquetWriter(copy.name, file.schema_arrow, compression="snappy") as writer,
+        ):
+            first = 0
+            for batch in file.iter_batches(ROWS_AT_ONCE, use_threads=False):
+                low, high = np.searchsorted(deleted, [first, first + batch.num_rows])
+                kept = np.ones(batch.num_rows, bool)
+                kept[deleted[low:high] - first] = False
+                writer.write_batch(batch.filter(pa.array(kept)))
+                first += batch.num_rows
+        return pa.OSFile(copy.name)

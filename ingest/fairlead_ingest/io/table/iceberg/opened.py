@@ -1,0 +1,115 @@
+"""Catalogs and tables, open: of one thread each, anew after an error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyiceberg.catalog import Catalog as Opened
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.table import Table
+
+from fairlead_ingest import errors
+from fairlead_ingest.io.table.iceberg import catalogs, file_io
+from fairlead_ingest.table import catalog as catalog_names
+from fairlead_ingest.table.catalog import Catalog
+from fairlead_ingest.table.commit import Collided
+from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, Place, Storage, StorePath
+
+
+class _Kept(threading.local):
+    """Who has looked and commits must not be moved on in between by another thread."""
+
+    def __init__(self) -> None:
+        self.catalogs: dict[Storage, Opened] = {}
+        self.tables: dict[Place, Table] = {}
+
+
+class OpenTables:
+    """Of one catalog; None: tasks have none and ask for none."""
+
+    def __init__(self, catalog: Catalog | None) -> None:
+        self._catalog = catalog
+        self._kept = _Kept()
+
+    def find(self, table: Place) -> Table | None:
+        """As it is now; None where there is none. Raises ``Stop``, ``Wait``."""
+        with self.explained(table):
+            try:
+                found = self.catalog(table).load_table(self.identifier(table))
+            except NoSuchTableError:
+                self._kept.tables.pop(table, None)
+                return None
+            if file_io.plain(found.location()) != file_io.plain(file_io.location_of(table)):
+                raise errors.Stop(
+                    errors.TABLE_UNFIT,
+                    f"{table}: in the catalog {'.'.join(self.identifier(table))} lies at {found.location()}; give that"
+                    " as table, or another namespace",
+                )
+            self._kept.tables[table] = found
+            return found
+
+    def required(self, table: Place) -> Table:
+        """Raises ``Stop`` where there is none."""
+        found = self.find(table)
+        if found is None:
+            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+        return found
+
+    def when_decided(self, table: Place) -> Table:
+        """As it was looked at last, where it was: what came since collides in the catalog."""
+        return self._kept.tables.get(table) or self.required(table)
+
+    def catalog(self, table: Place) -> Opened:
+        """In which ``table`` is."""
+        storage = table.storage if isinstance(table, StorePath) else FROM_ENVIRONMENT
+        found = self._kept.catalogs.get(storage)
+        if found is None:
+            found = self._kept.catalogs[storage] = catalogs.connect(self._settings(), storage)
+        return found
+
+    def identifier(self, table: Place) -> tuple[str, ...]:
+        """What ``table`` is called there."""
+        return catalog_names.identifier(self._settings(), table)
+
+    @contextmanager
+    def explained(self, table: Place) -> Iterator[None]:
+        """What catalog and store answer is said in a sentence of ours; after an error both are opened anew."""
+        try:
+            yield
+        except (CommitFailedException, TableAlreadyExistsError):
+            self._forget(table)
+            raise
+        except catalogs.FAILURES as error:
+            self._forget(table)
+            raise catalogs.explain(self._settings(), error) from error
+        except (errors.Stop, errors.Wait):
+            self._forget(table)
+            raise
+
+    @contextmanager
+    def committing(self, table: Place) -> Iterator[None]:
+        """The same for a commit, which may stand whatever the answer is: ``Collided`` says to look again."""
+        try:
+            yield
+        except CommitFailedException as error:
+            raise Collided(f"{table}: another writer committed at the same moment ({error})") from error
+        except (*catalogs.FAILURES, errors.Wait) as error:
+            explained = catalogs.explain(self._settings(), error)
+            self._forget(table)
+            if isinstance(explained, errors.Stop):
+                raise explained from error
+            raise Collided(f"{table}: the catalog's answer is missing ({explained})", unanswered=explained) from error
+        finally:
+            self._kept.tables.pop(table, None)
+
+    def _settings(self) -> Catalog:
+        if self._catalog is None:
+            raise errors.Stop(errors.BAD_OPTION, '[catalog] uri: required with table_format = "iceberg"')
+        return self._catalog
+
+    def _forget(self, table: Place) -> None:
+        self._kept.tables.pop(table, None)
+        while self._kept.catalogs:
+            self._kept.catalogs.popitem()[1].close()
