@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections import deque
 from typing import Any, Final
 
 import numpy as np
@@ -32,10 +33,15 @@ from fairlead_ingest.table.store_path import Place
 ROWS_AT_ONCE: Final = 32_768
 _NAMES: Final = {DataFileContent.EQUALITY_DELETES: "by value (equality deletes)"}
 
+_kept: Final = deque[Any](maxlen=16)
+"""So that no thread of Arrow's is the last to hold one, when the process ends (``store_filesystem``)."""
+
 
 def left_out(place: Place, table: Table, below: fs.FileSystem) -> fs.FileSystem:
     """``below``, the file system of ``place``, without the rows that the version that is open does not have."""
-    return fs.PyFileSystem(_LeftOut(place, table, below))
+    found = _LeftOut(place, table, below)
+    _kept.append(found)
+    return fs.PyFileSystem(found)
 
 
 def _read_only(*_: Any) -> Any:
