@@ -97,8 +97,12 @@ def segments(entries: Sequence[Entry]) -> list[list[int]]:
     found: list[list[int]] = []
     open_at: dict[tuple[Reference, ...], int] = {}
     sizes: list[int] = []
+    before: tuple[Reference, ...] | None = None
+    at: int | None = None
     for index, entry in enumerate(entries):
-        at = open_at.get(entry.references)
+        if entry.references != before:  # to compare costs a third of a hash, and most of a request go the same way
+            before = entry.references
+            at = open_at.get(before)
         if at is None or sizes[at] + len(entry.content) > SEGMENT_BYTES_MAX:
             at = open_at[entry.references] = len(found)
             found.append([])
