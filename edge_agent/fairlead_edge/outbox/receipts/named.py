@@ -7,18 +7,19 @@ what left is noted by its offsets alone (``departure``), and no id is written tw
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_edge.checksum import of_row
 from fairlead_edge.outbox.receipts.mark import AUTHOR_BYTES, ID_BYTES, NO_AUTHOR
 
 SPAN_MAX: Final = 4096
 """Offsets from the first to the last of one row of names, or of one page of departures: who looks for what an offset
 belongs to has to look so far, and no farther."""
 _OFFSET_BYTES: Final = 2
+_PLACE: Final = struct.Struct(">qqqqdI")
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +37,8 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
     def checksum(self, queue: int, epoch: int) -> int:
         """As messages of this epoch in the queue of this number."""
-        fields = (queue, epoch, self.first, self.span, self.enqueued, self.authors, self.offsets)
-        return of_row(*fields, content=self.ids)
+        place = _PLACE.pack(queue, epoch, self.first, self.span, self.enqueued, len(self.authors))
+        return zlib.crc32(self.ids, zlib.crc32(self.offsets, zlib.crc32(self.authors, zlib.crc32(place))))
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -63,6 +64,12 @@ def names(offsets: Sequence[int], marks: Sequence[bytes], enqueued: float) -> li
 
 def _row(offsets: Sequence[int], marks: Sequence[bytes], enqueued: float) -> Names:
     first, span = offsets[0], offsets[-1] - offsets[0]
+    if len(marks) == 1:
+        [one] = marks
+        author = one[ID_BYTES:]
+        return Names(
+            first=first, span=0, enqueued=enqueued, ids=one[:ID_BYTES], authors=b"" if author == NO_AUTHOR else author
+        )
     authors = b"".join([each[ID_BYTES:] for each in marks])
     one = authors[:AUTHOR_BYTES]
     if authors == one * len(marks):
