@@ -1,1 +1,8 @@
-"""Acts: everything that touches disk, net, clock or cluster."""
+"""Acts: everything that touches disk, net and clock.
+
+Rooms: ``link`` (the hub), ``local_api`` (programs on this node), ``objects`` and ``outbox`` (what is stored),
+``sqlite`` and ``encryption`` (how), ``identity`` (the node's certificate), ``moving`` (to another hub).
+
+Here: ``data_dir`` opens the stores, ``routes_in_use`` turns EdgeRoutes into the router, ``status_reporter`` reads all
+parts; ``service_manager`` speaks with systemd; ``client`` is what programs on the node import.
+"""

@@ -1,4 +1,4 @@
-"""The hub's two authorities: ``link_ca`` vouches for nodes on ``listen``, ``tls_ca`` for everybody else.
+"""The hub's two authorities: ``link_ca`` vouches for nodes on ``listen``, ``tls_ca`` for all others.
 
     nodes ══ link_ca ══▶ listen      people, probes ══ tls_ca ══▶ http_listen      hub ══ tls_ca ══▶ messaging
 
