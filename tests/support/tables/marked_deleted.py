@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -49,13 +48,13 @@ def mark_deleted(
     files = [task.file for task in table.scan().plan_files()]
     partition = next(file.partition for file in files if file.file_path in positions)
     name = f"{table.location()}/data/{uuid.uuid4().hex}-deletes.parquet"
-    place = Path(name.removeprefix("file://"))
-    place.parent.mkdir(exist_ok=True)
     rows = [{"file_path": each, "pos": pos} for each in sorted(positions) for pos in sorted(positions[each])]
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), place)
+    with table.io.new_output(name).create() as stream:
+        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), stream)
+        size = stream.tell()
     file = DataFile.from_args(
         content=content, file_path=name, file_format=FileFormat.PARQUET, partition=partition, record_count=len(rows),
-        file_size_in_bytes=place.stat().st_size, spec_id=table.spec().spec_id, equality_ids=[1],
+        file_size_in_bytes=size, spec_id=table.spec().spec_id, equality_ids=[1],
     )  # fmt: skip
     snapshot, number = table.metadata.new_snapshot_id(), table.metadata.next_sequence_number()
     output = table.io.new_output(f"{table.location()}/metadata/{uuid.uuid4().hex}-m0.avro")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.marked_deleted import mark_deleted
 from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.store_proxy import StoreProxy
 
@@ -104,3 +105,15 @@ def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_t
     assert table.numbers() == list(range(batch + 1))
     state = table.format.state(table.place, "app")
     assert (state.batch, state.commit_sequence, state.totals.rows) == (batch, batch + 1, batch + 1)
+
+
+def test_rows_that_another_engine_marked_are_left_out_of_files_in_a_store(store: ObjectStore, tmp_path: Path) -> None:
+    table = IcebergTable(tmp_path, place=store.place("rows"))
+    table.commit(0, *range(10))
+    table.commit(1, *range(10, 20))
+    found = table.format.open.required(table.place)
+    (first, _), _ = table.format.files(table.place)
+    mark_deleted(found, {f"{table.place}/{first}": range(9)})
+    assert table.numbers() == [9, *range(10, 20)]
+    assert table.commit(2, 20) is True
+    assert table.numbers() == [9, *range(10, 21)]
