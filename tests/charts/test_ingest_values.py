@@ -10,6 +10,7 @@ import itertools
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import Any
 
@@ -114,8 +115,10 @@ def settings_in(found: list[dict[str, Any]]) -> dict[str, Any]:
 def test_chart_program_and_api_server_agree_on_each_pair_of_choices(cluster: Cluster, namespace: str) -> None:
     """What the chart takes, the program and the API server take; what the program would refuse, the chart does."""
     wrong, taken = [], {}
-    for ingest in of_choices():
-        found, said = render(ingest)
+    chosen = list(of_choices())
+    with ThreadPoolExecutor(4) as pool:
+        rendered = list(pool.map(render, chosen))
+    for ingest, (found, said) in zip(chosen, rendered, strict=True):
         fits = accepts(as_program(ingest))
         if found:
             taken.update({json.dumps(each): each for each in found})
