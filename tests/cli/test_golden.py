@@ -21,6 +21,7 @@ from tests.support.hubs.hub import CRDS
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
+from fairlead_cli.cluster import api_clock
 from fairlead_cli.cluster.target import OURS
 from fairlead_cli.main import build
 from fairlead_cli.text import ages
@@ -108,6 +109,8 @@ def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pyt
     """Standard output, standard error and exit code, letter for letter."""
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     monkeypatch.setattr(ages, "utc", lambda: NOW)
+    monkeypatch.setattr(api_clock, "now", lambda _: NOW)
+    monkeypatch.setattr(api_clock, "note", lambda _: "")
     done = CliRunner().invoke(build(), shlex.split(COMMANDS[name]), prog_name="kubectl fairlead")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     text = golden.transcript(COMMANDS[name], done.exit_code, done.stdout, done.stderr)

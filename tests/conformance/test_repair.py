@@ -14,6 +14,7 @@ from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.table_formats import FORMATS, IN_FOLDERS, format_of
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.letters.correction import ByFile, ByFunction
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.letters.selection import Selection
@@ -124,6 +125,32 @@ def test_killed_at_any_commit_the_next_repair_ends_it(world: World, when: str, c
     done = world.repair(selection=Selection(ids=frozenset([name(7)])))
     assert done.is_done
     assert (world.rows(), world.marks()) == (names(0, 1, 3, 4, 6, 7, 8, 9), names(7))
+
+
+@pytest.mark.parametrize("commit", [3, 4])
+def test_killed_in_a_later_window_the_next_repair_goes_on(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
+) -> None:
+    """What the windows before brought is there; nothing comes twice."""
+    monkeypatch.setattr(letters, "WINDOW_ROWS", 1)
+    body = "return {'id': 'x', 'node': 'n', 'epoch': 1, 'stream': 's', 'sequence': 1, 'body': 'mended'}"
+    world.unfit.clear()
+    seen = 0
+
+    def die(_: Place) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == commit:
+            raise Killed
+
+    world.after = die
+    with pytest.raises(Killed):
+        world.repair(mend(tmp_path, body))
+    world.after = lambda _: None
+    assert sum(world.marks().values()) == commit - 2
+    done = world.repair(mend(tmp_path, body))
+    assert done.is_done and done.repaired + done.there == 3 - (commit - 2)
+    assert (world.rows(), world.marks()) == (names(*range(10)), names(2, 5, 7))
 
 
 def once(action: Callable[[], object]) -> Callable[[Place], None]:

@@ -62,7 +62,7 @@ def move(
     The node keeps its name. Until the switch nothing changes for the old hub; for the last moment before it publishing
     is answered with 503 and the code moving, and after it with 503 until the new hub has sent its routes. The same
     command again, after a broken connection or a crash, goes on where it was: the node is at the old hub or at the new
-    one, never at both.
+    one, never at both. Once it is at the new one, the same command does nothing and ends with 0.
 
     \b
     fairlead edge move wss://hub.other.example.com:10000 --token-file token
@@ -91,6 +91,9 @@ def move(
     except KeyboardInterrupt:
         click.echo("interrupted; the move goes on, the same command shows it, --cancel ends it", err=True)
         sys.exit(1)
+    if done.since == done.until:
+        click.echo(f"{done.node} is at {done.until} already; nothing was done")
+        return
     click.echo(
         f"{done.node} moved from {done.since} to {done.until}; in the old cluster, revoke it when all is well:"
         f" fairlead node revoke {done.node}"

@@ -54,7 +54,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """``since``: the hub it came from."""
+    """``since``: the hub it came from; the same as ``until``: it was there already, and nothing was done."""
 
     node: str
     since: str
@@ -69,10 +69,10 @@ async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
         if (completed := files.switched() or files.moved()) is not None and completed.until == wanted.url:
             say("switch", "is done already: the settings file is completed")
             return _finish(wanted, settings, files, completed.since, say)
-        if since == wanted.url:
-            raise CannotMove(f"this node is at {wanted.url} already; nothing was done")
-        settings.write(_keys(settings, files, wanted.url), owner=None, dry=True)
         plan = files.plan()
+        if since == wanted.url and plan is None:
+            return Done(node=settings.node, since=since, until=since)
+        settings.write(_keys(settings, files, wanted.url), owner=None, dry=True)
         if plan is not None and plan.until != wanted.url:
             raise CannotMove(f"a move to {plan.until} is under way: wait for it, or give it up with --cancel")
         if plan is None:

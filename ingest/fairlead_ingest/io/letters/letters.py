@@ -1,6 +1,7 @@
 """The dead letters of a table: which there are, which of them are open, and their payloads in chunks.
 
-What is held of all letters is their identity, some 150 bytes each; payloads are read in chunks.
+What is held of all letters is their identity, some 150 bytes each. They are looked for in windows and read in chunks,
+so that nothing else grows with how many there are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from fairlead_ingest.table.store_path import Place
 
 CHUNK_ROWS = 10_000
 CHUNK_BYTES = 32 * 1024 * 1024
+# Identities that are looked for at a time.
+WINDOW_ROWS = 100_000
 # Of a file's rows, decoded at a time.
 _BATCH_ROWS = 500
 IDENTITY = ["_topic", "_id"]
@@ -71,8 +74,7 @@ def chunks(
     read = [name for name in columns if name in letters.schema.names]
     waiting: list[pa.Table] = []
     held = count = 0
-    for topic in sorted(pc.unique(wanted["_topic"]).to_pylist()):
-        ids = wanted.filter(pc.equal(wanted["_topic"], topic))["_id"].combine_chunks()
+    for topic, ids in _by_topic(wanted):
         condition = _condition(topic, ids)
         left = _Once(doubled=letters.count_rows(filter=condition) != len(ids))
         for batch in _scan(letters, read, condition):
@@ -88,7 +90,20 @@ def chunks(
         yield _whole(waiting)
 
 
+def windows(wanted: pa.Table) -> Iterator[pa.Table]:
+    """The letters ``wanted`` (an index) in parts of which everything may be held at once."""
+    for begin in range(0, wanted.num_rows, WINDOW_ROWS):
+        yield wanted.slice(begin, WINDOW_ROWS).combine_chunks()
+
+
 # --- inside
+
+
+def _by_topic(wanted: pa.Table) -> Iterator[tuple[str, pa.Array]]:
+    """Ids, topic by topic, not too many at a time."""
+    for topic in sorted(pc.unique(wanted["_topic"]).to_pylist()):
+        for window in windows(wanted.filter(pc.equal(wanted["_topic"], topic))):
+            yield topic, window["_id"].combine_chunks()
 
 
 class _Once:
@@ -149,10 +164,18 @@ def _read(table_format: TableFormat, place: Place, selection: Selection) -> pa.T
     rows = found.to_table(columns=[*_INDEX, *(["code"] if "code" in held else [])], filter=selection.condition)
     if "code" not in rows.column_names:
         rows = rows.append_column("code", pa.nulls(rows.num_rows, pa.string()))
-    others = [name for name in rows.column_names if name not in IDENTITY]
-    once = rows.group_by(IDENTITY, use_threads=False).aggregate([(name, "first") for name in others])
-    once = once.rename_columns([name.removesuffix("_first") for name in once.column_names])
-    return _ordered(selection.with_codes(once.select(empty.column_names).cast(empty.schema)))
+    return selection.with_codes(_once(_ordered(rows.select(empty.column_names).cast(empty.schema))))
+
+
+def _once(ordered: pa.Table) -> pa.Table:
+    """Without what two backfills brought twice, which stands side by side."""
+    if ordered.num_rows < 2:
+        return ordered
+    before, after = ordered.slice(0, ordered.num_rows - 1), ordered.slice(1)
+    same = pc.and_(*(pc.equal(before[name].combine_chunks(), after[name].combine_chunks()) for name in IDENTITY))
+    if not pc.any(same).as_py():
+        return ordered
+    return ordered.filter(pa.concat_arrays([pa.array([True]), pc.invert(same)])).combine_chunks()
 
 
 def _ordered(rows: pa.Table) -> pa.Table:

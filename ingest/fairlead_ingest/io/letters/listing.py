@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead_ingest.io.letters import letters as found_letters
 from fairlead_ingest.io.table import tables
@@ -37,7 +38,7 @@ def letters(
     """Rows of the dead letters' table, topic by topic; the oldest ``limit`` of them."""
     wanted = index(table_format, table, selection, state)
     if limit is not None:
-        wanted = wanted.sort_by([("_id", "ascending")]).slice(0, limit).combine_chunks()
+        wanted = wanted.take(pc.sort_indices(wanted["_id"]).slice(0, limit)).combine_chunks()
     if not wanted.num_rows:
         return
     for chunk in found_letters.chunks(table_format, table, wanted, rows=_ROWS, size=_BYTES):
@@ -46,8 +47,9 @@ def letters(
 
 def summary(table_format: TableFormat, table: Place, name: str, selection: Selection, state: str) -> dict[str, Any]:
     """How many there are by topic, code and field; payloads are not read."""
-    wanted = index(table_format, table, selection, state)
+    tables.existing(table_format, table)
     counts = found_letters.index(table_format, table, selection)
+    wanted = counts.letters if state == "open" else index(table_format, table, selection, state)
     kinds: dict[tuple[str, str, str], dict[str, Any]] = {}
     for letter in _reasons(table_format, table, wanted):
         code = letter["code"] or UNKNOWN

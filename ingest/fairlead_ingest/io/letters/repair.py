@@ -61,8 +61,10 @@ class Repair:
         self._columns: set[str] = set()
         tables.existing(table_format, table)
         state = table_format.state(table, APPLICATION)
-        whole = found_letters.index(table_format, table, selection, with_repaired=True)
-        wanted = whole if rechecks else found_letters.index(table_format, table, selection)
+        wanted = found_letters.index(table_format, table, selection, with_repaired=rechecks)
+        whole = wanted
+        if correction.names is not None and not rechecks:
+            whole = found_letters.index(table_format, table, selection, with_repaired=True)
         self.letters = self._selected(whole, wanted, state)
 
     def run(
@@ -71,30 +73,42 @@ class Repair:
         """Repair what is selected; ``judge`` is made when there is something to judge. Raises ``Stop``, ``Wait``."""
         if not self.letters.num_rows:
             return self.tally
-        marks = tables.beside(self._table, tables.REPAIRS)
-        rows = UniqueAppend(self._table_format, self._table, APPLICATION, self.letters)
+        if not dry_run:
+            self._table_format.ensure(tables.beside(self._table, tables.REPAIRS), tables.REPAIRS_SCHEMA)
+        made: list[Judge] = []
+
+        def rules() -> Judge:
+            if not made:
+                made.append(judge())
+            return made[0]
+
+        for window in found_letters.windows(self.letters):
+            self._repair(window, rules, dry_run, progress)
+        return self.tally
+
+    # --- inside
+
+    def _repair(
+        self, window: pa.Table, rules: Callable[[], Judge], dry_run: bool, progress: Callable[[int], None]
+    ) -> None:
+        """Few enough letters that both tables may remember which of them they hold."""
+        rows = UniqueAppend(self._table_format, self._table, APPLICATION, window)
         marking: UniqueAppend | None = None
         if not dry_run:
-            self._table_format.ensure(marks, tables.REPAIRS_SCHEMA)
-            marking = UniqueAppend(self._table_format, marks, APPLICATION, self.letters)
-        rules: Judge | None = None
-        for chunk in found_letters.chunks(self._table_format, self._table, self.letters):
+            marks = tables.beside(self._table, tables.REPAIRS)
+            marking = UniqueAppend(self._table_format, marks, APPLICATION, window)
+        for chunk in found_letters.chunks(self._table_format, self._table, window):
             is_there = rows.holds(chunk)
             there, chunk_open = chunk.filter(is_there), chunk.filter(pc.invert(is_there))
             self.tally.there += there.num_rows
             corrected = self._corrected(chunk_open)
-            if corrected.num_rows and rules is None:
-                rules = judge()
-            kept = self._judged(corrected, rules, dry_run) if rules is not None and corrected.num_rows else None
+            kept = self._judged(corrected, rules(), dry_run) if corrected.num_rows else None
             if kept is not None and kept.num_rows:
                 added = kept if dry_run else self._append(rows, kept, corrected)
                 self._count(kept, added)
             if marking is not None:
                 self._mark(marking, rows, chunk, there)
             progress(chunk.num_rows)
-        return self.tally
-
-    # --- inside
 
     def _selected(self, whole: Index, wanted: Index, state: TableState) -> pa.Table:
         letters = wanted.letters
@@ -227,5 +241,7 @@ def _names(rows: pa.Table) -> dict[tuple[str, str], int]:
 
 
 def _among(rows: pa.Table, names: Any) -> pa.Array:
-    pairs = zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True)
-    return pa.array([pair in names for pair in pairs], pa.bool_())
+    found = []
+    for part in found_letters.windows(rows.select(found_letters.IDENTITY)):
+        found += [pair in names for pair in zip(part["_topic"].to_pylist(), part["_id"].to_pylist(), strict=True)]
+    return pa.array(found, pa.bool_())

@@ -49,6 +49,20 @@ def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
     assert sum(part.num_rows for part in letters.chunks(world.real, world.table, wanted)) == 20
 
 
+def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that is there twice; a window may end within a file and a batch."""
+    monkeypatch.setattr(letters, "WINDOW_ROWS", 3)
+    place = tables.beside(world.table, tables.DEAD_LETTERS)
+    again = tables.existing(world.real, place).to_table().slice(0, 8)
+    writing = world.real.writing(place)
+    writing.add(again)
+    world.real.append(place, writing.close(), tables.UNNUMBERED)
+    wanted = letters.index(world.real, world.table, Selection()).letters
+    assert [window.num_rows for window in letters.windows(wanted)] == [3, 3, 3, 3, 3, 3, 2]
+    found = pa.concat_tables(letters.chunks(world.real, world.table, wanted))
+    assert sorted(found["_id"].to_pylist()) == wanted["_id"].to_pylist()
+
+
 def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
     """They are read as if they had one, which is null."""
     old = pa.schema([field for field in tables.DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])

@@ -18,6 +18,7 @@ from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.progress import Progress
 from fairlead_cli.parameters.lifetime_option import Lifetime
+from fairlead_cli.text import ages
 from fairlead_wire.identity import join_token
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def create(
     made, found, failed, clock = target.ask(make)
     documents = [_document(each, found) for each in made]
     if not shown.is_for_people:
-        shown.items(listing.VIEW, documents) if names_file is not None else shown.document(documents[0])
+        shown.items(listing.view(ages.utc()), documents) if names_file is not None else shown.document(documents[0])
     elif names_file is not None:
         click.echo("".join(f"{each['token']}\n" for each in documents), nl=False)
     else:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 
-from fairlead_cli.commands.cluster.token.listing import VIEW
+from fairlead_cli.commands.cluster.token.listing import view
 
+NOW = datetime.datetime(2026, 11, 20, 12, 0, tzinfo=datetime.UTC)
 FAR, PAST = "9000-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
 SEEN: dict[str, Any] = {"pins": ["ab" * 32], "url": "wss://hub:10000"}
 
 
 def cell(column: str, spec: dict[str, Any], status: dict[str, Any] | None) -> object:
     row = {"metadata": {"name": "abcdefghij"}, "spec": spec, **({} if status is None else {"status": status})}
-    [found] = [each for each in VIEW.columns if each.name == column]
+    [found] = [each for each in view(NOW).columns if each.name == column]
     return found.value(row)
 
 
@@ -29,10 +31,12 @@ def cell(column: str, spec: dict[str, Any], status: dict[str, Any] | None) -> ob
         ({"node": "a", "expires": PAST}, {**SEEN, "uses": [{"node": "a"}]}, "Used"),
         ({"pattern": "a*", "uses": 2, "expires": FAR}, {**SEEN, "uses": [{"node": "a1"}]}, "Good"),
         ({"node": "a", "expires": "soon"}, SEEN, "Good"),
+        ({"node": "a", "expires": "2026-11-20T12:00:01Z"}, SEEN, "Good"),
+        ({"node": "a", "expires": "2026-11-20T12:00:00Z"}, SEEN, "Expired"),
     ],
 )
 def test_state(spec: dict[str, Any], status: dict[str, Any] | None, state: str) -> None:
-    """Used up is said before expired; what cannot be read as a time does not expire."""
+    """Used up is said before expired; what cannot be read as a time does not expire. The moment is the API server's."""
     assert cell("STATE", spec, status) == state
 
 
