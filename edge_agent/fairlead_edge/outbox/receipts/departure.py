@@ -20,7 +20,7 @@ from fairlead_wire import message
 Outcome = Literal["in_topic", "expired", "evicted"]
 PAGE_BYTES: Final = 220
 """What a page takes on disk, about."""
-NAMES_BYTES: Final = 48
+NAMES_BYTES: Final = 36
 """What a row of names takes beside its ids, about."""
 RING_BYTES_MAX: Final = 8 * 1024 * 1024
 """Older pages go, and the names of their messages: 30,000 messages that left one by one, 490,000 in full batches."""

@@ -13,7 +13,7 @@ from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts import mark
-from fairlead_edge.outbox.receipts.departure import PAGE_BYTES, Departure
+from fairlead_edge.outbox.receipts.departure import NAMES_BYTES, PAGE_BYTES, Departure
 from fairlead_edge.outbox.receipts.receipt import Left, Way
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub", 1)
@@ -66,7 +66,7 @@ def test_the_ring_forgets_the_oldest_with_their_names(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By bytes, however many messages a page has."""
-    monkeypatch.setattr(departures, "RING_BYTES_MAX", 3 * (PAGE_BYTES + 64))
+    monkeypatch.setattr(departures, "RING_BYTES_MAX", 3 * (PAGE_BYTES + NAMES_BYTES + mark.ID_BYTES))
     monkeypatch.setattr(departures, "RING_PARTS", PAGE_BYTES)
     for number in range(6):
         append(connection, entry(number))
