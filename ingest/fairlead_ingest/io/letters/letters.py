@@ -44,9 +44,21 @@ def index(table_format: TableFormat, table: Place, selection: Selection, *, with
     marks = marked(table_format, table)
     if not letters.num_rows or not marks.num_rows:
         return Index(letters=letters, repaired=0)
-    is_open = letters.join(marks, IDENTITY, join_type="left anti", use_threads=False)
-    is_open = is_open.select(letters.column_names).combine_chunks()
-    return Index(letters=letters if with_repaired else _ordered(is_open), repaired=letters.num_rows - is_open.num_rows)
+    is_repaired = among(letters, marks)
+    repaired = pc.sum(is_repaired).as_py() or 0
+    left = letters if with_repaired else letters.filter(pc.invert(is_repaired)).combine_chunks()
+    return Index(letters=left, repaired=repaired)
+
+
+def among(letters: pa.Table, marks: pa.Table) -> pa.Array:
+    """For each of ``letters`` (an index, in its order) whether ``marks`` names it."""
+    found = [pa.array([], pa.bool_())]
+    for topic, ids in _by_topic(letters):
+        bounds = pc.min_max(ids).as_py()
+        is_near = pc.and_(pc.greater_equal(marks["_id"], bounds["min"]), pc.less_equal(marks["_id"], bounds["max"]))
+        near = marks.filter(pc.and_(pc.equal(marks["_topic"], topic), is_near))["_id"]
+        found.append(pc.is_in(ids, value_set=near.combine_chunks()))
+    return pa.concat_arrays(found)
 
 
 def marked(table_format: TableFormat, table: Place) -> pa.Table:

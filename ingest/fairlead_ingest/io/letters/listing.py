@@ -29,7 +29,7 @@ def index(table_format: TableFormat, table: Place, selection: Selection, state: 
         return found.letters
     whole = found_letters.index(table_format, table, selection, with_repaired=True).letters
     marks = found_letters.marked(table_format, table)
-    return whole.join(marks, found_letters.IDENTITY, join_type="left semi", use_threads=False).combine_chunks()
+    return whole.filter(found_letters.among(whole, marks)).combine_chunks()
 
 
 def letters(
