@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -63,38 +62,3 @@ def test_an_unreachable_service_is_exit_1() -> None:
     answer = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:1", "list"])
     assert answer.exit_code == 1
     assert "127.0.0.1:1" in answer.stderr
-
-
-@pytest.mark.parametrize(
-    ("payload", "text"),
-    [
-        (b"plain \xc3\xa4", "plain ä"),
-        (b"two\nlines", "two\\nlines"),
-        (b"\x1b[2Jgone", "\\x1b[2Jgone"),
-        ("\u202eevil".encode(), "\\u202eevil"),
-        (b"\xff", "b'\\xff'"),
-        (b"x" * 200, "x" * 200),
-    ],
-)
-def test_a_payload_cannot_command_the_terminal(payload: bytes, text: str) -> None:
-    """A publisher must not control an operator's screen."""
-    assert messaging_client.shown(payload) == text
-
-
-def test_moments_beyond_the_calendar_are_numbers() -> None:
-    """An id may say anything."""
-    assert messaging_client.moment(0) == "1970-01-01T00:00:00.000Z"
-    assert messaging_client.moment(2**63) == str(2**63)
-
-
-def test_lines_are_whole_in_pipes_and_fit_a_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a program reads is never shortened; what a person reads stays one line a message."""
-    monkeypatch.setenv("COLUMNS", "40")
-    messaging_client.print_line("x" * 5000)
-    assert capsys.readouterr().out == "x" * 5000 + "\n"
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    for line in ("x" * 40, "x" * 41):
-        messaging_client.print_line(line)
-    assert capsys.readouterr().out.splitlines() == ["x" * 40, "x" * 39 + "…"]

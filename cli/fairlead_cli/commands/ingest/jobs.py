@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.clients import messaging_client
-from fairlead_cli.output import polling, printer
+from fairlead_cli.output import polling, printer, topic_lines
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
 from fairlead_cli.text import ages, durations
@@ -49,7 +49,7 @@ def _read(client: Client) -> Iterator[dict[str, Any]]:
                     "topic": f"{namespace}/{topic}",
                     "lagMessages": reader.lag_messages,
                     "lagSeconds": reader.lag_seconds,
-                    "lastCommit": messaging_client.moment(reader.updated_ms),
+                    "lastCommit": topic_lines.moment(reader.updated_ms),
                     "position": reader.position,
                 }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from fairlead_cli.clients import messaging_client
+from fairlead_cli.output import topic_lines
 from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
@@ -146,4 +147,4 @@ def _text(line: dict[str, Any]) -> str:
         for name, value in line.items()
         if name != "table"
     )
-    return messaging_client.shown("  ".join([f"{line['table']:<13}", *pairs]).encode())
+    return topic_lines.shown("  ".join([f"{line['table']:<13}", *pairs]).encode())

@@ -9,6 +9,7 @@ import click
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.clients.messaging_client import TopicName
+from fairlead_cli.output import topic_lines
 from fairlead_cli.output.progress import Progress
 from fairlead_cli.parameters import place_parameter
 
@@ -77,7 +78,7 @@ def replay(
                 stored, known = stored + new, known + old
             progress.add(len(wanted))
     if output == "json":
-        messaging_client.print_json({"published": stored, "known": known, "dry_run": dry_run})
+        topic_lines.print_json({"published": stored, "known": known, "dry_run": dry_run})
     elif dry_run:
         click.echo(f"{stored} would be published")
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead_cli.clients import messaging_client
+from fairlead_cli.output import topic_lines
 from fairlead_cli.parameters import policy_option
 from fairlead_cli.text import durations
 
@@ -33,10 +34,10 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
     with messaging_client.service(context) as client:
         found = client.subscriptions(*topic)
     if output == "json":
-        messaging_client.print_json(found)
+        topic_lines.print_json(found)
         return
     if not found:
-        messaging_client.say_none(f"{'/'.join(topic)} has no subscriptions")
+        topic_lines.say_none(f"{'/'.join(topic)} has no subscriptions")
     for each in found:
         click.echo(
             f"{each.name}  {each.url}  delivered {each.delivered}, dead-lettered {each.dead_lettered}, "

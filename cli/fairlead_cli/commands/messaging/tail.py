@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.clients import messaging_client
-from fairlead_cli.output import reader
+from fairlead_cli.output import reader, topic_lines
 from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def tail(
         with messaging_client.service(context) as client:
             if start is None:
                 newest, position = _newest(client, topic, NEWEST if limit is None else limit, committed)
-                messaging_client.print_messages(newest, output)
+                topic_lines.print_messages(newest, output)
                 if not newest and not follow and limit != 0:
-                    messaging_client.say_none(f"no messages in {'/'.join(topic)}")
+                    topic_lines.say_none(f"no messages in {'/'.join(topic)}")
             else:
                 position = _read_on(client, topic, start, limit, committed, output)
             if follow:
@@ -103,11 +103,11 @@ def _read_on(client: Client, topic: Topic, start: str | int, limit: int | None, 
     shown = 0
     while cursor.more and (limit is None or shown < limit):
         found = list(cursor.take(client.do(cursor.ask())))[: None if limit is None else limit - shown]
-        messaging_client.print_messages(found, output)
+        topic_lines.print_messages(found, output)
         shown += len(found)
         place = found[-1].id if found else place
     if not shown and limit != 0:
-        messaging_client.say_none(f"no messages in {'/'.join(topic)} from there on")
+        topic_lines.say_none(f"no messages in {'/'.join(topic)} from there on")
     return place if limit is not None and shown == limit else cursor.position
 
 
@@ -171,4 +171,4 @@ def _follow(client: Client, topic: Topic, position: Place, committed: bool, outp
         if pause != PAUSE_SECONDS:
             click.echo("fairlead topics: it is back", err=True)
             pause = PAUSE_SECONDS
-        messaging_client.print_messages(cursor.take(page), output)
+        topic_lines.print_messages(cursor.take(page), output)

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead_cli.clients import messaging_client
-from fairlead_cli.clients.messaging_client import output, print_json, print_messages, service, topic
+from fairlead_cli.clients.messaging_client import output, service, topic
 from fairlead_cli.commands.messaging.replay import replay
 from fairlead_cli.commands.messaging.subscriptions import subscriptions
 from fairlead_cli.commands.messaging.tail import tail
 from fairlead_cli.commands.messaging.topics_list import list_
 from fairlead_cli.commands.messaging.transactions import transactions
 from fairlead_cli.default_command import DefaultCommand
+from fairlead_cli.output import topic_lines
+from fairlead_cli.output.topic_lines import print_json, print_messages
 from fairlead_cli.parameters import place_parameter, policy_option
 from fairlead_cli.text import durations
 
@@ -205,7 +207,7 @@ def poll(
         page = client.poll(*topic, start_from=start, limit=limit, read_committed=committed)
     print_messages(page.messages, output)
     if not page.messages:
-        messaging_client.say_none(f"no messages in {'/'.join(topic)}{' from there on' if start is not None else ''}")
+        topic_lines.say_none(f"no messages in {'/'.join(topic)}{' from there on' if start is not None else ''}")
     click.echo(f"next position: {page.next_position}", err=True)
 
 
@@ -231,15 +233,15 @@ def inspect(
         rows = client.inspect(*topic, after=after, limit=limit)
     rows = [row for row in rows if state in (None, row.state)]
     if not rows and output == "text":
-        messaging_client.say_none(f"no {state or ''} rows in {'/'.join(topic)}".replace("  ", " "))
+        topic_lines.say_none(f"no {state or ''} rows in {'/'.join(topic)}".replace("  ", " "))
     for row in rows:
         if output == "json":
             print_json(row)
         else:
             by = f"  transaction {row.transaction}" if row.transaction else ""
-            messaging_client.print_line(
-                f"{messaging_client.moment(row.published_ms)}  {row.id}  {row.state:<9}{by}  "
-                f"{messaging_client.shown(row.payload)}"
+            topic_lines.print_line(
+                f"{topic_lines.moment(row.published_ms)}  {row.id}  {row.state:<9}{by}  "
+                f"{topic_lines.shown(row.payload)}"
             )
 
 
@@ -260,11 +262,11 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         print_json(readers)
         return
     if not readers:
-        messaging_client.say_none(f"no reader has reported its position in {'/'.join(topic)}")
+        topic_lines.say_none(f"no reader has reported its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
             f"{reader.name}: {reader.lag_messages} messages, {durations.span(reader.lag_seconds)} behind; "
-            f"last heard of {messaging_client.moment(reader.updated_ms)}"
+            f"last heard of {topic_lines.moment(reader.updated_ms)}"
         )
     if held_by is not None:
         now_ms, name = time.time() * 1000, "/".join(topic)

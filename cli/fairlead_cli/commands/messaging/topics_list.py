@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.clients import messaging_client
-from fairlead_cli.output import printer
+from fairlead_cli.output import printer, topic_lines
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
 from fairlead_cli.text import durations
@@ -41,14 +41,14 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: P
         for name in names:
             click.echo(name)
     elif shown.form.name == "json":
-        messaging_client.print_json(names)
+        topic_lines.print_json(names)
         return
     else:
         shown.document(names)
         return
     if not names:
         where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
-        messaging_client.say_none(f"no topics {where}")
+        topic_lines.say_none(f"no topics {where}")
 
 
 def facts_of(client: Client, place: tuple[str, str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead_cli.clients import messaging_client
+from fairlead_cli.output import topic_lines
 from fairlead_cli.text import durations
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ def list_(
     with messaging_client.service(context) as client:
         found = client.transactions(state, limit=limit, before=before)
     if output == "json":
-        messaging_client.print_json(found)
+        topic_lines.print_json(found)
         return
     if not found:
-        messaging_client.say_none("no open transactions" if state == "in_progress" else f"no {state} transactions")
+        topic_lines.say_none("no open transactions" if state == "in_progress" else f"no {state} transactions")
     now_ms = time.time() * 1000
     for each in found:
         click.echo(_open(each, now_ms) if each.ended is None else _ended(each))
@@ -89,7 +90,7 @@ def _ended(each: OpenTransaction) -> str:
     why = f" ({each.ended_by})" if each.ended_by else ""
     lasted = durations.span(((each.ended or each.started) - each.started) / 1000)
     marks = "" if each.marked or each.state == "committed" else "  its messages are being marked"
-    ended = messaging_client.moment(each.ended or 0)
+    ended = topic_lines.moment(each.ended or 0)
     return f"{each.transactionWritePointer}  {each.state}{why} {ended} after {lasted}{marks}"
 
 
@@ -105,6 +106,6 @@ def invalidate(context: click.Context, pointer: int, output: str) -> None:
     with messaging_client.service(context) as client:
         client.finish_transaction(pointer, "invalidate")
     if output == "json":
-        messaging_client.print_json({"transactionWritePointer": pointer, "state": "invalid"})
+        topic_lines.print_json({"transactionWritePointer": pointer, "state": "invalid"})
     else:
         click.echo(f"{pointer} is invalid")
