@@ -128,9 +128,13 @@ def check(manifest: str, output: str) -> None:
     kubectl get edgeroutes -o yaml | fairlead routes check -
     """
     from fairlead_cli.manifests import manifest_check
+    from fairlead_cli.manifests.source_locations import NoYamlPackage
 
     text = _text(manifest)
-    names, findings = manifest_check.check_text(text)
+    try:
+        names, findings = manifest_check.check_text(text)
+    except NoYamlPackage as missing:
+        raise click.UsageError(f"{manifest}: {missing}") from None
     mistakes = sum(finding.severity == "error" for finding in findings)
     if output == "json":
         click.echo(msgspec.json.encode({"file": manifest, "routes": names, "findings": findings}))

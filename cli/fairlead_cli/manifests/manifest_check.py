@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_cli.manifests.source_locations import Document, KeyPath, NotReadable, read_documents
+from fairlead_cli.manifests.source_locations import Document, KeyPath, NotReadable, NoYamlPackage, read_documents
 from fairlead_edge.outbox.manifest import ManifestError, RouteError, parse, unwrap
 from fairlead_edge.routes.errors import CompileError
 
@@ -57,7 +57,7 @@ class Placed:
 def read(text: str) -> list[Placed]:
     """The manifests in JSON or YAML text: bare, in objects, in a list of objects; other objects are passed over.
 
-    Raises `positions.NotReadable`.
+    Raises `source_locations.NotReadable`.
     """
     found: list[Placed] = []
     for document in read_documents(text):
@@ -76,11 +76,16 @@ def _objects(value: Any) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def check_text(text: str) -> tuple[list[str], list[Finding]]:
-    """``check`` of all manifests in a text; text that holds none is a mistake at the place that shows it."""
+    """``check`` of all manifests in a text; text that holds none is a mistake at the place that shows it.
+
+    Raises ``NoYamlPackage``.
+    """
     names: list[str] = []
     findings: list[Finding] = []
     try:
         all_placed = read(text)
+    except NoYamlPackage:
+        raise
     except NotReadable as reason:
         column = reason.column
         return names, [Finding(line=reason.line, column=column, end_column=column + 1, message=str(reason))]

@@ -82,6 +82,13 @@ class NotReadable(ValueError):
         self.column = column
 
 
+class NoYamlPackage(NotReadable):
+    """The file may be good YAML: the package that reads it is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("YAML needs the package pyyaml; install it with: pip install pyyaml")
+
+
 def read_documents(text: str) -> list[Document]:
     """One JSON document, or every document of a YAML file.  Raises `NotReadable`."""
     if text.lstrip()[:1] in ("{", "["):
@@ -154,7 +161,7 @@ def _yaml(text: str) -> list[Document]:
     try:
         import yaml
     except ModuleNotFoundError:
-        raise NotReadable("YAML needs the package pyyaml; install it with: pip install pyyaml") from None
+        raise NoYamlPackage from None
     place = (1, 1)
     documents = []
     try:

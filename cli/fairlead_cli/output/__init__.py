@@ -25,6 +25,6 @@ nothing is ever cut, neither on a terminal nor in a pipe.
 
     printer, polling ─▶ forms, tables, reader ─▶ jsonpath, colors
 
-``topic_lines`` prints messages a line each; ``progress`` tells how far long work is; ``backoff_picture`` draws a delivery
-policy.
+``topic_lines`` prints messages a line each; ``progress`` tells how far long work is; ``backoff_picture`` draws a
+delivery policy.
 """
