@@ -193,6 +193,10 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
         {"config": {"storage": {"endpoint_url": "https://user:word@store"}}},
         "must be https://host:port .* is https://…@store",
     ),
+    "a password in the query of an address": (
+        {"config": {"table_format": "iceberg", "catalog": {"uri": "postgresql+psycopg://db/catalog?password=word"}}},
+        "ingest.config.catalog.uri: must not hold the password",
+    ),
     "a password where a ConfigMap shows it": (
         {"config": {"table_format": "iceberg", "catalog": {"uri": "postgresql+psycopg://us:word@db/catalog"}}},
         "ingest.config.catalog.uri: must not hold the password",

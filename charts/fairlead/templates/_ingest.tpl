@@ -187,7 +187,7 @@ is installed. An installation of the version before lacks the newest values.
 {{/* What the keys of a catalog say together. */}}
 {{- define "fairlead.checkCatalog" -}}
 {{- $rest := eq (.type | default "sql") "rest" }}
-{{- if regexMatch "^[^/]*//[^/]*:[^/]*@" (.uri | default "") }}
+{{- if regexMatch "^[^/]*//[^/]*:[^/]*@|[?&][^=&]*(?i:passw|pwd|secret|token)[^=&]*=" (.uri | default "") }}
 {{- fail "ingest.config.catalog.uri: must not hold the password, which a ConfigMap would show; mount a Secret by ingest.extraVolumes and name its file in password_file" }}
 {{- else if and $rest .uri }}
 {{- include "fairlead.checkStoreAddress" (list "ingest.config.catalog.uri" .uri) }}
@@ -196,7 +196,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- else if and .uri (not (regexMatch "^(sqlite|postgresql(\\+\\w+)?|mysql(\\+\\w+)?)://" .uri)) }}
 {{- fail (printf "ingest.config.catalog.uri: must be sqlite:////data/catalog.db or postgresql+psycopg://user@host/database, is %s" .uri) }}
 {{- end }}
-{{- range $key := ternary (list "password_file") (list "token_file" "credential_file" "oauth2_uri" "warehouse") $rest }}
+{{- range $key := ternary (list "password_file") (list "token_file" "credential_file" "oauth2_uri" "oauth2_scope" "warehouse") $rest }}
 {{- if get $ $key }}
 {{- fail (printf "ingest.config.catalog.%s: belongs to a catalog of another type, not to type %s" $key (ternary "rest" "sql" $rest)) }}
 {{- end }}
