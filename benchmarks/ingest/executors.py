@@ -34,8 +34,8 @@ from benchmarks.ingest import executor_model
 from benchmarks.ingest.bench_ingest import fill
 from benchmarks.ingest.executor_model import Measured
 from benchmarks.ingest.pipelines import cpu_seconds, family, own_cpu_seconds
-from fairlead_ingest.io.pipeline import session
 from fairlead_ingest.io.pipeline.query import table_schema
+from fairlead_ingest.io.spark import session
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import transforms
 

@@ -30,9 +30,9 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from fairlead_ingest.io.pipeline import session
 from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.sink import spark_sink
+from fairlead_ingest.io.spark import session
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.topics.options import Options, spark_schema
 from fairlead_ingest.io.topics.range_reader import fetch

@@ -59,7 +59,8 @@ def run(config: Path | None) -> int:
     _tell_ending(settings)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
-        from fairlead_ingest.io.pipeline import preflight, session
+        from fairlead_ingest.io.pipeline import preflight
+        from fairlead_ingest.io.spark import session
 
         check_installed(settings.traces)
         if not settings.spark.remote:
@@ -119,7 +120,7 @@ class _Program:
 
     def _persist(self) -> int:
         """Supervise; a master or a Connect server that goes away is waited for, and all is started there again."""
-        from fairlead_ingest.io.pipeline import spark_away
+        from fairlead_ingest.io.spark import spark_away
 
         while True:
             try:
@@ -136,7 +137,7 @@ class _Program:
                 return 0
 
     def _supervise(self) -> int:
-        from fairlead_ingest.io.pipeline import former_executors, session
+        from fairlead_ingest.io.spark import former_executors, session
 
         settings = self._settings
         where = settings.spark.remote or settings.spark.master
@@ -151,10 +152,10 @@ class _Program:
             self._end(spark)
 
     def _work(self, spark: SparkSession) -> int:
-        from fairlead_ingest.io.pipeline.executor_watcher import ExecutorPresence
         from fairlead_ingest.io.pipeline.job import Job
-        from fairlead_ingest.io.pipeline.spark_away import SparkAway
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
+        from fairlead_ingest.io.spark.executor_presence import ExecutorPresence
+        from fairlead_ingest.io.spark.spark_away import SparkAway
 
         settings = self._settings
         publisher = self._event_publisher()
@@ -193,7 +194,7 @@ class _Program:
                     publisher.close()
 
     def _finish(self, supervisor: Supervisor) -> None:
-        from fairlead_ingest.io.pipeline import spark_away
+        from fairlead_ingest.io.spark import spark_away
 
         try:
             supervisor.job.close()
@@ -203,7 +204,7 @@ class _Program:
                 raise
 
     def _end(self, spark: SparkSession) -> None:
-        from fairlead_ingest.io.pipeline import spark_away
+        from fairlead_ingest.io.spark import spark_away
 
         try:
             spark.stop()
@@ -213,8 +214,8 @@ class _Program:
 
     def _look_at_executors(self, spark: SparkSession) -> bool:
         """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""
-        from fairlead_ingest.io.pipeline.executor_probe import Looking, no_executor
-        from fairlead_ingest.io.pipeline.executor_watcher import GONE_AT_START, ExecutorPresence
+        from fairlead_ingest.io.spark.executor_presence import GONE_AT_START, ExecutorPresence
+        from fairlead_ingest.io.spark.executor_probe import Looking, no_executor
 
         looking = Looking(spark, self._settings)
         looking.start()
@@ -247,7 +248,7 @@ class _Program:
 
     def _event_publisher(self) -> EventPublisher | None:
         from fairlead_ingest.io.event_publisher import EventPublisher
-        from fairlead_ingest.io.pipeline.query import tls_of
+        from fairlead_ingest.io.service_tls import tls_of
         from fairlead_messaging.client.io.sync_client import Client
 
         settings = self._settings

@@ -15,8 +15,8 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_ingest.io.pipeline import session as sessions
 from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.spark import session as sessions
 from fairlead_ingest.pipeline.failures import UNKNOWN_FAILURES_MAX
 from fairlead_ingest.settings import Settings
 from fairlead_wire.errors import Permanent

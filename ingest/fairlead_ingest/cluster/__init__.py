@@ -3,5 +3,5 @@
     connect_address  how the address of a Spark Connect server is written
     task_report      what a task found on its machine, and what that means for the job
 
-``io.pipeline.executor_probe`` runs the tasks; ``io.pipeline.connect`` talks to the server.
+``io.spark.executor_probe`` runs the tasks; ``io.spark.connect`` talks to the server.
 """

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 PORT_DEFAULT: Final = 15002
 STANDALONE: Final = "spark://"
+KUBERNETES: Final = "k8s://"
 TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _ALLOWED: Final = frozenset({"use_ssl", "user_id", "user_agent", "grpc_max_message_size"})
 

@@ -151,7 +151,8 @@ class _Sparks:
         self._session: Any = None
         self._stop: Callable[[], None] = lambda: None
         from fairlead_ingest.io.letters import plain_judge
-        from fairlead_ingest.io.pipeline import preflight, session
+        from fairlead_ingest.io.pipeline import preflight
+        from fairlead_ingest.io.spark import session
 
         if any(plain_judge.needs_spark(job) for job in jobs):
             with ingest_job.used(EXIT_USAGE):
@@ -164,7 +165,7 @@ class _Sparks:
         if not plain_judge.needs_spark(job):
             return plain_judge.PlainJudge(job)
         from fairlead_ingest.io.letters.spark_judge import SparkJudge
-        from fairlead_ingest.io.pipeline import session
+        from fairlead_ingest.io.spark import session
         from fairlead_wire.io import logs
 
         if self._session is None:

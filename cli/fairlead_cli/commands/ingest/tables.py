@@ -79,7 +79,7 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
     Reads the tables and asks the service; the job itself need not be running.
     """
     from fairlead_ingest.io import status as statuses
-    from fairlead_ingest.io.pipeline.query import tls_of
+    from fairlead_ingest.io.service_tls import tls_of
     from fairlead_messaging.client.io.bulk_client import BulkClient
 
     now = datetime.datetime.now(datetime.UTC)
@@ -146,8 +146,8 @@ def report(
     fairlead ingest report --config ingest.toml --out report.html
     fairlead ingest report --config ingest.toml --out month.html --days 31 --offline
     """
-    from fairlead_ingest.io.pipeline.query import tls_of
     from fairlead_ingest.io.report import table_facts
+    from fairlead_ingest.io.service_tls import tls_of
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.report import page as pages
     from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -254,7 +254,8 @@ def backfill(
     """
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
-    from fairlead_ingest.io.pipeline import executor_probe, preflight, session, spark_away, spark_errors
+    from fairlead_ingest.io.pipeline import preflight
+    from fairlead_ingest.io.spark import executor_probe, session, spark_away, spark_errors
     from fairlead_ingest.source import starting_position
     from fairlead_wire.errors import LocalError
     from fairlead_wire.io import logs

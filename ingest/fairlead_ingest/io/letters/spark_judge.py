@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from fairlead_ingest.io.letters.plain_judge import numbered, pages
 from fairlead_ingest.io.pipeline.query import shaped, source_options
-from fairlead_ingest.io.pipeline.session import activate
-from fairlead_ingest.io.pipeline.spark_errors import coded
+from fairlead_ingest.io.spark.session import activate
+from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.settings import Pipeline, Settings
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
-from fairlead_ingest.io.pipeline.query import shaped, source_options, table_schema, tls_of
-from fairlead_ingest.io.pipeline.session import activate
+from fairlead_ingest.io.pipeline.query import shaped, source_options, table_schema
+from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.sink import backfill_commit, spark_sink
+from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.topics import spark_source

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline.spark_errors import ABOUT_QUERIES
+from fairlead_ingest.io.spark.spark_errors import ABOUT_QUERIES
 from fairlead_ingest.pipeline import halving
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets

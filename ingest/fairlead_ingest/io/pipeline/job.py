@@ -23,14 +23,15 @@ from fairlead_ingest.io.latest import keeper
 from fairlead_ingest.io.metrics import Metrics
 from fairlead_ingest.io.pipeline.checkpoint_folder import CheckpointFolder
 from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
-from fairlead_ingest.io.pipeline.executor_watcher import ExecutorWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
-from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source_options, table_schema, tls_of
-from fairlead_ingest.io.pipeline.session import activate, in_turns, is_local
+from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source_options, table_schema
 from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
-from fairlead_ingest.io.pipeline.spark_errors import coded
+from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.sink import batch_trace, spark_sink
+from fairlead_ingest.io.spark.executor_watcher import ExecutorWatcher
+from fairlead_ingest.io.spark.session import activate, in_turns, is_local
+from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.settings import Pipeline, Settings

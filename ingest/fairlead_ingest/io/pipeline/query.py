@@ -15,11 +15,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest.io.contracts import files
 from fairlead_ingest.io.pipeline import plugins
-from fairlead_ingest.io.pipeline.session import parallelism
+from fairlead_ingest.io.spark.session import parallelism
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import schema, transforms
 from fairlead_ingest.settings import Pipeline, Settings
-from fairlead_messaging.client.io.connections import Tls
 
 # News ends the wait in the service at once; without news this is how often an idle job asks.
 IDLE_WAIT_MS = 2000
@@ -99,11 +98,3 @@ def table_schema(rows: StructType) -> pa.Schema:
     columns = [StructField(field.name, field.dataType) for field in rows if field.name not in transforms.PASSENGERS]
     columns.insert(len(columns) - 1, StructField("_batch", LongType()))
     return to_arrow_schema(StructType(columns), timezone="UTC")
-
-
-def tls_of(settings: Settings) -> Tls | None:
-    """The files for mutual TLS, None on a plain loopback."""
-    if settings.security != "mtls":
-        return None
-    assert settings.tls_ca and settings.tls_cert and settings.tls_key
-    return Tls(ca=settings.tls_ca, cert=settings.tls_cert, key=settings.tls_key)

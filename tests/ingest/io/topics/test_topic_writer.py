@@ -14,7 +14,7 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline.session import activate
+from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.topics import topic_writer
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.topic_writer import TopicWriter

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline import spark_away
+from fairlead_ingest.io.spark import spark_away
 
 # What work on tables and queries may raise that says something about them; a JVM that is gone is another matter.
 ABOUT_QUERIES = (OSError, DeltaError, PySparkException, Py4JJavaError)

@@ -15,9 +15,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from fairlead_ingest.cluster.connect_address import standalone_masters
-from fairlead_ingest.io.pipeline import connect, spark_away
+from fairlead_ingest.cluster.connect_address import KUBERNETES, standalone_masters
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink, ParquetSink
+from fairlead_ingest.io.spark import connect, spark_away
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_wire.errors import LocalError
 
@@ -38,7 +38,6 @@ _ROWS: Final = 4096
 # for each core, and the one task of a live one would wait until one of those has ended.
 PLACES_MORE: Final = 1
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
-KUBERNETES: Final = "k8s://"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 

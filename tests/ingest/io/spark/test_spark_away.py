@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
 
-from fairlead_ingest.io.pipeline import spark_away
-from fairlead_ingest.io.pipeline.spark_errors import coded
+from fairlead_ingest.io.spark import spark_away
+from fairlead_ingest.io.spark.spark_errors import coded
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from fairlead_ingest import errors
+from fairlead_ingest.cluster.connect_address import KUBERNETES
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.executors")
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-MASTER: Final = "k8s://"
 DRIVER: Final = "spark.kubernetes.driver.pod.name"
 NAMESPACE: Final = "spark.kubernetes.namespace"
 SELECTOR: Final = "spark-role=executor"
@@ -36,7 +36,7 @@ def remove(master: str, conf: Mapping[str, str], account: Path = ACCOUNT, *, hos
     ``Stop`` in a second Pod of the driver's StatefulSet: the executors are those of the first, and at work.
     """
     driver, namespace = conf.get(DRIVER), conf.get(NAMESPACE)
-    if not master.startswith(MASTER) or not driver or not namespace or not (account / "token").exists():
+    if not master.startswith(KUBERNETES) or not driver or not namespace or not (account / "token").exists():
         return 0
     own = socket.gethostname() if host is None else host
     if is_another_replica(own, driver):
@@ -48,7 +48,7 @@ def remove(master: str, conf: Mapping[str, str], account: Path = ACCOUNT, *, hos
     pods = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     removed = 0
     try:
-        api = _Api(master.removeprefix(MASTER), account)
+        api = _Api(master.removeprefix(KUBERNETES), account)
         for name in owned(api.call("GET", f"{pods}?labelSelector={quote(SELECTOR)}"), driver):
             api.call("DELETE", f"{pods}/{quote(name, safe='')}")
             removed += 1

@@ -31,10 +31,10 @@ from pyspark.sql import SparkSession
 from fairlead_ingest import errors
 from fairlead_ingest.cluster import task_report
 from fairlead_ingest.cluster.task_report import Finding, TaskReport
-from fairlead_ingest.io.pipeline import connect
-from fairlead_ingest.io.pipeline.query import tls_of
-from fairlead_ingest.io.pipeline.session import executors, is_kubernetes, is_local, parallelism
-from fairlead_ingest.io.pipeline.spark_errors import coded
+from fairlead_ingest.io.service_tls import tls_of
+from fairlead_ingest.io.spark import connect
+from fairlead_ingest.io.spark.session import executors, is_kubernetes, is_local, parallelism
+from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.settings import Settings
 from fairlead_ingest.table.store_path import StorePath

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline import connect, spark_away
+from fairlead_ingest.io.spark import connect, spark_away
 
 
 def test_a_server_that_does_not_answer_is_away() -> None:

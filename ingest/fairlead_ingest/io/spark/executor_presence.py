@@ -1,9 +1,7 @@
-"""Notices that executors came, or that none is left.
+"""Notices that no executor is left.
 
-Into how many tasks a batch is cut is fixed at the start of its query, and a cluster's executors come one after the
-other; a worker that was away comes back. Fewer than before need nothing: each then works off several tasks. None for
-long is a standalone master that was started anew and does not know the application: it has ended the executors, and the
-driver would wait for others without an end.
+A standalone master that was started anew does not know the application: it has ended the executors, and the driver
+would wait for others without an end.
 """
 
 from __future__ import annotations
@@ -14,11 +12,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from fairlead_ingest.cluster.connect_address import STANDALONE
-from fairlead_ingest.io.pipeline import connect
-from fairlead_ingest.io.pipeline.session import executors, is_local, parallelism
-from fairlead_ingest.io.pipeline.spark_away import SparkAway
+from fairlead_ingest.io.spark import connect
+from fairlead_ingest.io.spark.session import executors
+from fairlead_ingest.io.spark.spark_away import SparkAway
 
-# Between two looks; more executors must be there at two in a row, since those that come bring others.
+# Between two looks.
 LOOK: Final = datetime.timedelta(seconds=10)
 # A master that remembers applications has given others by then; one that has none to give is asked again.
 GONE: Final = datetime.timedelta(seconds=60)
@@ -26,31 +24,6 @@ GONE: Final = datetime.timedelta(seconds=60)
 # last in the master's queue.
 GONE_AT_START: Final = datetime.timedelta(seconds=300)
 _COME_AND_GO: Final = "spark.dynamicAllocation.enabled"
-
-
-class ExecutorWatcher:
-    """Of one query. Of a Connect server it knows only what there was at the start. Not thread-safe."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-        self._counts_on = 0
-        self._seen = 0
-        self._next: datetime.datetime | None = None
-
-    def start(self, tasks: int) -> None:
-        """The query that starts now cuts its batches into so many."""
-        self._counts_on = self._seen = tasks
-        self._next = None
-
-    def have_come(self, now: datetime.datetime) -> int:
-        """How many tasks could run at once since the query would have to start again for it; 0 where it need not."""
-        if self._next is None:
-            self._next = now + LOOK
-        if now < self._next or connect.is_remote(self._session) or is_local(self._session):
-            return 0
-        self._next = now + LOOK
-        before, self._seen = self._seen, parallelism(self._session)
-        return self._seen if before == self._seen > self._counts_on else 0
 
 
 class ExecutorPresence:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from fairlead_ingest import errors
 from fairlead_ingest.cluster.connect_address import address
-from fairlead_ingest.io.pipeline import spark_away
+from fairlead_ingest.io.spark import spark_away
 
 # One request to a server that is gone is given up after about two seconds; what waits longer is this program, which
 # says so. (Spark's own client would be silent for ten minutes.)

@@ -17,8 +17,8 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.cluster.task_report import TaskReport
-from fairlead_ingest.io.pipeline import executor_probe
-from fairlead_ingest.io.pipeline.spark_away import SparkAway
+from fairlead_ingest.io.spark import executor_probe
+from fairlead_ingest.io.spark.spark_away import SparkAway
 from fairlead_ingest.settings import Settings
 from fairlead_wire.io import logs
 

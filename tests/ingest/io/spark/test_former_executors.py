@@ -15,7 +15,7 @@ from tests.support.joining.pki import Authority
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline import former_executors
+from fairlead_ingest.io.spark import former_executors
 
 CONF = {former_executors.DRIVER: "driver-0", former_executors.NAMESPACE: "plant"}
 

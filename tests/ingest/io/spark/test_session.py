@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fairlead_ingest.io.pipeline import session
+from fairlead_ingest.io.spark import session
 from fairlead_wire.errors import LocalError
 
 

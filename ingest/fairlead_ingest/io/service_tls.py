@@ -1,0 +1,14 @@
+"""The files by which a job and the messaging service know each other, as the settings name them."""
+
+from __future__ import annotations
+
+from fairlead_ingest.settings import Settings
+from fairlead_messaging.client.io.connections import Tls
+
+
+def tls_of(settings: Settings) -> Tls | None:
+    """The files for mutual TLS, None on a plain loopback."""
+    if settings.security != "mtls":
+        return None
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key
+    return Tls(ca=settings.tls_ca, cert=settings.tls_cert, key=settings.tls_key)
