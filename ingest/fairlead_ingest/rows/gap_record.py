@@ -20,8 +20,11 @@ NO_BODY: Final = "{}"
 """What columns of a contract are read from in a gap record: none of its fields is a measurement."""
 RECORDS_MAX: Final = 10_000
 """Of one task; what comes beyond stays among the rows. The driver holds all of a batch."""
+TEXT_CHARS_MAX: Final = 1024
+"""Of a queue's name and a reason: commits and events hold them. A message with longer ones is a row; a node is cut."""
 _COLUMNS: Final = ("source", "body", "node", "_topic", "_id")
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Text = Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)]
 
 
 class GapRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,11 +41,11 @@ class GapRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Body(msgspec.Struct, frozen=True):
-    queue: str
+    queue: _Text
     from_sequence: _Long
     to_sequence: _Long
     count: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-    reason: str
+    reason: _Text
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -50,7 +53,7 @@ _decode = msgspec.json.Decoder(_Body).decode
 
 def split(rows: pa.Table, room: int = RECORDS_MAX) -> tuple[pa.Table, list[GapRecord]]:
     """The rows that go into the table, and at most ``room`` gap records that were among them."""
-    if room <= 0 or not set(_COLUMNS) <= set(rows.column_names):
+    if room <= 0 or not all(_is_text(rows, name) for name in _COLUMNS):
         return rows, []
     of_source = pc.fill_null(pc.equal(rows["source"], SOURCE), False)
     if not pc.any(of_source).as_py():
@@ -76,6 +79,14 @@ def among(sources: pa.Array, bodies: pa.Array) -> pa.Array:
     return pa.array([is_source and _body(body) is not None for is_source, body in pairs], pa.bool_())
 
 
+def _is_text(rows: pa.Table, name: str) -> bool:
+    """Transforms drop columns, and make others of them."""
+    if name not in rows.column_names:
+        return False
+    kind = rows.schema.field(name).type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _body(text: str | None) -> _Body | None:
     try:
         return _decode(text or "")
@@ -87,4 +98,5 @@ def _record(row: dict[str, str | None]) -> GapRecord | None:
     body = _body(row["body"])
     if body is None:
         return None
-    return GapRecord(topic=row["_topic"] or "", id=row["_id"] or "", node=row["node"], **msgspec.structs.asdict(body))
+    node = row["node"] and row["node"][:TEXT_CHARS_MAX]
+    return GapRecord(topic=row["_topic"] or "", id=row["_id"] or "", node=node, **msgspec.structs.asdict(body))

@@ -42,6 +42,7 @@ def test_records_leave_the_rows() -> None:
 @pytest.mark.parametrize(
     "body",
     [None, 1, "x", [], {}, {**BODY, "count": -1}, {**BODY, "from_sequence": 2**63}, {**BODY, "queue": None}]
+    + [{**BODY, "queue": "q" * 1025}, {**BODY, "reason": "r" * 1025}]
     + [{name: value for name, value in BODY.items() if name != missing} for missing in BODY],
 )
 def test_any_other_body_stays_a_row(body: Any) -> None:
@@ -58,6 +59,25 @@ def test_what_a_task_holds_is_bounded() -> None:
 def test_payloads_that_are_not_decoded_are_left_alone() -> None:
     raw = pa.table({"payload": [report(1)], "_topic": ["a/t"], "_id": ["00"]})
     assert gap_record.split(raw) == (raw, [])
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("source", 7), ("source", {"path": gap_record.SOURCE}), ("body", BODY), ("node", 7), ("node", {"name": "edge-1"})],
+)
+def test_columns_of_another_type_are_left_alone(column: str, value: Any) -> None:
+    """A transform has made of them what it wanted, such as a struct of the body."""
+    before = page(report(1), upstream_message(2))
+    rows = before.set_column(before.column_names.index(column), column, pa.array([value, value]))
+    assert gap_record.split(rows) == (rows, [])
+
+
+def test_a_record_holds_no_longer_texts_than_a_commit_may() -> None:
+    """A batch's commit names them, and each reader of the table's log reads that."""
+    rows = page(report(1))
+    rows = rows.set_column(rows.column_names.index("node"), "node", pa.array(["n" * 100_000]))
+    (found,) = gap_record.split(rows)[1]
+    assert len(found.node or "") == gap_record.TEXT_CHARS_MAX
 
 
 def test_no_contract_judges_them() -> None:
