@@ -72,6 +72,19 @@ def test_a_letter_that_fits_now_becomes_a_row_with_its_own_identity(world: World
     assert (world.rows(), world.letters()) == (names(0, 1, 3, 4, 6, 7, 8, 9), names(2, 5, 7))
 
 
+def test_what_an_agent_reported_as_lost_becomes_no_row(tmp_path: Path) -> None:
+    """A contract refused it before such a report was known as what it is; the letter stays, and says what it is."""
+    lost = {"queue": "q", "from_sequence": 1, "to_sequence": 2, "count": 2, "reason": "damaged"}
+    world = World(format_of("delta", tmp_path), tmp_path / "rows")
+    world.publish({0: payload(0), 1: payload(1, source="/fairlead/gaps", body=lost)})
+    world.unfit = {1}
+    world.run_job(1)
+    world.unfit.clear()
+    done = world.repair()
+    assert (done.repaired, dict(done.still)) == (0, {"left_out": 1}) and "gap record" in done.examples[0].error
+    assert (world.rows(), world.letters(), world.marks()) == (names(0), names(1), Counter())
+
+
 def test_a_function_repairs_what_it_can(world: World, tmp_path: Path) -> None:
     """It may leave a letter alone, give nonsense or fail: those stay letters, with the reason."""
     number = "int(letter['payload'].split()[1])"

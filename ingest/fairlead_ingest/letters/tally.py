@@ -9,7 +9,7 @@ from typing import Any, Final
 EXAMPLES_MAX: Final = 10
 ERROR_CHARS_MAX: Final = 300
 NOT_LET_THROUGH: Final = "left_out"
-"""Of a letter that a transform made no row of."""
+"""Of a letter that a transform made no row of, or that is no row by what it is."""
 FAILED: Final = "failed"
 """Of a letter whose repair function, or whose transform, raised an exception."""
 

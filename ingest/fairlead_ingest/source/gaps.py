@@ -7,6 +7,7 @@ start_position ── expired start ──▶ gap.upto ── short-lived messag
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -93,17 +94,18 @@ def _gap(topic: str, reason: str, begin: tuple[int, str], end: tuple[int, str], 
 
 def beyond(missing: Iterable[GapRow], known: Iterable[GapRow]) -> list[GapRow]:
     """What of ``missing`` is not in ``known``: a gap that begins where a known one does is only its continuation."""
-    held = list(known)
+    held: defaultdict[tuple[str, str, int, str, int], deque[GapRow]] = defaultdict(deque)
+    for gap in known:
+        held[_begins(gap)].append(gap)
     found = []
     for gap in missing:
         rest: GapRow | None = gap
         while rest is not None:
-            same = next((each for each in held if _begins(each) == _begins(rest)), None)
-            if same is None:
+            same = held.get(_begins(rest))
+            if not same:
                 found.append(rest)
                 break
-            held.remove(same)
-            rest = _after(rest, same)
+            rest = _after(rest, same.popleft())
     return found
 
 

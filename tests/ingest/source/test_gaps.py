@@ -57,6 +57,12 @@ def test_what_is_known_of_a_gap_is_not_said_again() -> None:
     assert gaps.beyond([_gap("0a", "0f", None)], known) == [_gap("0d", "0f", None)]
 
 
+def test_many_gaps_are_found_again_in_any_order() -> None:
+    """A program that may publish can write as many gap records as messages; each pair compared would take an hour."""
+    many = [_gap(f"{number:06}", f"{number:06}", 1) for number in range(50_000)]
+    assert gaps.beyond([*reversed(many), _gap("1a", "1b", 2)], many) == [_gap("1a", "1b", 2)]
+
+
 def test_a_gap_elsewhere_is_another_one() -> None:
     """Only where one begins says which it is."""
     assert gaps.beyond([_gap("0b", "0c", 2)], [_gap("0a", "0c", 3)]) == [_gap("0b", "0c", 2)]

@@ -54,9 +54,9 @@ def name(number: int) -> str:
     return f"{int(moment(number).timestamp() * 1000):016x}{'0' * 24}"
 
 
-def payload(number: int) -> bytes:
+def payload(number: int, **changes: Any) -> bytes:
     fields = {"id": f"m{number}", "node": "n", "epoch": 1, "stream": "s", "sequence": number, "body": {"v": number}}
-    return msgspec.json.encode(fields)
+    return msgspec.json.encode({**fields, **changes})
 
 
 class Killed(Exception):

@@ -27,13 +27,14 @@ from fairlead_ingest.io.table.unique_append import UniqueAppend
 from fairlead_ingest.letters import settled
 from fairlead_ingest.letters.selection import Selection
 from fairlead_ingest.letters.tally import FAILED, NOT_LET_THROUGH, Still, Tally
-from fairlead_ingest.rows import evolution
+from fairlead_ingest.rows import evolution, gap_record
 from fairlead_ingest.table.commit import TableState
 from fairlead_ingest.table.store_path import Place
 
 APPLICATION = "fairlead:repair"
 FOUND = "found in the table"
 """The method of a mark whose row was there before this repair."""
+_REPORTED = "it is a gap record: an edge agent reports messages that its disk lost, which is no row of the table"
 # A table grows by new fields of bodies, and the letters are judged again; twice, where two jobs do.
 GROWN_MAX = 3
 # Letters that make a transform fail, each found by some fourteen tries; more of them, and it is the transform's fault.
@@ -152,9 +153,13 @@ class Repair:
                 break
         if kept.num_rows:
             kept = kept.filter(_among(kept, _names(letters)))
+        kept, reported = gap_record.split(kept)
+        for record in reported:
+            self._stays({"_topic": record.topic, "_id": record.id}, NOT_LET_THROUGH, _REPORTED)
         for letter in bad:
             self._stays(letter, letter["code"], letter["error"], letter["fields"])
         came = {*_names(kept), *((each["_topic"], each["_id"]) for each in bad)}
+        came |= {(record.topic, record.id) for record in reported}
         for letter in letters.select(["_topic", "_id"]).to_pylist():
             name = letter["_topic"], letter["_id"]
             if name in failures:
