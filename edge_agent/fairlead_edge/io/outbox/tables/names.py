@@ -94,23 +94,29 @@ def _needed_from(connection: apsw.Connection, queue: int, waiting: int, remember
 def _drop_each(connection: apsw.Connection, queue: int, low: int, high: int) -> None:
     base = queue * OFFSETS
     between = (base + max(0, low - SPAN_MAX + 1), base + high, base + low)
-    found = [
-        (number, number - base, number - base + span)
-        for number, span in rows(connection, sql.NAMES_OF_NONE, (queue, base, *between))
-        if isinstance(span, int)
+    found: list[tuple[int, int, int]] = []
+    going: list[int] = []
+    for number, span in rows(connection, sql.NAMES_OF_NONE, (queue, base, *between)):
+        if isinstance(span, int) and 0 <= span < SPAN_MAX:
+            found.append((number, number - base, number - base + span))
+        else:
+            going.append(number)  # the disk changed it: no receipt comes of it
+    remembered, begin = _remembered(connection, queue, found) if found else (0, 0)
+    going += [
+        number for number, first, last in found if not remembered >> (first - begin) & ((1 << (last - first + 1)) - 1)
     ]
-    if not found:
-        return
+    connection.executemany(sql.DROP_NAMES, [(number,) for number in going])
+
+
+def _remembered(connection: apsw.Connection, queue: int, found: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+    """Which offsets from the first to the last of these rows are in pages, a bit each, and the first one."""
     begin, end = found[0][1], max(last for *_, last in found)
     remembered = 0
     for first, last, among in rows(connection, sql.DEPARTED_BETWEEN, (queue, begin - SPAN_MAX + 1, end, begin)):
-        if isinstance(among, bytes) and 0 <= last - first < SPAN_MAX:
+        if not isinstance(first, int) or not isinstance(last, int) or not isinstance(among, bytes):
+            continue  # the disk changed even its types
+        if 0 <= last - first < SPAN_MAX:
             shift = first - begin
             page = pages.bits(first, last, among)
             remembered |= page << shift if shift >= 0 else page >> -shift
-    going = [
-        number
-        for number, first, last in found
-        if not remembered or not remembered >> (first - begin) & ((1 << (last - first + 1)) - 1)
-    ]
-    connection.executemany(sql.DROP_NAMES, [(number,) for number in going])
+    return remembered, begin

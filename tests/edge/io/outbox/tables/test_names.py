@@ -312,3 +312,20 @@ def test_names_of_far_apart_messages_are_dropped_in_stretches(connection: apsw.C
     assert [number - names.OFFSETS for (number,) in rows(connection, "SELECT number FROM names")] == [1]
     names.drop_of(connection, 1, [0, 1, 10**9, 10**12])
     assert count(connection, "names") == 1, "it waits"
+
+
+@pytest.mark.parametrize("value", [-79, 4096, 2**31, 2**36, 2**63 - 1, "text", b"blob"])
+@pytest.mark.parametrize(("table", "column"), [("names", "span"), ("departed", "high"), ("departed", "low")])
+def test_a_length_that_the_disk_changed_keeps_nothing_from_leaving(
+    connection: apsw.Connection, table: str, column: str, value: object
+) -> None:
+    """One bit of it stops no delivery, and takes neither memory nor time."""
+    for begin in range(0, 12, 4):
+        append(connection, *(entry(begin + each) for each in range(4)))
+    page = departure.Departure(outcome="in_topic", left_at=1.0, topic="n/t", epoch=1, low=0, high=1)
+    settle(connection, UP, 0, 1, departures=[page])
+    connection.execute(f"UPDATE {table} SET {column} = ?", (value,))
+    settle(connection, UP, refused=(Refusal(4, "bad", "why"),))
+    settle(connection, UP, *range(5, 12))
+    settle(connection, UP, 2, 3)
+    assert count(connection, "references_") == 0
