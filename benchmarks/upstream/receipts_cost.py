@@ -23,7 +23,7 @@ import uvloop
 from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.io.outbox.tables import departures, names
+from fairlead_edge.io.outbox.tables.receipts import departures, names
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.outbox.upstream_pump import NO_RECEIPTS
 from fairlead_edge.io.sqlite.rows import rows

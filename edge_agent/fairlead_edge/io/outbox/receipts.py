@@ -219,7 +219,7 @@ class Receipts:
             self.counters["not_told"] += 1
             return max(AWAY_SECONDS, min(answer.retry_after or AWAY_SECONDS, latency.ASK_SECONDS_MAX))
         try:
-            told = _tables.decode(answer)
+            answered = _tables.decode(answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.counters["not_told"] += 1
             _log.warning(
@@ -227,19 +227,19 @@ class Receipts:
             )
             return latency.ASK_SECONDS_MAX
         # As of the question, not of its answer: the table may have gone on meanwhile, it has not gone less far.
-        for said in told:
+        for said in answered:
             if said.topic in topics:
-                self._told(said, now)
+                self._update(said, now)
         for topic in topics:
-            if topic not in {said.topic for said in told}:  # no table reads it
-                self._told(message.TopicTables(topic=topic, service="", generation=0), now)
+            if topic not in {said.topic for said in answered}:  # no table reads it
+                self._update(message.TopicTables(topic=topic, service="", generation=0), now)
         self._news.set()
         self._news = asyncio.Event()
         return self._due(self._clock())[1]
 
-    def _told(self, said: message.TopicTables, now: float) -> None:
+    def _update(self, said: message.TopicTables, now: float) -> None:
         before = self._topics.get(said.topic)
-        after = reached.told(before, said, now)
+        after = reached.updated(before, said, now)
         for table in reached.went_back(before, after):
             self.counters["went_back"] += 1
             _log.warning("table_went_back", topic=said.topic, reader=table.reader, table=table.name)

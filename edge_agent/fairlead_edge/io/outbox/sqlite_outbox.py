@@ -30,13 +30,13 @@ from fairlead_edge.io.outbox.tables import (
     schema,
     settlement,
     store_identity,
-    whereabouts,
 )
-from fairlead_edge.io.outbox.tables import departures as departures_table
-from fairlead_edge.io.outbox.tables import reached as reached_table
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.eviction import Eviction
+from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
+from fairlead_edge.io.outbox.tables.receipts import reached as reached_table
+from fairlead_edge.io.outbox.tables.receipts import whereabouts
 from fairlead_edge.io.outbox.totals_file import TotalsFile
 from fairlead_edge.io.sqlite.unused_pages import give_back
 from fairlead_edge.io.sqlite.writer import Writer

@@ -39,7 +39,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     tables: list[Table] = []
 
 
-def told(before: Topic | None, said: message.TopicTables, now: float) -> Topic:
+def updated(before: Topic | None, said: message.TopicTables, now: float) -> Topic:
     """What is known now that the hub said this."""
     known: dict[str, Table] = {}
     if before is not None and (before.service, before.generation) == (said.service, said.generation):

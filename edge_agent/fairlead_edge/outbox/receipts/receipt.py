@@ -57,7 +57,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
         return self.entry.author
 
 
-class Buried(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLettered(msgspec.Struct, frozen=True, kw_only=True):
     """It lies in the dead letters."""
 
     queue: QueueId
@@ -69,7 +69,7 @@ class Buried(msgspec.Struct, frozen=True, kw_only=True):
     author: bytes
 
 
-Way = Waiting | Left | Buried
+Way = Waiting | Left | DeadLettered
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def describe(
         (
             each.entry.enqueued if isinstance(each, Left) else each.enqueued
             for each in ways
-            if not isinstance(each, Buried)
+            if not isinstance(each, DeadLettered)
         ),
         default=None,
     )
@@ -138,7 +138,7 @@ def _delivery(way: Way, topic: reached.Topic | None, now: Moment) -> dict[str, A
             left = None if way.expires is None else round(max(0.0, way.expires - now.store), 3)
             waiting = {"ahead": way.ahead, "in_flight": way.in_flight, "expires_in_seconds": left}
             return {**named, "state": "expired" if is_over else "accepted", **waiting}
-        case Buried():
+        case DeadLettered():
             letter = {"number": way.number, "at": way.at, "code": way.code, "reason": way.reason}
             return {**named, "state": "dead_lettered", "dead_letter": letter}
         case Left():

@@ -9,7 +9,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import receipt
 from fairlead_edge.outbox.receipts.departure import Departure, Entry, Outcome
 from fairlead_edge.outbox.receipts.reached import Table, Topic
-from fairlead_edge.outbox.receipts.receipt import Buried, Left, Moment, Waiting, Way
+from fairlead_edge.outbox.receipts.receipt import DeadLettered, Left, Moment, Waiting, Way
 
 NOW = Moment(store=100.0, wall=datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC))
 UP, MODULE = QueueId("iothub", 0), QueueId("edge-1/m/in", 0)
@@ -87,7 +87,7 @@ def test_it_is_as_far_as_its_slowest_way_up() -> None:
 def test_what_ended_here() -> None:
     assert describe(left(outcome="expired"))["state"] == "expired"
     assert describe(left(outcome="evicted"), left(topic="n/t"), known=topics())["state"] == "evicted"
-    buried = Buried(queue=UP, topic="n/t", number=3, at="t", code="bad_body", reason="why", author=b"auth")
+    buried = DeadLettered(queue=UP, topic="n/t", number=3, at="t", code="bad_body", reason="why", author=b"auth")
     found = describe(buried)
     assert (found["state"], found["accepted"]["age_seconds"]) == ("dead_lettered", None)
     assert found["deliveries"][0]["dead_letter"] == {"number": 3, "at": "t", "code": "bad_body", "reason": "why"}

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 import apsw
 
 from fairlead_edge.io.outbox.repair import statements as repair_sql
-from fairlead_edge.io.outbox.tables import dead_letters, log, names
+from fairlead_edge.io.outbox.tables import dead_letters, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.bodies import Bodies
+from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import gaps, outbox
 from fairlead_edge.outbox.gaps import Damage, Gap

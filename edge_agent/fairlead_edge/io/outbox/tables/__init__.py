@@ -2,7 +2,9 @@
 
     schema, upgrade                       make the tables, and change those of an older program
     append, settlement, expiry, eviction  what changes the logs; ``dead_letters`` what was refused for good
+    attempts, inheritance                 messages that modules are working on; times to live that follow their object
     log, bodies, segment                  the logs, their messages, and how these are packed
+    receipts                              where is this message?  A room of its own
     queue_status, store_identity          what the outbox says of itself
 
 ``statements`` has every SQL statement by name.

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import departures, log
+from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.receipts import departures
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE

@@ -8,10 +8,11 @@ from typing import Any
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import departures, log
+from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import forget_keys
 from fairlead_edge.io.outbox.tables.bodies import is_sound
+from fairlead_edge.io.outbox.tables.receipts import departures
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.in_flight import InFlight

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import names
 from fairlead_edge.io.outbox.tables import segment as segment_io
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
+from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE

@@ -28,7 +28,7 @@ import apsw
 
 from fairlead_edge.errors import StoreTooNew
 from fairlead_edge.io.file_access import PLAIN, FileAccess
-from fairlead_edge.io.outbox.tables import names
+from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.outbox.tables.upgrade import add_checksums
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import dead_letters, log, names
-from fairlead_edge.io.outbox.tables import departures as departures_table
+from fairlead_edge.io.outbox.tables import dead_letters, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
+from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
+from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Refusal

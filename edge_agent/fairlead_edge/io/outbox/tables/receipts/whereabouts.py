@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import apsw
 
 from fairlead_edge.checksum import of_row
-from fairlead_edge.io.outbox.tables import dead_letters, names
+from fairlead_edge.io.outbox.tables import dead_letters
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies, text
+from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.in_flight import InFlight
@@ -19,7 +20,7 @@ from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts import mark, named
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.named import SPAN_MAX, Names
-from fairlead_edge.outbox.receipts.receipt import AHEAD_MAX, Buried, Left, Waiting, Way
+from fairlead_edge.outbox.receipts.receipt import AHEAD_MAX, DeadLettered, Left, Waiting, Way
 
 LETTERS_MAX = 16
 """Dead letters in which an id is found: its own, and those that quote it."""
@@ -53,7 +54,7 @@ def whereabouts(connection: apsw.Connection, *, id: bytes, in_flight: InFlight) 
             key = place.name, departure.topic
             if key not in latest or latest[key][0] < page:
                 latest[key] = page, way
-    return [*waiting, *(way for _, way in latest.values()), *_buried(connection, id)]
+    return [*waiting, *(way for _, way in latest.values()), *_dead_lettered(connection, id)]
 
 
 class _Place(NamedTuple):
@@ -121,10 +122,10 @@ def _departure(fields: Sequence[Any]) -> Departure | None:
     )  # fmt: skip
 
 
-def _buried(connection: apsw.Connection, id: bytes) -> list[Way]:
+def _dead_lettered(connection: apsw.Connection, id: bytes) -> list[Way]:
     letters = dead_letters.containing(connection, id.hex().encode(), limit=LETTERS_MAX)
     return [
-        Buried(
+        DeadLettered(
             queue=letter.queue,
             topic=letter.topic,
             number=letter.number,

@@ -6,7 +6,8 @@ import apsw
 import pytest
 from tests.support.edges.outbox_tables import append, count, settle, tables
 
-from fairlead_edge.io.outbox.tables import departures, eviction, expiry, whereabouts
+from fairlead_edge.io.outbox.tables import eviction, expiry
+from fairlead_edge.io.outbox.tables.receipts import departures, whereabouts
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import apsw
 
 from fairlead_edge.checksum import of_row
-from fairlead_edge.io.outbox.tables import names
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import text
+from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts.departure import NAMES_BYTES, RING_BYTES_MAX, Departure, Outcome

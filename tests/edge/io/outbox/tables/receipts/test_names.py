@@ -18,12 +18,12 @@ from tests.support.edges.outbox_tables import append, count, settle, tables
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.tables import departures, names
+from fairlead_edge.io.outbox.tables.receipts import departures, names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Item, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import departure, mark
-from fairlead_edge.outbox.receipts.receipt import Buried, Left, Waiting
+from fairlead_edge.outbox.receipts.receipt import DeadLettered, Left, Waiting
 from fairlead_wire import message
 
 UP, LATER, MODULE = QueueId("iothub", 0), QueueId("iothub", 1), QueueId("edge-1/m/in", 1)
@@ -216,7 +216,7 @@ class World:
                         assert forgets and known.state in ("in_topic", "expired", "evicted"), known
                     case Waiting():
                         assert (known.state, way.topic, way.enqueued) == ("waiting", known.topic, known.enqueued)
-                    case Buried():
+                    case DeadLettered():
                         assert (known.state, way.topic) == ("buried", known.topic)
                     case Left():
                         said = (way.departure.outcome, way.departure.topic, way.author, way.entry.enqueued)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.edges.outbox_tables import append, settle, tables
 
 from fairlead_edge.io.outbox.tables import append as append_job
-from fairlead_edge.io.outbox.tables import whereabouts
+from fairlead_edge.io.outbox.tables.receipts import whereabouts
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
@@ -15,7 +15,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts import mark
 from fairlead_edge.outbox.receipts.departure import Departure
-from fairlead_edge.outbox.receipts.receipt import Buried, Left, Waiting, Way
+from fairlead_edge.outbox.receipts.receipt import DeadLettered, Left, Waiting, Way
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub", 1)
 
@@ -89,7 +89,7 @@ def test_a_dead_letter_is_found_and_one_that_quotes_it_is_not(connection: apsw.C
     append(connection, entry(0), quoting)
     settle(connection, REST, refused=(Refusal(0, "bad_body", "why"), Refusal(1, "bad_body", "why")))
     [way] = ways(connection, 0)
-    assert isinstance(way, Buried) and (way.number, way.code) == (1, "bad_body")
+    assert isinstance(way, DeadLettered) and (way.number, way.code) == (1, "bad_body")
 
 
 def test_what_the_disk_changed_is_not_told(connection: apsw.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.edges.outbox_tables import count, tables
 
-from fairlead_edge.io.outbox.tables import reached
+from fairlead_edge.io.outbox.tables.receipts import reached
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.receipts.reached import Table, Topic
 
