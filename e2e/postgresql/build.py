@@ -25,6 +25,7 @@ from pathlib import Path
 POM = Path(__file__).resolve().parent / "pom.xml"
 CHECKSUMS = {
     "x86_64": ("amd64", "23da5a044b4fb7a5a081a45008c95749c873305328d73f86aefd56922ce1d29d"),
+    "aarch64": ("arm64v8", "84427ea54a5238247924ef3b0f940e7d027e58760f19d7325242e50d22fa014a"),
 }
 """By machine, what the package calls it and the SHA-256 of its jar."""
 SECONDS = 600

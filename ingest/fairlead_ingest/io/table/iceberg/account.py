@@ -48,10 +48,18 @@ def entries(table: Table, limit: int) -> Iterator[LogEntry]:
     ours, _ = newest(table)
     for _, snapshot in zip(range(limit), _line(table), strict=False):
         text = None if snapshot.summary is None else snapshot.summary[METADATA_KEY]
-        info = None if text is None else commit_info.read({METADATA_KEY: msgspec.json.decode(str(text))})
+        info = None if text is None else _info(str(text))
         if ours is not None and ours.snapshot == snapshot.snapshot_id:
             info = ours.info
         yield LogEntry(version=snapshot.sequence_number or 0, timestamp_ms=snapshot.timestamp_ms, info=info)
+
+
+def _info(text: str) -> CommitInfo | None:
+    """None where another has written something else there."""
+    try:
+        return commit_info.read({METADATA_KEY: msgspec.json.decode(text)})
+    except msgspec.DecodeError:
+        return None
 
 
 def _line(table: Table) -> Iterator[TableVersion]:

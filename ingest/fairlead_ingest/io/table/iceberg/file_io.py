@@ -17,12 +17,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.table import TableProperties
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.io.table.files import sync
 from fairlead_ingest.table.store_path import SCHEME, Place, Storage, StorePath
+from fairlead_wire.validation import mistakes
 
 STORAGE: Final = "fairlead.storage"
 """The property with how the store is reached, as JSON."""
@@ -105,6 +107,19 @@ def properties(storage: Storage) -> dict[str, str]:
         "py-io-impl": f"{TableFiles.__module__}.{TableFiles.__qualname__}",
         STORAGE: msgspec.json.encode(storage).decode(),
     }
+
+
+def of_table(catalog: Properties, table: Properties) -> TableFiles:
+    """Of a table with these properties, in a catalog with those. Raises ``Stop``: any writer of the table may name a
+    class there, and pyiceberg would load it when it commits."""
+    named = table.get(TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL)
+    if named:
+        raise errors.Stop(
+            errors.TABLE_UNFIT,
+            f"the table's property {TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL} names code to load"
+            f" ({mistakes.shown(named)}), which is not done; remove it",
+        )
+    return TableFiles(catalog)
 
 
 class TableFiles(FileIO):

@@ -50,6 +50,7 @@ VERSIONS_KEPT: Final = 100
 TRIM_EVERY: Final = 25
 """Versions are forgotten so many at once."""
 _SUMS: Final = (("total-data-files", "data-files"), ("total-records", "records"), ("total-files-size", "files-size"))
+_DIGITS_MAX: Final = 19
 _COMPRESSION: Literal["deflate"] = "deflate"
 
 
@@ -232,8 +233,10 @@ def totals(table: Table) -> dict[str, int]:
     """Files, rows and bytes of the current version: as its summary says, else as its manifests do."""
     head = table.current_snapshot()
     summary = None if head is None else head.summary
-    if summary is not None and all(summary[name] is not None for name, _ in _SUMS):
-        return {name: int(str(summary[name])) for name, _ in _SUMS}
+    said = {} if summary is None else {name: _whole(str(summary[name])) for name, _ in _SUMS}
+    found = {name: value for name, value in said.items() if value is not None}
+    if len(found) == len(_SUMS):
+        return found
     parts = listing.parts(table)
     sums = (len(parts), sum(part.rows for part in parts), sum(part.size for part in parts))
     return {name: value for (name, _), value in zip(_SUMS, sums, strict=True)}
@@ -242,8 +245,8 @@ def totals(table: Table) -> dict[str, int]:
 def expired(table: Table, kept: int, at_once: int = 1, older_than_ms: int | None = None) -> list[int]:
     """Versions that are beyond the newest ``kept`` (or as many as the table's own property says), the oldest first;
     never one that a branch or a tag names.  None before there are ``at_once``."""
-    own = table.properties.get(TableProperties.MIN_SNAPSHOTS_TO_KEEP, "")
-    kept = max(1, int(own)) if own.isdigit() else kept
+    own = _whole(table.properties.get(TableProperties.MIN_SNAPSHOTS_TO_KEEP, ""))
+    kept = kept if own is None else max(1, own)
     protected = {ref.snapshot_id for ref in table.metadata.refs.values()}
     oldest_first = sorted(table.metadata.snapshots, key=lambda each: (each.sequence_number or 0, each.timestamp_ms))
     found = [
@@ -257,6 +260,11 @@ def expired(table: Table, kept: int, at_once: int = 1, older_than_ms: int | None
 def forget(ids: Sequence[int]) -> RemoveSnapshotsUpdate:
     """What the catalog is asked, so that the table no longer knows these versions."""
     return RemoveSnapshotsUpdate.model_validate({"snapshot_ids": list(ids)})
+
+
+def _whole(text: str) -> int | None:
+    """As others may have written it: None where it is no number, or none of 64 bits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < _DIGITS_MAX else None
 
 
 def _entry(status: ManifestEntryStatus, snapshot_id: int | None, file: DataFile) -> ManifestEntry:

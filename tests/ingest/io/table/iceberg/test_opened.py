@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,55 @@ def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -
     away = tables.of("iceberg", Catalog(type="sql", uri=f"sqlite:///{tmp_path}/none/catalog.db"))
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_CATALOG_UNFIT: .*unable to open database file"):
         away.version(tmp_path / "rows")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("format-version", 9),
+        ("format-version", 3),
+        ("manifest-list", "gs://elsewhere/list.avro"),
+        ("manifest-list", __file__),
+        ("properties", {"write.metadata.path": "gs://elsewhere"}),
+        ("properties", {"write.metadata.previous-versions-max": "many"}),
+        ("properties", {"write.object-storage.enabled": "perhaps"}),
+        ("properties", {"fairlead.newest": "{"}),
+    ],
+)
+def test_metadata_that_says_what_it_should_not_stops_a_job_in_a_sentence(
+    table: IcebergTable, key: str, value: object
+) -> None:
+    """Other engines write it, and people by hand."""
+    table.commit(0, 1)
+    table.rewrite(key, value)
+    with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT) as error:
+        table.commit(1, 2)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_metadata_is_not_shown(table: IcebergTable, tmp_path: Path) -> None:
+    """The catalog says which file is read: it may be one with a secret."""
+    (tmp_path / "00001-x.metadata.json").write_text("not-for-logs")
+    with sqlite3.connect(tmp_path / "catalog.db") as asked:
+        asked.execute("update iceberg_tables set metadata_location = ?", [f"{tmp_path}/00001-x.metadata.json"])
+    with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: .*metadata.*Invalid JSON") as error:
+        table.format.version(table.place)
+    assert "not-for" not in str(error.value)
+
+
+@pytest.mark.parametrize("kept", ["9" * 5000, "²", "-1", "many"])
+def test_how_many_versions_are_kept_is_a_number_or_the_usual(table: IcebergTable, kept: str) -> None:
+    with table.opened().transaction() as others:
+        others.set_properties({"history.expire.min-snapshots-to-keep": kept})
+    assert table.commit(0, 1) is True and table.numbers() == [1]
+
+
+def test_a_summary_of_others_is_not_taken_for_ours(table: IcebergTable) -> None:
+    """Counts are then those of the manifests."""
+    table.commit(0, 1)
+    said = {"operation": "append", "fairlead": "{", "total-records": "many", "total-data-files": "1"}
+    table.rewrite("summary", said)
+    found = table.format.size(table.place)
+    assert found is not None and found.rows == 1
+    assert len(table.format.last_entries(table.place, 5)) == 1
+    assert table.commit(1, 2) is True

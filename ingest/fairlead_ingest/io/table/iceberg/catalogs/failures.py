@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import re
+import zlib
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
+import msgspec
 import pydantic
 import requests
 from pyiceberg import exceptions
@@ -18,6 +20,19 @@ from fairlead_ingest.io.table.iceberg.catalogs import secret_file
 from fairlead_ingest.table.catalog import Catalog
 
 SENTENCE_CHARS_MAX: Final = 400
+# What pyiceberg raises where metadata of a table says what it should not; other engines write it, too.
+_NOT_READ: Final = (
+    exceptions.ValidationError,
+    msgspec.DecodeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    AssertionError,
+    SystemError,
+    zlib.error,
+)
 FAILURES: Final = (
     exceptions.RESTError,
     exceptions.CommitFailedException,
@@ -29,11 +44,14 @@ FAILURES: Final = (
     pydantic.ValidationError,
     OSError,
     ImportError,
+    *_NOT_READ,
 )
 """What opening a catalog, asking it and committing to it may raise."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _FULL = re.compile(r"database or disk is full")
 _SPACE = re.compile(r"\s+")
+# A piece of what was read, which need not be a table's: the catalog says which file it is.
+_PIECE = re.compile(r"\s*\[type=[^\n]*(\n\s*For further information visit \S*)?")
 # PostgreSQL's own codes, whatever the language of its sentences; where it refuses a connection there is none.
 _DENIED_STATES: Final = ("28", "42501")
 _UNFIT_STATES: Final = ("3D", "3F")
@@ -68,6 +86,9 @@ def explain(catalog: Catalog, error: BaseException) -> errors.Stop | errors.Wait
         return errors.Stop(errors.TABLE_UNFIT, f"a file that the table names is not there: {said}")
     if (isinstance(error, OSError) and error.errno in _NO_ROOM) or _FULL.search(said):
         return errors.Wait(errors.DISK_FULL, said)
+    is_answer = isinstance(error, _NO_CATALOG | exceptions.RESTError) and catalog.type == "rest"
+    if isinstance(error, _NOT_READ) and not is_answer:
+        return errors.Stop(errors.TABLE_UNFIT, f"what the table's metadata says is not understood: {said}")
     where = f"[catalog] {_address(catalog)}"
     found = _of_database(error, said) if isinstance(error, SQLAlchemyError | ImportError) else _of_service(error)
     if found is None:
@@ -114,7 +135,7 @@ def _address(catalog: Catalog) -> str:
 def _sentence(catalog: Catalog, error: BaseException) -> str:
     """Without what SQLAlchemy adds (the statement, and an address of its own pages), and without our secrets, which a
     service may send back."""
-    text = str(getattr(error, "orig", None) or error) or type(error).__name__
+    text = _PIECE.sub("", str(getattr(error, "orig", None) or error)) or type(error).__name__
     for secret in _secrets(catalog):
         text = text.replace(secret, "***")
     return _SPACE.sub(" ", text).strip()[:SENTENCE_CHARS_MAX]

@@ -63,7 +63,7 @@ class _Rest(RestCatalog):
             raise errors.Stop(errors.CATALOG_UNFIT, f"[catalog] {self._own['uri']} says that its uri {error}") from None
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return file_io.TableFiles(self.properties)
+        return file_io.of_table(self.properties, properties)
 
 
 def connect(catalog: Catalog, storage: Storage) -> RestCatalog:

@@ -41,7 +41,7 @@ class _Sql(SqlCatalog):
         super()._init_catalog()
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return file_io.TableFiles(self.properties)
+        return file_io.of_table(self.properties, properties)
 
 
 def connect(catalog: Catalog, storage: Storage) -> SqlCatalog:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.iceberg import catalogs
+from fairlead_ingest.io.table.iceberg import catalogs, compaction
 from fairlead_ingest.io.table.iceberg.file_io import TableFiles
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
@@ -40,3 +40,25 @@ def test_how_files_are_read_is_said_by_no_property_of_a_table(tmp_path: Path) ->
     assert isinstance(found.io, TableFiles)
     assert "other" not in found.io.properties["fairlead.storage"]
     assert table.commit(0, 1) is True and table.numbers() == [1]
+
+
+class Loaded:
+    """What a hostile writer would have a job make."""
+
+    def __init__(self, *_: object) -> None:
+        raise AssertionError("it was loaded")
+
+
+def test_code_that_a_property_of_a_table_names_is_not_loaded(tmp_path: Path) -> None:
+    """Also where it came between the look at a table and the commit."""
+    table = IcebergTable(tmp_path)
+    table.commit(0, 1)
+    decided, files = table.decided(1, 2), table.written(2)
+    table.rewrite("properties", {"write.py-location-provider.impl": f"{__name__}.Loaded"})
+    said = f"{errors.TABLE_UNFIT}: the table's property write.py-location-provider.impl names code to load"
+    with pytest.raises(errors.Stop, match=said):
+        table.format.append(table.place, files, decided)  # type: ignore[arg-type]
+    with pytest.raises(errors.Stop, match=said):
+        table.commit(1, 2)
+    with pytest.raises(errors.Stop, match=said):
+        compaction.of(table.format, table.place)
