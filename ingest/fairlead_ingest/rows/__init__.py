@@ -11,6 +11,8 @@ column_looks  the same for the values of one column
 moments     dates, timestamps and time zones as texts
 transforms  column expressions: typed columns, deduplication, lineage
 letter_code code and fields of a dead letter
+gap_record  what an edge agent sends in place of messages that its disk lost
+row_traces  the traces that rows belong to
 evolution   fields of bodies that no column takes yet, and the columns to add for them
 
 transforms, envelope, contract_file ─▶ schema ─▶ fitting, routing ─▶ column_looks ─▶ rules, moments

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit, side_tables
 from fairlead_ingest.io.sink.batch_commit import COLLISIONS_MAX
 from fairlead_ingest.io.sink.task_writer import NO_BATCH
+from fairlead_ingest.io.table import collisions, tables
 from fairlead_ingest.io.table import files as parquet_files
-from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.unique_append import UniqueAppend
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.table import commit
-from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
 APPLICATION = "fairlead:backfill"
@@ -50,17 +48,15 @@ def append_gaps(table_format: TableFormat, table: Place, reported: Sequence[GapR
         return
     beside = tables.beside(table, tables.GAPS)
     table_format.ensure(beside, tables.GAPS_SCHEMA)
-    for _ in range(COLLISIONS_MAX):
+
+    def attempt() -> None:
         state = table_format.state(beside, APPLICATION)
         new = side_tables.gaps_not_held(table_format, beside, wanted)
-        if not new:
-            return
-        try:
+        if new:
             files = batch_commit.gap_files(table_format.writing(beside), new, NO_BATCH)
-            return table_format.append(beside, files, commit.of_no_batch(state, APPLICATION))
-        except Collided:
-            continue
-    raise errors.Stop(errors.TABLE_TAKEN, f"{beside}: other jobs commit to it all the time")
+            table_format.append(beside, files, commit.of_no_batch(state, APPLICATION))
+
+    collisions.retried(beside, attempt, tries=COLLISIONS_MAX)
 
 
 def _append(

@@ -18,14 +18,14 @@ import pyarrow as pa
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import side_tables
 from fairlead_ingest.io.sink.task_writer import Written
-from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table import collisions, tables
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows import evolution
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import EXPIRED, Offsets
 from fairlead_ingest.table import commit, freshness
-from fairlead_ingest.table.commit import AlreadyIn, Collided, TableState
+from fairlead_ingest.table.commit import AlreadyIn, TableState
 from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts, ContractUse
 from fairlead_ingest.table.store_path import Place
 
@@ -81,8 +81,7 @@ class BatchCommit:
         *,
         is_side_table: bool = True,
     ) -> None:
-        away: errors.Wait | None = None
-        for _ in range(COLLISIONS_MAX):
+        def attempt() -> None:
             state = self._state(table, is_side_table=is_side_table)
             decided = self._decide(state, counts, is_side_table=is_side_table)
             is_in = isinstance(decided, AlreadyIn)
@@ -95,13 +94,9 @@ class BatchCommit:
             if isinstance(decided, AlreadyIn):
                 # A side table had this batch before it was tried again; only what it did not have then is added.
                 decided = commit.of_no_batch(state, self.application)
-            try:
-                return self.table_format.append(table, new, decided)
-            except Collided as error:
-                if error.unanswered is not None:
-                    away = error.unanswered
-                continue
-        raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+            self.table_format.append(table, new, decided)
+
+        collisions.retried(table, attempt, tries=COLLISIONS_MAX)
 
     def _decide(self, state: TableState, counts: BatchCounts, *, is_side_table: bool) -> commit.Append | AlreadyIn:
         return commit.decide(
@@ -135,18 +130,6 @@ class BatchCommit:
         }
         reached = Offsets(service=state.reached.service, topics={**state.reached.topics, **ahead})
         return dataclasses.replace(state, reached=reached)
-
-
-def append_with_retry(table_format: TableFormat, table: Place, files: list[WrittenFile]) -> None:
-    """A commit of no batch, tried again when another writer was first. Raises ``Stop``, ``Wait``."""
-    away: errors.Wait | None = None
-    for _ in range(COLLISIONS_MAX):
-        try:
-            return table_format.append(table, files, tables.UNNUMBERED)
-        except Collided as error:
-            if error.unanswered is not None:
-                away = error.unanswered
-    raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
 
 
 def add_columns(table_format: TableFormat, table: Place, fields: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ arrow_threads what threads of pyarrow hold, and an end of the process that waits
 store_errors  what a store answers, in a sentence with a code
 maintenance   compaction, z-order, vacuum: of a pipeline's table, whatever its format
 compaction    small files into large ones, or sorted ones, beside all who write; each format says how it commits
+collisions    commits tried again where other writers were first
 unique_append rows once by their identity, beside every other writer
 receipt       is message X in the table
 

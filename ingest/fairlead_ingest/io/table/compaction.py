@@ -10,8 +10,6 @@ A format says what a version of its table is (``Version``); all else is the same
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,12 +19,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from fairlead_ingest import errors
+from fairlead_ingest.io.table import collisions
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
-from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
 TRIES: Final = 50
 """A job commits every second; a try takes a hundredth of that, in a store a tenth."""
+PAUSE_SECONDS: Final = 0.01
 PAUSE_SECONDS_MAX: Final = 0.5
 SORTED_BYTES: Final = 512 * 1024 * 1024
 """Of files whose rows are sorted together, which are in memory then."""
@@ -150,21 +149,20 @@ class Compaction:
 
     def _replace(self, group: Sequence[Part], files: Sequence[WrittenFile]) -> bool:
         """False where others have taken some of the files out meanwhile: theirs stands."""
-        away: errors.Wait | None = None
-        for number in range(TRIES):
+
+        def attempt() -> bool:
             now = self._look()
             live = {part.path for part in now.parts}
             if any(file.path in live for file in files):
                 return True  # it was committed, and only the answer was lost
             if not {part.path for part in group} <= live:
                 return False
-            try:
-                now.replace(group, files)
-                return True
-            except Collided as error:
-                away = error.unanswered or away
-                time.sleep(random.uniform(0, min(PAUSE_SECONDS_MAX, 0.01 * number)))
-        raise away or errors.Stop(errors.TABLE_TAKEN, f"{self._table}: other jobs commit to it all the time")
+            now.replace(group, files)
+            return True
+
+        return collisions.retried(
+            self._table, attempt, tries=TRIES, pause_seconds=PAUSE_SECONDS, pause_seconds_max=PAUSE_SECONDS_MAX
+        )
 
 
 def _groups(parts: Sequence[Part], most: int, *, is_sorting: bool) -> Iterator[list[Part]]:

@@ -12,33 +12,26 @@ lost.
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest import errors
+from fairlead_ingest.io.table import collisions, tables
 from fairlead_ingest.io.table import files as parquet_files
-from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table import commit
-from fairlead_ingest.table.commit import Collided, TableState
+from fairlead_ingest.table.commit import TableState
 from fairlead_ingest.table.store_path import Place
 
 # A job that commits back to back is met often; each try costs milliseconds, in a store some requests.
 COLLISIONS_MAX = 100
+PAUSE_SECONDS = 0.005
 PAUSE_SECONDS_MAX = 0.1
 
-
-@dataclass
-class _Collision:
-    """Of a commit; ``away``: the store's reason, where it was the store."""
-
-    away: errors.Wait | None = None
+T = TypeVar("T")
 
 
 class UniqueAppend:
@@ -74,7 +67,10 @@ class UniqueAppend:
         ``Wait``.
         """
         files: list[WrittenFile] | None = None
-        for collision in self._tries():
+
+        def attempt() -> pa.Table:
+            nonlocal rows, files
+            self._look_again()
             new = rows.filter(pc.invert(self.holds(rows)))
             if new.num_rows < rows.num_rows:
                 rows, files = new, None
@@ -85,10 +81,11 @@ class UniqueAppend:
                 writing = self._table_format.writing(self._table)
                 writing.add(rows)
                 files = writing.close()
-            if self._commit(files, collision):
-                self._held |= set(zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True))
-                return rows
-        raise AssertionError
+            self._commit(files)
+            self._held |= set(zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True))
+            return rows
+
+        return self._retried(attempt)
 
     def append_files(self, files: Sequence[WrittenFile], *, upto: Callable[[TableState], Mapping[str, str]]) -> int:
         """Finished files of ``identities``, less what was there; how many rows went in.
@@ -97,34 +94,32 @@ class UniqueAppend:
         to leave out is written anew; the old one is an orphan, which vacuum takes. Raises ``Stop``, ``Wait``.
         """
         left = list(files)
-        for collision in self._tries():
+
+        def attempt() -> int:
+            nonlocal left
+            self._look_again()
             bounds = upto(self.state)
             left = [each for file in left for each in self._cut(file, bounds.get(file.topic))]
-            if not left or self._commit(left, collision):
-                return sum(file.rows for file in left)
-        raise AssertionError
+            if left:
+                self._commit(left)
+            return sum(file.rows for file in left)
+
+        return self._retried(attempt)
 
     # --- inside
 
-    def _tries(self) -> Iterator[_Collision]:
-        """Each with the table's state, and what came, looked at before. Raises ``Stop``, ``Wait`` after the last."""
-        collision = _Collision()
-        for number in range(COLLISIONS_MAX):
-            if number:
-                time.sleep(random.uniform(0, min(PAUSE_SECONDS_MAX, 0.005 * number)))
-            self.state = self._table_format.state(self._table, self._application)
-            self._look_again()
-            yield collision
-        raise collision.away or errors.Stop(errors.TABLE_TAKEN, f"{self._table}: other jobs commit to it all the time")
+    def _retried(self, attempt: Callable[[], T]) -> T:
+        return collisions.retried(
+            self._table,
+            attempt,
+            tries=COLLISIONS_MAX,
+            pause_seconds=PAUSE_SECONDS,
+            pause_seconds_max=PAUSE_SECONDS_MAX,
+        )
 
-    def _commit(self, files: Sequence[WrittenFile], collision: _Collision) -> bool:
-        try:
-            self._table_format.append(self._table, files, commit.of_no_batch(self.state, self._application))
-        except Collided as error:
-            collision.away = error.unanswered or collision.away
-            return False
+    def _commit(self, files: Sequence[WrittenFile]) -> None:
+        self._table_format.append(self._table, files, commit.of_no_batch(self.state, self._application))
         self._seen |= {file.path for file in files}
-        return True
 
     def _cut(self, file: WrittenFile, last: str | None) -> list[WrittenFile]:
         """Without what the table holds, and without what comes after ``last``."""
@@ -143,8 +138,6 @@ class UniqueAppend:
         if new.num_rows:
             writing.add(new)
         return writing.close()
-
-    # --- inside
 
     def _look(self, identities: pa.Table) -> set[tuple[str, str]]:
         """Read once for each topic and day."""
@@ -166,7 +159,8 @@ class UniqueAppend:
         return found
 
     def _look_again(self) -> None:
-        """At files that were committed since the last look."""
+        """At the state, and then at files that were committed since the last look."""
+        self.state = self._table_format.state(self._table, self._application)
         for path, topic in self._table_format.files(self._table):
             if path in self._seen:
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,13 +10,11 @@ from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
-from fairlead_ingest.io.sink.batch_commit import COLLISIONS_MAX
 from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
-from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
@@ -56,32 +53,6 @@ def test_what_is_missing_expired_or_was_filtered_by_the_query(selects: bool, fil
     assert (found.rows, found.dead_letters, found.bytes, found.expired_starts) == (10, 1, 200, 1)
     assert found.ages[:2] == [4, 2]
     assert found != BatchCounts()
-
-
-def test_a_commit_of_no_batch_is_tried_again_after_a_collision(
-    table_format: TableFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As often as other writers were first, up to a limit that says several jobs write here all the time."""
-    tried: list[Append] = []
-
-    def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
-        tried.append(decided)
-        if len(tried) < 3:
-            raise Collided("another writer was first")
-
-    monkeypatch.setattr(table_format, "append", collide)
-    batch_commit.append_with_retry(table_format, tmp_path, [])
-    assert tried == [tables.UNNUMBERED] * 3
-
-    def collide_always(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
-        tried.append(decided)
-        raise Collided("another writer was first")
-
-    tried.clear()
-    monkeypatch.setattr(table_format, "append", collide_always)
-    with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
-        batch_commit.append_with_retry(table_format, tmp_path, [])
-    assert len(tried) == COLLISIONS_MAX
 
 
 def test_new_columns_are_added_once_and_the_batch_is_read_again(table_format: TableFormat, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support.tables.store_proxy import StoreProxy
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
-from fairlead_ingest.io.table import delta, maintenance, object_store, tables
+from fairlead_ingest.io.table import collisions, delta, maintenance, object_store, tables
 from fairlead_ingest.io.table.delta import compaction, log_writer, opened, store_log
 from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
@@ -304,6 +304,11 @@ def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_
     assert (happened["lost"], happened["503"], happened["409"]) == (3, 2, 1)
 
 
+def append_with_retry(table: StorePath, files: list[WrittenFile]) -> None:
+    """A commit of no batch."""
+    collisions.retried(table, lambda: delta.append(table, files, tables.UNNUMBERED), tries=2)
+
+
 @pytest.mark.verify
 def test_in_a_storm_of_refusals_and_resets_each_row_is_in_once(proxy: StoreProxy) -> None:
     """A slow store that answers every twentieth request by 503 and breaks every hundredth connection."""
@@ -327,7 +332,7 @@ def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy: StoreProxy, m
     with pytest.raises(errors.Wait, match=r"FAIRLEAD_STORE_AWAY: .*SlowDown"):
         batch(0).append(table, written(table, "000"), BatchCounts(rows=1))
     with pytest.raises(errors.Wait, match=r"FAIRLEAD_STORE_AWAY: .*SlowDown"):
-        batch_commit.append_with_retry(tables.of("delta"), table, written(table, "000"))
+        append_with_retry(table, written(table, "000"))
     proxy.mishaps([])
     commit(table, 0)
     assert rows_of(table) == ["000"]
@@ -350,7 +355,7 @@ def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
 
     proxy.mishaps(["lost"])
     monkeypatch.setattr(opened, "forget", forget_and_join)
-    batch_commit.append_with_retry(tables.of("delta"), table, written(table, "backfill"))
+    append_with_retry(table, written(table, "backfill"))
     assert joined == [2]
     assert rows_of(table) == ["000", "backfill"]
 
@@ -379,7 +384,7 @@ def test_a_lost_answer_that_cannot_be_looked_up_is_not_tried_again(
     monkeypatch.setattr(log_writer, "_stands", lambda *_: (_ for _ in ()).throw(away))
     proxy.mishaps(["lost"])
     with pytest.raises(errors.Wait, match="FAIRLEAD_STORE_AWAY"):
-        batch_commit.append_with_retry(tables.of("delta"), table, files)
+        append_with_retry(table, files)
     assert rows_of(table) == ["backfill"]
 
 
