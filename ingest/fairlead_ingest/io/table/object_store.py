@@ -14,9 +14,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
+import itertools
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
@@ -227,10 +228,21 @@ def delete(path: StorePath) -> None:
 
 def below(path: StorePath) -> Iterator[tuple[str, float]]:
     """(path relative to this one, seconds since 1970) of every object under it.  Raises ``Wait``, ``Stop``."""
+    first, more = _listed(path)
     try:
-        for page in obstore.list(_store(path), prefix=f"{path.key}/"):
+        for page in itertools.chain(first, more):
             for each in page:
                 yield each["path"].removeprefix(f"{path.key}/"), each["last_modified"].timestamp()
+    except (BaseError, OSError) as error:
+        raise explain(path, error) from error
+
+
+@with_new_credentials
+def _listed(path: StorePath) -> tuple[Sequence[Sequence[obstore.ObjectMeta]], Iterator[Sequence[obstore.ObjectMeta]]]:
+    """The first page, if any, and those after it."""
+    try:
+        pages = iter(obstore.list(_store(path), prefix=f"{path.key}/"))
+        return list(itertools.islice(pages, 1)), pages
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
 

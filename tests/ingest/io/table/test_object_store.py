@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -124,6 +126,24 @@ def test_objects_below_a_path_are_listed_and_deleted(store: ObjectStore) -> None
     assert object_store.found(path / "a") is None
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_STORE_UNFIT: .*no bucket"):
         object_store.found(parse("s3://no-such-bucket/x", store.storage))
+
+
+def test_a_list_is_asked_for_again_where_credentials_ended(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, with new ones; what the store says of those counts."""
+    path = store.place("listed")
+    object_store.write(path / "a", b"1")
+    real, ended = obstore.list, [0, 1]
+
+    def listed(*args: Any, **keywords: Any) -> Any:
+        if ended.pop():
+            raise OSError("Generic S3 error: <Error><Code>ExpiredToken</Code><Message>No.</Message></Error>")
+        return real(*args, **keywords)
+
+    monkeypatch.setattr(obstore, "list", listed)
+    assert "a" in dict(object_store.below(path))
+    ended[:] = [1, 1]
+    with pytest.raises(errors.Stop, match=r"DENIED: .*ExpiredToken"):
+        next(object_store.below(path))
 
 
 def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None:
