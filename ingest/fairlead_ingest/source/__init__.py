@@ -2,7 +2,7 @@
 
     offsets           one topic's place after a batch, all topics' places; the text Spark keeps in its checkpoint
     batch_shares      how much of one batch each topic may take
-    batch_pace        how large a batch may be to take so many seconds
+    batch_pace        how large a batch may be to take so many seconds, and when that counts
     offset_ranges     which ranges of a plan become one task
     data_loss_policy  what to do where messages expired unread, or a topic was deleted and made again
     limits            how much is read at once by default

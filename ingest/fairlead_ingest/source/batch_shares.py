@@ -12,8 +12,11 @@ from typing import Final
 
 # A round asks the service once for each topic that has more; by the third, next to nothing is left.
 ROUNDS_MAX: Final = 3
-# What is left is worth another round from this part of a batch on.
-_WORTH: Final = 8
+# Less than an eighth of a batch left is not worth another round.
+_LEFT_PART: Final = 8
+
+Limits = tuple[int | None, int | None]
+"""Rows and bytes; None: as much as there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,32 +28,30 @@ class Used:
     has_more: bool
 
 
-def again(
-    used: Mapping[str, Used], limit_rows: int | None, limit_bytes: int | None
-) -> dict[str, tuple[int | None, int | None]]:
-    """Larger limits (rows, bytes) for the topics that have more, while the batch has room; else none."""
-    hungry = [topic for topic, each in used.items() if each.has_more]
+def larger_limits(used: Mapping[str, Used], limit_rows: int | None, limit_bytes: int | None) -> dict[str, Limits]:
+    """For the topics that have more, while the batch has room; empty where it has none."""
+    with_more = [topic for topic, each in used.items() if each.has_more]
     rows = _left(limit_rows, sum(each.rows for each in used.values()))
     size = _left(limit_bytes, sum(each.size_bytes for each in used.values()))
-    if not hungry or rows == 0 or size == 0:
+    if not with_more or rows == 0 or size == 0:
         return {}
     return {
         topic: (
-            None if rows is None else used[topic].rows + rows // len(hungry),
-            None if size is None else used[topic].size_bytes + size // len(hungry),
+            None if rows is None else used[topic].rows + rows // len(with_more),
+            None if size is None else used[topic].size_bytes + size // len(with_more),
         )
-        for topic in hungry
+        for topic in with_more
     }
 
 
-def anew(used: Mapping[str, Used], limit_rows: int | None) -> dict[str, tuple[int | None, int | None]]:
-    """Limits for the topics that have more, where the batch is to be smaller than they were planned for."""
-    hungry = [topic for topic, each in used.items() if each.has_more]
+def smaller_limits(used: Mapping[str, Used], limit_rows: int | None) -> dict[str, Limits]:
+    """For the topics that have more, where the batch is to be smaller than it was planned; else empty."""
+    with_more = [topic for topic, each in used.items() if each.has_more]
     if limit_rows is None or sum(each.rows for each in used.values()) <= limit_rows:
         return {}
     # The others keep what they took: a topic that is up to date stays so.
-    left = max(limit_rows - sum(each.rows for each in used.values() if not each.has_more), len(hungry))
-    return {topic: (min(used[topic].rows, left // len(hungry)), used[topic].size_bytes) for topic in hungry}
+    left = max(limit_rows - sum(each.rows for each in used.values() if not each.has_more), len(with_more))
+    return {topic: (min(used[topic].rows, left // len(with_more)), used[topic].size_bytes) for topic in with_more}
 
 
 def _left(limit: int | None, used: int) -> int | None:
@@ -58,4 +59,4 @@ def _left(limit: int | None, used: int) -> int | None:
     if limit is None:
         return None
     left = limit - used
-    return left if left * _WORTH >= limit else 0
+    return left if left * _LEFT_PART >= limit else 0

@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_ingest.source import batch_pace
 from fairlead_ingest.source.batch_pace import BatchPace, BatchTimes
+from fairlead_ingest.source.batch_shares import Used
 
 
 def times(rows: int, *, fixed: float, per_second: float) -> BatchTimes:
@@ -58,3 +59,26 @@ def test_clocks_that_jump_leave_a_batch_of_some_size(seconds: float, work: float
         50_000, BatchTimes(seconds=seconds, work_seconds=work)
     )
     assert batch_pace.ROWS_MIN <= pace.rows <= 2 * batch_pace.START_ROWS
+
+
+@pytest.mark.parametrize(
+    ("live_rows", "live_more", "seconds_ago", "backlog", "expected"),
+    [
+        (5, False, 1.0, True, True),
+        (0, False, 59.0, True, True),
+        (0, False, 60.0, True, False),
+        (0, False, None, True, False),
+        (5, True, 1.0, True, False),
+        (5, False, 1.0, False, False),
+    ],
+)
+def test_live_topics_stand_beside_a_backlog(
+    live_rows: int, live_more: bool, seconds_ago: float | None, backlog: bool, expected: bool
+) -> None:
+    """One is up to date and had messages lately, another has more than a batch takes."""
+    used = {
+        "live": Used(rows=live_rows, size_bytes=0, has_more=live_more),
+        "backlog": Used(rows=9, size_bytes=0, has_more=backlog),
+    }
+    had_rows = {} if seconds_ago is None else {"live": 100.0 - seconds_ago}
+    assert batch_pace.is_live_beside_backlog(used, had_rows, 100.0) is expected

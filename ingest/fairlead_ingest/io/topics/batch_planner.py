@@ -20,15 +20,18 @@ from fairlead_ingest.io.checkpoint import batch_times
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import go_on
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.source import batch_shares, data_loss_policy, offsets
-from fairlead_ingest.source.batch_pace import LIVE_SECONDS, START_ROWS, BatchPace, BatchTimes
-from fairlead_ingest.source.batch_shares import Used
+from fairlead_ingest.source import batch_pace, batch_shares, data_loss_policy, offsets
+from fairlead_ingest.source.batch_pace import START_ROWS, BatchPace, BatchTimes
+from fairlead_ingest.source.batch_shares import Limits, Used
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 PLANS_AT_ONCE: Final = 4
+
+Found = tuple[TopicOffset, Plan | None]
+"""A topic's place after the batch, and the plan that says so; None: the topic is not there, or has nothing."""
 
 
 class BatchPlanner:
@@ -38,65 +41,85 @@ class BatchPlanner:
         self._options = options
         self._client = client
         self._targets = targets
-        self._turn = 0
+        self._last_asked = 0
         is_paced = bool(options.batch_seconds and options.checkpoint) and targets is None
         self._pace = BatchPace(seconds=options.batch_seconds, rows=START_ROWS) if is_paced else None
         # Live topics stood beside a backlog when the last batch was planned.
         self._is_mixed = False
         self._had_rows: dict[str, float] = {}
         # What planning the last batch took; Spark's log of it comes after.
-        self._seconds = 0.0
-        self._made: dict[str, tuple[TopicOffset, Plan]] = {}
+        self._planning_seconds = 0.0
+        self._last_plans: dict[str, tuple[TopicOffset, Plan]] = {}
 
     def next(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
         """The places after the next batch, None while there is nothing to read."""
-        names = self._options.topics
-        service = known.service
         paced_rows = self._paced_rows(known, limit_rows)
         began = time.monotonic()
         first_rows = paced_rows if self._is_mixed else limit_rows
-        limits = dict(
-            zip(
-                names,
-                zip(offsets.shares(first_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True),
-                strict=True,
-            )
-        )
-        # Where nothing has moved the last one asked waits in the service, else Spark would ask a hundred times a
-        # second; it is another topic each time, so that each is soon the one whose news ends the wait at once.
-        self._turn += 1
-        turn = self._turn % len(names)
-        *asked, last = [*names[turn:], *names[:turn]]
-        before = {topic: self._known(known, topic).at_rest() for topic in names}
-        found = self._plans({topic: (before[topic], limits[topic]) for topic in asked})
-        moved = any(_has_moved(before[topic], after) for topic, (after, _) in found.items())
-        waits = not moved and self._targets is None
-        found[last] = self._plan(last, before[last], *limits[last], self._options.wait_ms if waits else 0)
-        moved = moved or _has_moved(before[last], found[last][0])
+        before = {topic: self._known(known, topic).at_rest() for topic in self._options.topics}
+        found, has_waited = self._first_plans(before, first_rows, limit_bytes)
+        service = known.service
         for _, plan in found.values():
             if plan is not None:
                 service = data_loss_policy.same_service(service, plan.service)
-        if not moved:
+        if not _have_moved(before, found):
             return None
-        used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
-        for _ in range(batch_shares.ROUNDS_MAX):
-            again = batch_shares.again(used, first_rows, limit_bytes)
-            if not again:
-                break
-            found |= self._plans({topic: (before[topic], shares) for topic, shares in again.items()})
-            used |= {topic: self._used(topic, found[topic][1]) for topic in again}
-        was_mixed, self._is_mixed = self._is_mixed, self._pace is not None and self._are_mixed(used, time.monotonic())
-        if self._is_mixed and not was_mixed:
-            smaller = batch_shares.anew(used, paced_rows)
-            found |= self._plans({topic: (before[topic], shares) for topic, shares in smaller.items()})
-        self._made = {topic: (after, plan) for topic, (after, plan) in found.items() if plan is not None and plan.rows}
-        self._seconds = 0.0 if waits else time.monotonic() - began
+        found |= self._larger_plans(before, found, first_rows, limit_bytes)
+        if self._becomes_mixed(found):
+            used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
+            found |= self._plans(before, batch_shares.smaller_limits(used, paced_rows))
+        self._last_plans = {
+            topic: (after, plan) for topic, (after, plan) in found.items() if plan is not None and plan.rows
+        }
+        self._planning_seconds = 0.0 if has_waited else time.monotonic() - began
         return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
 
-    def made(self, topic: str, offset: TopicOffset) -> Plan | None:
-        """The plan by which ``next`` came to ``offset``; None where that was not here and just now: asked once."""
-        after, plan = self._made.pop(topic, (None, None))
+    def plan_of(self, topic: str, offset: TopicOffset) -> Plan | None:
+        """By which ``next`` came to ``offset``; None where that was not here and just now. Asked for once."""
+        after, plan = self._last_plans.pop(topic, (None, None))
         return plan if plan is not None and after == offset and plan.upto == offset.position else None
+
+    def _first_plans(
+        self, before: Mapping[str, TopicOffset], limit_rows: int | None, limit_bytes: int | None
+    ) -> tuple[dict[str, Found], bool]:
+        """Equal shares for all; did the last one asked wait?
+
+        Where nothing has moved it waits in the service, else Spark would ask a hundred times a second; it is another
+        topic each time, so that each is soon the one whose news ends the wait at once.
+        """
+        names = self._options.topics
+        shares = zip(offsets.shares(limit_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True)
+        limits = dict(zip(names, shares, strict=True))
+        self._last_asked = (self._last_asked + 1) % len(names)
+        *first, last = [*names[self._last_asked :], *names[: self._last_asked]]
+        found = self._plans(before, {topic: limits[topic] for topic in first})
+        waits = not _have_moved(before, found) and self._targets is None
+        found[last] = self._plan(last, before[last], *limits[last], self._options.wait_ms if waits else 0)
+        return found, waits
+
+    def _larger_plans(
+        self, before: Mapping[str, TopicOffset], found: Mapping[str, Found], rows: int | None, size_bytes: int | None
+    ) -> dict[str, Found]:
+        """Of topics that have more, while others leave room in the batch."""
+        larger: dict[str, Found] = {}
+        used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
+        for _ in range(batch_shares.ROUNDS_MAX):
+            limits = batch_shares.larger_limits(used, rows, size_bytes)
+            if not limits:
+                break
+            larger |= self._plans(before, limits)
+            used |= {topic: self._used(topic, larger[topic][1]) for topic in limits}
+        return larger
+
+    def _becomes_mixed(self, found: Mapping[str, Found]) -> bool:
+        """Live topics stand beside a backlog now, and did not when the batch before was planned."""
+        if self._pace is None:
+            return False
+        used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
+        now, before = time.monotonic(), self._is_mixed
+        self._had_rows.update({topic: now for topic, each in used.items() if each.rows})
+        self._is_mixed = batch_pace.is_live_beside_backlog(used, self._had_rows, now)
+        return self._is_mixed and not before
 
     def _paced_rows(self, known: Offsets, limit_rows: int | None) -> int | None:
         """How many rows a batch beside live topics may have, after the one that ended at ``known``."""
@@ -104,18 +127,9 @@ class BatchPlanner:
             return limit_rows
         times = batch_times.known(Path(self._options.checkpoint), known)
         if times is not None:
-            whole = BatchTimes(seconds=times.seconds + self._seconds, work_seconds=times.work_seconds)
+            whole = BatchTimes(seconds=times.seconds + self._planning_seconds, work_seconds=times.work_seconds)
             self._pace = self._pace.after(known.rows, whole)
         return min(limit_rows, self._pace.rows)
-
-    def _are_mixed(self, used: Mapping[str, Used], now: float) -> bool:
-        """Some topics have more than a batch takes while others, that had messages lately, are up to date."""
-        self._had_rows.update({topic: now for topic, each in used.items() if each.rows})
-        live = any(
-            not each.has_more and now - self._had_rows.get(topic, now - LIVE_SECONDS) < LIVE_SECONDS
-            for topic, each in used.items()
-        )
-        return live and any(each.has_more for each in used.values())
 
     def _used(self, topic: str, plan: Plan | None) -> Used:
         if plan is None:
@@ -133,14 +147,11 @@ class BatchPlanner:
         start = self._options.start_of(topic)
         return TopicOffset.from_starting(start) if isinstance(start, Mapping) else TopicOffset()
 
-    def _plans(
-        self, asked: Mapping[str, tuple[TopicOffset, tuple[int | None, int | None]]]
-    ) -> dict[str, tuple[TopicOffset, Plan | None]]:
-        """By topic, from (where it stands, limits); some side by side, since hundreds take as many round trips."""
+    def _plans(self, before: Mapping[str, TopicOffset], asked: Mapping[str, Limits]) -> dict[str, Found]:
+        """Of topics with these limits; some side by side, since hundreds take as many round trips."""
 
-        def plan(topic: str) -> tuple[TopicOffset, Plan | None]:
-            offset, limits = asked[topic]
-            return self._plan(topic, offset, *limits, 0)
+        def plan(topic: str) -> Found:
+            return self._plan(topic, before[topic], *asked[topic], 0)
 
         if len(asked) < PLANS_AT_ONCE:
             return {topic: plan(topic) for topic in asked}
@@ -149,7 +160,7 @@ class BatchPlanner:
 
     def _plan(
         self, topic: str, offset: TopicOffset, limit_rows: int | None, limit_bytes: int | None, wait_ms: int
-    ) -> tuple[TopicOffset, Plan | None]:
+    ) -> Found:
         target = None if self._targets is None else self._targets.get(topic, "")
         if target is not None and target <= offset.position and offset.generation:
             return offset, None
@@ -181,8 +192,11 @@ class BatchPlanner:
             return _after(offset, plan, target), plan
 
 
-def _has_moved(before: TopicOffset, after: TopicOffset) -> bool:
-    return (after.generation, after.position) != (before.generation, before.position)
+def _have_moved(before: Mapping[str, TopicOffset], found: Mapping[str, Found]) -> bool:
+    return any(
+        (after.generation, after.position) != (before[topic].generation, before[topic].position)
+        for topic, (after, _) in found.items()
+    )
 
 
 def _after(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:

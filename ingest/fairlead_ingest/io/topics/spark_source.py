@@ -39,7 +39,7 @@ FORMAT = "fairlead"
 
 
 class FairleadDataSource(DataSource):
-    """``spark.readStream.format("fairlead").options(url=…, topics="ns/a,ns/b")``; all options in ``io.options``."""
+    """``spark.readStream.format("fairlead").options(url=…, topics="ns/a,ns/b")``; all options in ``options``."""
 
     @classmethod
     def name(cls) -> str:
@@ -157,9 +157,9 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _plan_again(self, topic: str, offset: TopicOffset, after: str) -> Plan | None:
         """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
         policy as ever."""
-        made = None if self._planner is None else self._planner.made(topic, offset)
-        if made is not None:
-            return made
+        planned = None if self._planner is None else self._planner.plan_of(topic, offset)
+        if planned is not None:
+            return planned
         while True:
             try:
                 return ask(
