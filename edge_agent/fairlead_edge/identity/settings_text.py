@@ -32,7 +32,7 @@ def edited(text: str, values: Mapping[str, str]) -> str:
     """``text`` with these texts as values of its top keys.  Raises ``CannotEdit``."""
     try:
         wanted = {**tomllib.loads(text), **values}
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CannotEdit(f"it is not TOML: {error}") from None
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
@@ -67,7 +67,7 @@ def _places(lines: list[str], end: int) -> Iterator[int]:
 def _says(text: str, wanted: Mapping[str, Any]) -> bool:
     try:
         return tomllib.loads(text) == wanted
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False
 
 

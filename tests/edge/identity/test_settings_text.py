@@ -71,9 +71,10 @@ def test_what_programs_do_not_change_is_refused(text: str) -> None:
         edited(text, {"node": "shop-17"})
 
 
-def test_what_is_no_toml_is_refused() -> None:
+@pytest.mark.parametrize("text", ["node = ", "x = " + "9" * 5000])
+def test_what_is_no_toml_is_refused(text: str) -> None:
     with pytest.raises(CannotEdit, match="it is not TOML"):
-        edited("node = ", {"node": "shop-17"})
+        edited(text, {"node": "shop-17"})
 
 
 @given(

@@ -148,7 +148,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(str(path), "", f"larger than {FILE_BYTES_MAX} bytes")
     try:
         return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of TOML, of UTF-8, or of a number with thousands of digits
         raise SettingsError(str(path), "", f"not TOML: {error}") from None
     except RecursionError:
         raise SettingsError(str(path), "", "not TOML: nested too deeply") from None
@@ -241,7 +241,7 @@ def _value(text: str, annotation: Any, reader: Reader) -> Any:
     candidates: list[Any] = []
     try:
         candidates.append(tomllib.loads(f"v = {text}")["v"])
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         pass  # not a TOML value: the text itself is tried below, and refused with its reason if it does not fit
     candidates.append(text)
     refused: tuple[mistakes.Mistake, ...] = ()

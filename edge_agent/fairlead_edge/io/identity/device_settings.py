@@ -41,7 +41,7 @@ class DeviceSettings:
         if self._text is not None:
             try:
                 self._values = tomllib.loads(self._text)
-            except (tomllib.TOMLDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise CannotConfigure(f"{path}: not TOML: {error}; correct it, or move it away") from None
 
     @property

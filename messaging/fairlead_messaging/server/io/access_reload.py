@@ -20,7 +20,7 @@ from fairlead_wire.io.settings import SettingsError
 LOOK_SECONDS: Final = 1.0
 
 _log = logs.get("messaging.access")
-_Stamp = tuple[int, int, int] | None
+_Stamp = tuple[int, int, int, int] | None
 
 
 class CannotReplace(Exception):
@@ -35,8 +35,9 @@ async def keep_loaded(
     *,
     seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Until cancelled.  ``settings``: those in force, as ``read`` gave them from ``path``."""
-    known = last = _stamp(path)
+    """Until cancelled.  ``settings``: those in force, as ``read`` gave them from ``path``, perhaps a while ago."""
+    last = _stamp(path)
+    known: _Stamp | str = "none: the file may have changed between its reading and this first look"
     while True:
         await asyncio.sleep(seconds)
         before, last = last, _stamp(path)
@@ -78,4 +79,5 @@ def _stamp(path: Path) -> _Stamp:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    # Changed, not only modified: a file that could not be read is mended by its mode or its owner.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from fairlead_messaging.server.io import access_control, access_reload
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire.io.settings import load
+from fairlead_wire.io.settings import SettingsError, load
 
 TLS = 'tls_ca = "/ca"\ntls_cert = "/cert"\ntls_key = "/key"\n'
 
@@ -26,19 +27,35 @@ def entry(subject: str, topic: str = "*") -> str:
     return f'[[access]]\nsubject = "{subject}"\nverbs = ["publish"]\ntopics = ["{topic}"]\n'
 
 
-def read(path: Path) -> MessagingSettings:
-    return load("messaging", MessagingSettings, path, {})
-
-
 class World:
     """A service's access, and its file, which is looked at all the time."""
 
-    def __init__(self, folder: Path, logs: pytest.LogCaptureFixture) -> None:
+    def __init__(self, folder: Path, logs: pytest.LogCaptureFixture, *, write: bool = True) -> None:
         self._logs = logs
+        self.readable = True
         self.file = folder / "messaging.toml"
-        self.file.write_text(TLS + entry("till", "shop/sales"))
-        self.settings = read(self.file)
+        if write:
+            self.file.write_text(TLS + entry("till", "shop/sales"))
+        self.settings = self.read(self.file)
         self.access: AccessControl = access_control.of_settings(self.settings, Metrics())
+
+    def read(self, path: Path) -> MessagingSettings:
+        if not self.readable:  # tests may run as root, who can read every file
+            raise SettingsError(str(path), "", "Permission denied")
+        return load("messaging", MessagingSettings, path, {})
+
+    @contextlib.asynccontextmanager
+    async def looked_at(self) -> AsyncIterator[None]:
+        with self._logs.at_level(logging.INFO):
+            looking = asyncio.create_task(
+                access_reload.keep_loaded(self.file, self.settings, self.access, self.read, seconds=0.01)
+            )
+            try:
+                yield
+            finally:
+                looking.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await looking
 
     def write(self, text: str) -> None:
         draft = self.file.with_suffix(".new")
@@ -68,14 +85,8 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[World]:
     made = World(tmp_path, caplog)
-    with caplog.at_level(logging.INFO):
-        looking = asyncio.create_task(
-            access_reload.keep_loaded(made.file, made.settings, made.access, read, seconds=0.01)
-        )
+    async with made.looked_at():
         yield made
-        looking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await looking
 
 
 async def test_other_grants_count_without_a_restart(world: World) -> None:
@@ -92,6 +103,7 @@ async def test_other_grants_count_without_a_restart(world: World) -> None:
     ("text", "reason"),
     [
         (TLS + "[[access", "messaging.toml"),
+        (TLS + "limit = " + "9" * 5000, "not TOML"),
         (TLS + entry("till").replace('"publish"', '"read"'), "verbs"),
         (TLS + entry("till") + "unknown = 3\n", "unknown"),
         (TLS, "there is no [[access]] any more"),
@@ -114,6 +126,46 @@ async def test_a_file_that_is_gone_keeps_the_old_grants(world: World) -> None:
     world.file.unlink()
     await world.until(lambda: world.said("access_kept"))
     assert await world.may("till", "shop/sales")
+
+
+async def test_a_file_that_may_be_read_again_is_read_again(world: World) -> None:
+    """Its mode was wrong: what stands in it is as before, and counts once it can be read."""
+    draft = world.file.with_suffix(".new")
+    draft.write_text(TLS + entry("office"))
+    readable, world.readable = world.readable, False
+    draft.replace(world.file)
+    await world.until(lambda: world.said("access_kept"))
+    assert await world.may("till", "shop/sales")
+    world.readable = readable
+    world.file.chmod(0o640)
+    await world.until(lambda: world.may("office", "shop/sales"))
+
+
+async def test_what_changed_between_the_start_and_the_first_look_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Opening a large store takes long."""
+    world = World(tmp_path, caplog)
+    world.write(TLS + entry("office"))
+    async with world.looked_at():
+        await world.until(lambda: world.may("office", "shop/sales"))
+    assert not await world.may("till", "shop/sales")
+
+
+async def test_a_config_map_is_read_through_its_links(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As a kubelet changes it: a new folder, and one link that is moved there."""
+    for name, text in (("..one", TLS + entry("till", "shop/sales")), ("..two", TLS + entry("office"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "messaging.toml").write_text(text)
+    (tmp_path / "..data").symlink_to("..one")
+    (tmp_path / "messaging.toml").symlink_to("..data/messaging.toml")
+    world = World(tmp_path, caplog, write=False)
+    async with world.looked_at():
+        (tmp_path / "..new").symlink_to("..two")
+        (tmp_path / "..new").replace(tmp_path / "..data")
+        shutil.rmtree(tmp_path / "..one")
+        await world.until(lambda: world.may("office", "shop/sales"))
+        assert not await world.may("till", "shop/sales")
 
 
 async def test_other_settings_need_a_restart_and_that_is_said(world: World) -> None:
