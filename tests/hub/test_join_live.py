@@ -40,10 +40,15 @@ async def test_a_device_joins_and_is_served(kube: Cluster, tmp_path: Path) -> No
         [use] = kube.get(f"{TOKENS}/{token.id}")["status"]["uses"]
         [leaf] = x509.load_pem_x509_certificates(issued.certificates.encode())
         assert use["node"] == "edge-1" and int(use["serial"], 16) == leaf.serial_number
+        pair = make_token(kube, pattern="shop-*", uses=2)
+        await site.seen(pair.id)
+        for name in ("shop-2", "shop-1"):
+            certificates(await join(site.url, pair, roots=roots, node=name))
+        assert " shop-2, shop-1 " in kube.kubectl("get", "jointokens", pair.id)
         async with fleet(site.hub, "edge-1", context=site.tls(issued, key)) as nodes:
             await until("it is served", nodes["edge-1"].connected.is_set)
-        assert site.hub.metric("fairlead_hub_joins_total") == 3
-        assert [each["node"] for each in site.hub.events("identity_joined")] == ["edge-1"] * 2
+        assert site.hub.metric("fairlead_hub_joins_total") == 5
+        assert [each["node"] for each in site.hub.events("identity_joined")] == ["edge-1"] * 2 + ["shop-2", "shop-1"]
         assert token.secret not in (tmp_path / "hub.log").read_text()
 
 

@@ -1,6 +1,9 @@
 """How far long work is, on standard error: a line that renews itself on a terminal, a line each ten seconds elsewhere.
 
 backfilling telemetry: 12,000 of 80,000 (15 %), 1,204/s, about 57 s left
+
+What is short most times is ``passing``: its line goes from a terminal at the end, and elsewhere only work that takes
+seconds is spoken of.
 """
 
 from __future__ import annotations
@@ -14,25 +17,41 @@ from fairlead_cli.text import durations
 
 LINE_SECONDS = 10.0
 RENEW_SECONDS = 0.2
+PASSING_SECONDS = 2.0
+"""What takes less is not spoken of where there is no terminal."""
 
 
 class Progress:
     """Use it as a context manager; ``expect`` says how much there is, ``add`` what was done.  Prints the end, too."""
 
     def __init__(
-        self, label: str, total: int = 0, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        label: str,
+        total: int = 0,
+        *,
+        passing: bool = False,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._passing = passing
         self._label, self._total, self._done = label, total, 0
         self._stream = stream or sys.stderr
         self._clock = clock
         self._renews = self._stream.isatty()
         self._started = self._told = clock()
+        self._wait = RENEW_SECONDS if self._renews else PASSING_SECONDS if passing else LINE_SECONDS
 
     def __enter__(self) -> Progress:
-        self._say(f"{self._label} …")
+        if self._renews or not self._passing:
+            self._say(f"{self._label} …")
         return self
 
     def __exit__(self, *ended: object) -> None:
+        if self._passing:
+            if self._renews:
+                self._stream.write("\r\x1b[K")
+                self._stream.flush()
+            return
         seconds = self._clock() - self._started
         self._say(f"{self._label}: {self._done:,} in {durations.span(seconds)}" if ended[0] is None else self._text())
         if self._renews:
@@ -49,8 +68,9 @@ class Progress:
     def add(self, steps: int) -> None:
         """That many steps further; printed when it is time."""
         self._done += steps
-        if self._clock() - self._told >= (RENEW_SECONDS if self._renews else LINE_SECONDS):
+        if self._clock() - self._told >= self._wait:
             self._say(self._text())
+            self._wait = RENEW_SECONDS if self._renews else LINE_SECONDS
 
     def _text(self) -> str:
         seconds = self._clock() - self._started

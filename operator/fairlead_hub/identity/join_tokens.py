@@ -10,7 +10,7 @@ stops half-way, or another that goes on, makes the same certificate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,9 @@ import msgspec
 from fairlead_hub.wall_clock import WallClock
 
 PATTERN_END = "*"
+USED_BY_CHARS = 300
+"""Of names in one line; the first is there however long it is."""
+NAME_CHARS_MAX = 253
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +60,8 @@ class JoinTokenObject(msgspec.Struct, frozen=True, kw_only=True):
     pins: tuple[str, ...] = ()
     url: str = ""
     uses: tuple[Use, ...] = ()
+    used_by: str = ""
+    """As it stands in the status; ``names`` of ``uses`` once a hub has written it."""
 
     def covers(self, node: str) -> bool:
         if self.node:
@@ -65,6 +70,19 @@ class JoinTokenObject(msgspec.Struct, frozen=True, kw_only=True):
 
     def use_of(self, node: str, key_sha256: str) -> Use | None:
         return next((use for use in self.uses if (use.node, use.key_sha256) == (node, key_sha256)), None)
+
+
+def names(uses: Iterable[Use]) -> str:
+    """Who was admitted, in one line: ``shop-1, shop-2 and 7 more``, each name once, in order."""
+    found = list(dict.fromkeys(use.node for use in uses if use.node))
+    shown, chars = 0, 0
+    for name in found:
+        chars += len(name) + len(", ")
+        if shown and chars > USED_BY_CHARS:
+            break
+        shown += 1
+    text = ", ".join(name[:NAME_CHARS_MAX] for name in found[:shown])
+    return f"{text} and {len(found) - shown} more" if shown < len(found) else text
 
 
 class Unreadable(ValueError):
@@ -94,6 +112,7 @@ def read(name: str, version: str, spec: Mapping[str, Any], status: Mapping[str, 
         pins=tuple(each for each in _list(status, "pins") if isinstance(each, str)),
         url=_text(status, "url"),
         uses=tuple(_uses(_list(status, "uses"))),
+        used_by=_text(status, "usedBy"),
     )
 
 

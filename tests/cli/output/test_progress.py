@@ -35,6 +35,21 @@ def test_a_line_each_ten_seconds_without_a_terminal() -> None:
     ]
 
 
+def test_what_passes_leaves_a_terminal_as_it_was() -> None:
+    """And is not spoken of elsewhere, unless it takes seconds."""
+    for stream, steps in ((Terminal(), 1), (io.StringIO(), 1), (io.StringIO(), 15)):
+        clock = Clock()
+        with Progress("looking", passing=True, stream=stream, clock=clock) as progress:
+            for _ in range(steps):
+                clock.now += 1
+                progress.add(10)
+        if stream.isatty():
+            assert stream.getvalue().startswith("\r\x1b[Klooking …") and stream.getvalue().endswith("\r\x1b[K")
+        else:
+            said = ["looking: 20, 10/s", "looking: 120, 10/s"] if steps > 1 else []
+            assert stream.getvalue().splitlines() == said
+
+
 def test_one_line_that_renews_itself_on_a_terminal() -> None:
     """Five times a second at most."""
     stream, clock = Terminal(), Clock()

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from fairlead_hub.cluster.custom_resources import identity_specs
 from fairlead_hub.identity import join_tokens
 from fairlead_hub.identity.join_tokens import JoinTokens, Unreadable, Use
 
@@ -45,6 +47,20 @@ def test_a_use_that_cannot_be_read_counts():
     """Else the token could be used again."""
     token = join_tokens.read("id", "1", SPEC, {"uses": ["noise", {"node": 7}], "pins": "none", "url": 5})
     assert len(token.uses) == 2 and token.pins == () and token.url == ""
+
+
+def test_names_stand_in_one_line():
+    """Each once, in the order of admission; of many as many as fit, and how many more."""
+
+    def names(*found: str) -> str:
+        return join_tokens.names(msgspec.structs.replace(USE, node=each) for each in found)
+
+    assert (names(), names("a"), names("b", "a", "b", "")) == ("", "a", "b, a")
+    assert names(*(f"shop-{number:03}" for number in range(1000))).endswith(", shop-028, shop-029 and 970 more")
+    long = [letter * 253 for letter in "abc"]
+    assert names(*long) == f"{long[0]} and 2 more"
+    most = [names(f"n{'x' * size}", *(f"{number}-{'y' * size}" for number in range(999))) for size in range(252)]
+    assert max(map(len, most)) <= identity_specs.USED_BY_CHARS_MAX
 
 
 @pytest.mark.parametrize(

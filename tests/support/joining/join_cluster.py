@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import datetime
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,13 @@ def merged(document: Any, change: Any) -> Any:
 class JoinCluster:
     """Writes as the API server takes them; ``watchers`` get each object that changed.
 
-    ``checks_versions`` False: a planted mistake, any version may be written over.
+    ``checks_versions`` False: a planted mistake, any version may be written over.  ``leaves_out``: fields of a status
+    that its definition does not have.
     """
 
-    def __init__(self, *, checks_versions: bool = True) -> None:
+    def __init__(self, *, checks_versions: bool = True, leaves_out: Sequence[str] = ()) -> None:
         self._checks_versions = checks_versions
+        self.leaves_out = leaves_out
         self.objects: dict[str, dict[str, Any]] = {}
         self.watchers: list[Callable[[dict[str, Any]], None]] = []
         self.writes: list[tuple[str, str]] = []
@@ -84,7 +86,10 @@ class JoinCluster:
         expected = body.get("metadata", {}).get("resourceVersion")
         if self._checks_versions and expected is not None and expected != there["metadata"]["resourceVersion"]:
             raise Refused(409, "the object has been modified")
-        return self._store(path, merged(there, body))
+        written = merged(there, body)
+        for field in self.leaves_out:
+            written.get("status", {}).pop(field, None)
+        return msgspec.json.encode(there) if written == there else self._store(path, written)
 
     def _store(self, path: str, document: dict[str, Any]) -> bytes:
         self._version += 1

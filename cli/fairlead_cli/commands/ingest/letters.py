@@ -114,8 +114,11 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
 
     settings, jobs = ingest_job.load(config, pipeline)
     wanted = selection(**chosen)
-    with ingest_job.explained():
-        found = [listing.summary(*_place(settings, job), job.name, wanted, state) for job in jobs]
+    found = []
+    for job in jobs:
+        with Progress(f"counting dead letters of {job.name}", passing=True) as bar, ingest_job.explained():
+            place = _place(settings, job)
+            found.append(listing.summary(*place, job.name, wanted, state, progress=bar.add, expect=bar.expect))
     if output == "json":
         click.echo(json.dumps({"pipelines": found}, indent=1))
         return
@@ -231,8 +234,11 @@ def _letters(
     from fairlead_ingest.io.letters import listing
     from fairlead_ingest.letters import line
 
-    for letter in listing.letters(*_place(settings, job), chosen, state, limit):
-        yield letter, line.encode(letter)
+    with contextlib.ExitStack() as looking:
+        bar = looking.enter_context(Progress(f"looking through dead letters of {job.name}", passing=True))
+        for letter in listing.letters(*_place(settings, job), chosen, state, limit, bar.add):
+            looking.close()  # before the first line of the answer
+            yield letter, line.encode(letter)
 
 
 def _place(settings: Settings, job: Pipeline) -> tuple[TableFormat, Place]:

@@ -6,7 +6,7 @@ so that nothing else grows with how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,9 +38,19 @@ class Index:
     """How many of the selection are marked as repaired."""
 
 
-def index(table_format: TableFormat, table: Place, selection: Selection, *, with_repaired: bool = False) -> Index:
-    """Of the letters beside ``table``; empty where there are none. Raises ``Stop``, ``Wait``."""
-    letters = _read(table_format, tables.beside(table, tables.DEAD_LETTERS), selection)
+def index(
+    table_format: TableFormat,
+    table: Place,
+    selection: Selection,
+    *,
+    with_repaired: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Index:
+    """Of the letters beside ``table``; empty where there are none. Raises ``Stop``, ``Wait``.
+
+    ``progress`` gets how many were looked at since the call before.
+    """
+    letters = _read(table_format, tables.beside(table, tables.DEAD_LETTERS), selection, progress)
     marks = marked(table_format, table)
     if not letters.num_rows or not marks.num_rows:
         return Index(letters=letters, repaired=0)
@@ -167,13 +177,18 @@ def _whole(parts: list[pa.Table]) -> pa.Table:
     return rows.select(tables.DEAD_LETTERS_SCHEMA.names).cast(tables.DEAD_LETTERS_SCHEMA)
 
 
-def _read(table_format: TableFormat, place: Place, selection: Selection) -> pa.Table:
+def _read(table_format: TableFormat, place: Place, selection: Selection, progress: Callable[[int], None]) -> pa.Table:
     found = table_format.dataset(place)
     empty = tables.DEAD_LETTERS_SCHEMA.empty_table().select([*_INDEX, "code"])
     if found is None or not set(_INDEX) <= set(found.schema.names):
         return empty
     held = found.schema.names
-    rows = found.to_table(columns=[*_INDEX, *(["code"] if "code" in held else [])], filter=selection.condition)
+    scanner = found.scanner(columns=[*_INDEX, *(["code"] if "code" in held else [])], filter=selection.condition)
+    batches = []
+    for batch in scanner.to_batches():
+        batches.append(batch)
+        progress(batch.num_rows)
+    rows = pa.Table.from_batches(batches, scanner.projected_schema)
     if "code" not in rows.column_names:
         rows = rows.append_column("code", pa.nulls(rows.num_rows, pa.string()))
     return selection.with_codes(_once(_ordered(rows.select(empty.column_names).cast(empty.schema))))

@@ -241,7 +241,7 @@ ALL = (
             Column("Node", ".spec.node"),
             Column("Pattern", ".spec.pattern"),
             Column("Uses", ".spec.uses", "integer"),
-            Column("Used by", ".status.uses[*].node"),
+            Column("Used by", ".status.usedBy"),
             Column("Expires", ".spec.expires"),  # kubectl shows a date that is to come as <invalid>
             _AGE,
             Column("Replace", ".spec.replace", "boolean", wide=True),

@@ -14,6 +14,8 @@ from fairlead_wire.validation import mistakes
 NODE = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 USES_MAX = 1000
 """Of one token: its record must stay below what etcd takes (1.5 MiB)."""
+USED_BY_CHARS_MAX = 320
+"""One name of 253 characters, and how many more."""
 _HEX_64 = r"^[0-9a-f]{64}$"
 _TIME: dict[str, Any] = {"format": "date-time"}
 _IMMUTABLE = ("self == oldSelf", "a join token never changes; delete it and make another")
@@ -95,3 +97,9 @@ class JoinTokenStatus(Status):
     )
     url: str | None = Field(default=None, max_length=2048, description="Where devices dial the hub.")
     uses: list[JoinTokenUse] | None = Field(default=None, max_length=USES_MAX, description="Nodes it admitted.")
+    used_by: str | None = Field(
+        default=None,
+        alias="usedBy",
+        max_length=USED_BY_CHARS_MAX,
+        description="Their names for kubectl, which shows one item of a list; of many the first, and how many more.",
+    )

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_hub.identity import join_judge, refusal
+from fairlead_hub.identity import join_judge, join_tokens, refusal
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_limits import JoinLimits
@@ -146,8 +146,9 @@ class JoinService:
     async def _write_use(self, admitted: Admitted) -> bool:
         """False: the token changed since, perhaps by this very write; judge again what stands there now."""
         token = admitted.token
-        uses = [use.document() for use in (*token.uses, admitted.use)]
-        change = {"metadata": {"resourceVersion": token.version}, "status": {"uses": uses}}
+        uses = (*token.uses, admitted.use)
+        status = {"uses": [use.document() for use in uses], "usedBy": join_tokens.names(uses)}
+        change = {"metadata": {"resourceVersion": token.version}, "status": status}
         try:
             answer = await self._patch(f"{join_token_watch.ROOT}/{token.id}/status", change)
             self._watch.put(join_token_watch.read(answer))

@@ -1,6 +1,7 @@
-"""JoinTokens as the API server has them, and what the hub says of itself in each: its authorities' pins, its address.
+"""JoinTokens as the API server has them, and what the hub writes into each: its authorities' pins, its address, names.
 
     watch ─▶ JoinTokens (asked at each attempt)          a token without our pins ─▶ status.pins, status.url
+                                                         uses that are not in one line ─▶ status.usedBy
 
 So that who makes a token learns both from the API alone, and that a hub has seen the token before a device comes.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +25,7 @@ from fairlead_wire.io import logs
 from fairlead_wire.objects import version as wire_version
 
 ROOT: Final = "apis/fairlead.dev/v1alpha1/jointokens"
+GONE, CHANGED = 404, 409
 RETRY_SECONDS: Final = 5.0
 CHANGE_SECONDS: Final = 5.0
 """How long a write that met a newer version waits for the watch to bring it."""
@@ -38,6 +40,8 @@ class JoinTokenWatch:
         self._kube, self._seconds_left = kube, seconds_left
         self._pins: tuple[str, ...] = ()
         self._url = ""
+        self._keeps_names = True
+        """False: the definition of the cluster is older than ``usedBy``, and leaves it out of what we write."""
         self._to_fill: set[str] = set()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -61,6 +65,8 @@ class JoinTokenWatch:
     def on_listed(self, identities: set[str], version: str) -> None:
         self.tokens.keep(identities)
         self._changed.set()
+        self._keeps_names = True  # the definition may have become ours
+        self._look_at_all()
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells."""
@@ -96,16 +102,28 @@ class JoinTokenWatch:
         """From now on; tokens that say otherwise are written again."""
         if (pins, url) != (self._pins, self._url):
             self._pins, self._url = pins, url
-            for token in self.tokens:
-                self._look(token)
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        for token in self.tokens:
+            self._look(token)
 
     def _look(self, token: JoinTokenObject) -> None:
-        if self._pins and (token.pins, token.url) != (self._pins, self._url):
+        if self._pins and self._missing(token):
             self._to_fill.add(token.id)
             self._wake.set()
 
+    def _missing(self, token: JoinTokenObject) -> dict[str, Any]:
+        """Of its status: what it has not, or what another hub wrote, perhaps one before ``usedBy``."""
+        found: dict[str, Any] = {}
+        if (token.pins, token.url) != (self._pins, self._url):
+            found |= {"pins": list(self._pins), "url": self._url}
+        if self._keeps_names and token.used_by != (names := join_tokens.names(token.uses)):
+            found["usedBy"] = names
+        return found
+
     async def fill(self) -> None:
-        """Until cancelled: write pins and address into tokens that lack them."""
+        """Until cancelled: write into tokens what they lack."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -117,21 +135,29 @@ class JoinTokenWatch:
 
     async def _fill_one(self, id: str) -> bool:
         token = self.tokens.of(id)
-        if token is None or (token.pins, token.url) == (self._pins, self._url):
+        if token is None or not (status := self._missing(token)):
             return True
-        change = {"status": {"pins": list(self._pins), "url": self._url}}
+        # Names are those of the uses that we know; the version makes sure that they are all.
+        change = {"metadata": {"resourceVersion": token.version}, "status": status}
         try:
-            await self._kube.request(
+            answer = await self._kube.request(
                 "PATCH", f"{ROOT}/{id}/status", change, content_type=MERGE_PATCH, seconds=self._seconds_left()
             )
+            written = read(answer)
         except Refused as error:
-            if error.status != 404:
+            done = error.status in (GONE, CHANGED)  # the watch brings it again as it is now
+            if not done:
                 remedy = "grant the hub's account patch on jointokens/status"
                 _log.error("join_token_unwritten", token=id, reason=str(error), remedy=remedy)
-            return error.status == 404
+            return done
         except Unavailable as error:
             _log.warning("join_token_unwritten", token=id, reason=str(error), retry_seconds=RETRY_SECONDS)
             return False
+        except Malformed:
+            return True  # written all the same
+        if "usedBy" in status and written.used_by != status["usedBy"]:
+            self._keeps_names = False
+        self.put(written)
         return True
 
 

@@ -161,6 +161,9 @@ async def test_many_devices_by_one_token(tmp_path: Path):
     assert sum(isinstance(each, IdentityRefused) and each.code == "token_used" for each in answers) == 2
     assert sorted(use["node"] for use in _uses(cluster, token)) == [f"shop-{number}" for number in range(5)]
     assert len(cluster.writes) == 5
+    assert sorted(cluster.get("jointokens", token.id)["status"]["usedBy"].split(", ")) == [
+        f"shop-{number}" for number in range(5)
+    ]
 
 
 async def test_one_key_is_one_node(tmp_path: Path):

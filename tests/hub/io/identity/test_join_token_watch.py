@@ -64,6 +64,70 @@ async def test_a_token_learns_by_which_authorities_the_hub_is_known():
         assert len(cluster.writes) == writes + 2
 
 
+USES = [
+    {"node": f"shop-{number}", "keySHA256": "0" * 64, "serial": "a", "time": "2030-01-01T00:00:00Z"}
+    for number in (2, 1)
+]
+
+
+def _used(cluster: JoinCluster) -> str:
+    """A token as a hub of before left it."""
+    id = _put(cluster, pattern="shop-*", uses=5)
+    cluster.put({**cluster.get("jointokens", id), "status": {"uses": USES}})
+    return id
+
+
+async def test_names_are_written_in_one_line_also_of_uses_of_before():
+    """kubectl shows one item of a list."""
+    cluster = JoinCluster()
+    watch = _watch(cluster)
+    id = _used(cluster)
+    async with _filling(watch):
+        watch.announce(("p1",), "wss://hub")
+        await until(lambda: cluster.get("jointokens", id)["status"].get("usedBy") == "shop-2, shop-1")
+        assert cluster.get("jointokens", id)["status"]["uses"] == USES
+        document = cluster.get("jointokens", id)
+        status = {**document["status"], "uses": [*USES, {**USES[0], "node": "shop-3"}]}
+        cluster.put({**document, "status": status})  # by a hub that does not know the field
+        await until(lambda: cluster.get("jointokens", id)["status"]["usedBy"] == "shop-2, shop-1, shop-3")
+
+
+async def test_a_definition_without_the_field_is_asked_once_a_list():
+    """It takes the write and leaves the field out: nothing changes, and nothing must be written again and again."""
+    cluster = JoinCluster(leaves_out=("usedBy",))
+    watch = _watch(cluster)
+    ids = {_used(cluster) for _ in range(3)}
+    async with _filling(watch):
+        watch.announce(("p1",), "wss://hub")
+        await until(lambda: all(token.pins for token in watch.tokens))
+        writes = len(cluster.writes)
+        cluster.leaves_out = ()
+        last = _put(cluster)
+        await until(lambda: watch.tokens.of(last) and watch.tokens.of(last).pins)
+        assert len(cluster.writes) == writes + 1
+        watch.on_listed({*ids, last}, "")
+        await until(lambda: all(watch.tokens.of(id).used_by == "shop-2, shop-1" for id in ids))
+
+
+async def test_names_beside_a_use_that_is_written_meanwhile_are_all():
+    """What was read is old by then: the write is refused, and made again from what stands there."""
+    met: list[str] = []
+
+    def step(at: str, path: str) -> None:
+        if at == "asked" and not met:
+            met.append(path)
+            document = cluster.get("jointokens", id)
+            status = {**document["status"], "uses": [*USES, {**USES[0], "node": "shop-3"}]}
+            cluster.put({**document, "status": status})
+
+    cluster = JoinCluster()
+    watch = _watch(cluster, step)
+    id = _used(cluster)
+    async with _filling(watch):
+        watch.announce(("p1",), "wss://hub")
+        await until(lambda: cluster.get("jointokens", id)["status"].get("usedBy") == "shop-2, shop-1, shop-3")
+
+
 async def test_what_cannot_be_written_is_tried_again(monkeypatch: pytest.MonkeyPatch):
     """Until it is, or the token is gone."""
     monkeypatch.setattr(join_token_watch, "RETRY_SECONDS", 0.0)
