@@ -240,7 +240,9 @@ def test_a_tilde_is_the_home_folder(tmp_path, Paths):
     assert (read.below.table, read.several[0].table) == ("/home/me/t", "/home/me/u")
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, "a = " + "[" * 5000, "a = " + "{a=" * 5000, "\xff", "\0", "a = " + "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, "a = " + "[" * 5000, "a = " + "{a=" * 5000, "\xff", "\0", "a = " + "9" * 5000]
+)
 def test_garbage_is_a_sentence(tmp_path, text):
     """Whatever is given as a settings file."""
     with pytest.raises(settings.SettingsError, match="not TOML"):
