@@ -103,10 +103,10 @@ async def test_a_definition_without_the_field_is_asked_once_a_list():
         writes = len(cluster.writes)
         cluster.leaves_out = ()
         last = _put(cluster)
-        await until(lambda: watch.tokens.of(last) and watch.tokens.of(last).pins)
+        await until(lambda: all(token.pins for token in watch.tokens))
         assert len(cluster.writes) == writes + 1
         watch.on_listed({*ids, last}, "")
-        await until(lambda: all(watch.tokens.of(id).used_by == "shop-2, shop-1" for id in ids))
+        await until(lambda: all(token.used_by == "shop-2, shop-1" for token in watch.tokens if token.id in ids))
 
 
 async def test_names_beside_a_use_that_is_written_meanwhile_are_all():
