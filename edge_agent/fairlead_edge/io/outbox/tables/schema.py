@@ -194,7 +194,10 @@ def _add(connection: apsw.Connection) -> None:
     made = apsw.Connection(":memory:")
     rows(made, ADDITIONS)
     for (table,) in rows(made, sqlite.TABLES):
-        found = rows(connection, sqlite.table_info(table))
+        try:
+            found = rows(connection, sqlite.table_info(table))
+        except UnicodeDecodeError:  # a disk changed what a column is called
+            found = [()]
         if found and found != rows(made, sqlite.table_info(table)):
             rows(connection, sqlite.drop_table(table))
     made.close()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 import pytest
 
 from fairlead_edge.errors import StoreTooNew
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.tables.schema import MIGRATIONS, migrate
 from fairlead_edge.io.sqlite.rows import rows
 
@@ -34,3 +37,21 @@ def test_file_of_a_newer_program_is_refused() -> None:
     rows(connection, f"PRAGMA user_version={len(MIGRATIONS) + 1}")
     with pytest.raises(StoreTooNew, match=str(len(MIGRATIONS) + 1)):
         migrate(connection)
+
+
+@pytest.mark.parametrize("column", [b"span INTEGER", b"among BLOB", b"as_of REAL"])
+@pytest.mark.parametrize("bit", [0, 2, 5, 7])
+async def test_a_column_whose_name_a_disk_changed_keeps_no_agent_from_starting(
+    tmp_path: Path, column: bytes, bit: int
+) -> None:
+    """Of a table that the program can do without: it begins anew, also where the name is no text any more."""
+    path = tmp_path / "outbox.db"
+    await SqliteOutbox(path, epoch=1, max_bytes=1 << 30).close()
+    content = bytearray(path.read_bytes())
+    content[content.index(column) + 1] ^= 1 << bit
+    path.write_bytes(content)
+    box = SqliteOutbox(path, epoch=2, max_bytes=1 << 30)
+    assert await box.whereabouts(b"i" * 16) == []
+    assert await box.remembers_since() is None
+    assert await box.tables_reached() == {}
+    await box.close()
