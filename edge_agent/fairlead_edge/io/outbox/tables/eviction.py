@@ -44,7 +44,7 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
             before = rows(connection, sql.USED_BYTES)[0][0]
             lost = departures.lost(connection, number, going, "evicted", eviction.now)
             removed = log.remove(connection, number, going)
-            departures.note(connection, number, lost, runs=removed.runs)
+            departures.note(connection, number, lost, runs=len(removed.runs))
             connection.execute(sql.COUNT_EVICTED, (removed.messages, number))
             freed += before - rows(connection, sql.USED_BYTES)[0][0]
             eviction.evicted.append((queue, going))

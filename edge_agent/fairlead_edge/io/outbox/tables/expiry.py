@@ -32,7 +32,7 @@ def sweep(
     for (number, queue), offsets in found(connection, now, in_flight).items():
         lost = departures.lost(connection, number, offsets, "expired", now)
         removed = log.remove(connection, number, offsets)
-        departures.note(connection, number, lost, runs=removed.runs)
+        departures.note(connection, number, lost, runs=len(removed.runs))
         connection.execute(sql.COUNT_EXPIRED, (removed.messages, number))
         if removed.messages:
             swept.append((queue, offsets))

@@ -197,10 +197,10 @@ def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
 
 
 class Removed(NamedTuple):
-    """How many messages were there, and how many runs ended with them."""
+    """How many messages were there, and from where to where the runs went that ended with them."""
 
     messages: int = 0
-    runs: int = 0
+    runs: Sequence[tuple[int, int]] = ()
 
 
 def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> Removed:
@@ -229,21 +229,25 @@ def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> R
     return Removed(count, ended)
 
 
-def _end_runs(connection: apsw.Connection, queue: int, gone: dict[int, tuple[int, int]]) -> tuple[int, int]:
+def _end_runs(
+    connection: apsw.Connection, queue: int, gone: dict[int, tuple[int, int]]
+) -> tuple[list[tuple[int, int]], int]:
     """Lower the counts of the runs to which so many references of so many bytes belonged.
 
-    Returns how many runs end, and the bytes of segments that end with them.
+    Returns the first and last offsets of the runs that end, and the bytes of segments that end with them.
     """
     ended: list[int] = []
+    places: list[tuple[int, int]] = []
     segments = json.dumps([segment for segment in gone if isinstance(segment, int)])
-    for segment, left in rows(connection, sql.RUN_COUNTS, (queue, segments)):
+    for segment, left, *place in rows(connection, sql.RUN_COUNTS, (queue, segments)):
         count, size = gone[segment]
         if left == count:
             ended.append(segment)
+            places.append((place[0], place[1]))
         else:
             connection.execute(sql.SHORTEN_RUN, (count, size, segment, queue))
     if not ended:
-        return 0, 0
+        return [], 0
     connection.execute(sql.DELETE_RUNS, (queue, json.dumps(ended)))
     released = rows(connection, sql.DELETE_SEGMENTS, (json.dumps(ended),))
-    return len(ended), sum(size for (size,) in released)
+    return places, sum(size for (size,) in released)

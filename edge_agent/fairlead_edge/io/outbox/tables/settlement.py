@@ -34,9 +34,9 @@ def settle(
         return []
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
-    departures_table.note(connection, number, departures, runs=removed.runs)
+    departures_table.note(connection, number, departures, runs=len(removed.runs))
     if removed.runs and not departures:
-        names.drop_of(connection, number, sent)
+        names.drop_between(connection, number, removed.runs)  # a run may have several rows of names
     if refused:
         names.drop_of(connection, number, [refusal.offset for refusal in refused])
     connection.execute(sql.COUNT_SENT, (removed.messages, checkpoint, number))

@@ -44,8 +44,9 @@ def drop_of(connection: apsw.Connection, queue: int, offsets: Iterable[int]) -> 
 
 
 def drop_between(connection: apsw.Connection, queue: int, found: Iterable[tuple[int, int]]) -> None:
-    """The same, of stretches from one offset to another."""
-    for low, high in _stretches(found):
+    """The same, of stretches from one offset to another; one that the disk made longer than any is left out."""
+    possible = (each for each in found if _is_stretch(*each))
+    for low, high in _stretches(possible):
         _drop(connection, queue, low, high)
 
 
@@ -56,6 +57,10 @@ def drop_below(connection: apsw.Connection) -> None:
             continue
         base, needed = queue * OFFSETS, _needed_from(connection, queue, 0, 0)
         connection.execute(sql.DROP_NAMES_BETWEEN, (base, base + needed, base + needed))
+
+
+def _is_stretch(low: object, high: object) -> bool:
+    return isinstance(low, int) and isinstance(high, int) and 0 <= high - low < _LOOK_OFFSETS
 
 
 def _stretches(found: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:

@@ -314,6 +314,19 @@ def test_names_of_far_apart_messages_are_dropped_in_stretches(connection: apsw.C
     assert count(connection, "names") == 1, "it waits"
 
 
+def test_a_run_of_several_rows_leaves_none_of_them(connection: apsw.Connection) -> None:
+    """Of a request whose messages go different ways the runs lie one in another, and are longer than a row of names."""
+    ways = [(Reference(MODULE, seconds, ""),) for seconds in (None, 10.0, 20.0)]
+    taken = [
+        Entry(each.id, each.content, ways[number % 3], each.mark) for number in range(5_100) for each in [entry(number)]
+    ]
+    append(connection, *taken)
+    assert count(connection, "names") == 6
+    for begin in range(0, 5_100, 100):
+        settle(connection, MODULE, *range(begin, begin + 100))
+    assert count(connection, "names") == 0
+
+
 @pytest.mark.parametrize("value", [-79, 4096, 2**31, 2**36, 2**63 - 1, "text", b"blob"])
 @pytest.mark.parametrize(("table", "column"), [("names", "span"), ("departed", "high"), ("departed", "low")])
 def test_a_length_that_the_disk_changed_keeps_nothing_from_leaving(
