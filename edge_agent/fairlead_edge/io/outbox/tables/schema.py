@@ -155,7 +155,7 @@ ADDITIONS: Final = """
     );
     """
 """Tables that a program of this version can do without: it goes on with such a file, so that going back is possible.
-What it takes out of the log leaves its names behind; they go at the next opening here."""
+What it takes out of the log leaves its names behind; they go at an opening here (``names.drop_below``)."""
 FORMER: Final = "DROP TABLE IF EXISTS marks; DROP TABLE IF EXISTS departures"
 """Of programs that were never released, which kept the same in another form: receipts of before are not known."""
 
