@@ -5,14 +5,15 @@ Stop the old job first; run this again after a stop, it goes on. Then start a jo
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest.io.sink import batch_commit
-from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table import collisions, tables
 
+TRIES = 20
 SUFFIXES = ("", tables.DEAD_LETTERS, tables.GAPS)
 
 
@@ -36,7 +37,7 @@ def move(old: Path, new: Path) -> int:
                 if batch.num_rows:
                     writing.add(pa.Table.from_batches([batch]))
             files = writing.close()
-            batch_commit.append_with_retry(delta, into, files)
+            collisions.retried(into, partial(delta.append, into, files, tables.UNNUMBERED), tries=TRIES)
             moved += sum(file.rows for file in files)
     return moved
 
