@@ -12,6 +12,7 @@ taken too.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ class _Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str
     required: bool = False
     description: str = ""
-    enum: tuple[str | int, ...] = ()
+    enum: tuple[str | int, ...] | None = None
     minimum: int | float | None = None
     maximum: int | float | None = None
 
@@ -96,9 +97,19 @@ def _parse(text: str, source: str) -> Contract:
     if not text.startswith("{"):
         return Contract(columns=ddl.columns_of(text))
     plain = msgspec.json.decode(text)
+    json.loads(text, object_pairs_hook=_named_once)
     if plain.get("type") == "struct":
         return Contract(columns=types.StructType.fromJson(plain))
     return _of_file(plain)
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> None:
+    # JSON readers take the last of two; in a file that two people changed the first would be gone without a word.
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise ValueError(f"{name[:40]}: named twice")
+        names.add(name)
 
 
 def _of_file(plain: dict[str, Any]) -> Contract:
@@ -164,7 +175,9 @@ def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str,
     for name, column in written.items():
         said = _Column(type=column) if isinstance(column, str) else column
         columns[name] = with_name(name, ddl.type_of, said.type)
-        rule = Rule(required=said.required, allowed=said.enum, minimum=said.minimum, maximum=said.maximum)
+        if said.enum == ():
+            raise ValueError(f"{name}: enum: no value is listed, so none would fit")
+        rule = Rule(required=said.required, allowed=said.enum or (), minimum=said.minimum, maximum=said.maximum)
         if rule != NO_RULE:
             with_name(name, rules.check, rule, columns[name])
             asked[name] = rule
