@@ -233,7 +233,11 @@ class EdgeClient:
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
-            raise Temporary(f"no answer from {self._url}: {error}") from error
+            why = getattr(error, "reason", None) or error  # urllib puts the cause into an error of its own
+            why = getattr(why, "strerror", None) or why
+            raise Temporary(
+                f"no answer from {self._url}: {why}; does the agent run, and is this its http_listen?"
+            ) from error
         except ValueError as error:  # no URL at all, or one that cannot be written into a request
             raise LocalError(f"{self._url!r} is not the address of an agent: {error}") from None
 

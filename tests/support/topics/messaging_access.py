@@ -20,6 +20,7 @@ from tests.support.joining.pki import Authority, Pair
 from tests.support.topics.messaging import Answer, Clock, b64
 
 from fairlead_messaging.server.io import access_control
+from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.rest import routes
@@ -42,6 +43,8 @@ class Guarded:
     authority: Authority
     url: str
     metrics: Metrics
+    broker: Broker
+    access: AccessControl
     sessions: dict[str | None, aiohttp.ClientSession] = field(default_factory=dict)
 
     def show(self, name: str, pair: Pair) -> None:
@@ -107,7 +110,7 @@ async def guarded(
     files = tls.Files(ca=authority.certificate, cert=server_pair.certificate, key=server_pair.key)
     context = tls.server_context(files, certificate_is_optional=access.takes_tokens)
     await server.start_server(ssl=context)
-    service = Guarded(authority, str(server.make_url("")).rstrip("/"), metrics)
+    service = Guarded(authority, str(server.make_url("")).rstrip("/"), metrics, broker, access)
     try:
         yield service
     finally:

@@ -53,6 +53,8 @@ class AccessControl:
         self._metrics = metrics
         self._reviewer = reviewer
         self._wall = wall
+        self.replaced = 0
+        """How often the grants were replaced: what waited meanwhile is judged again."""
         self._limiter = LogLimiter(SAID_SECONDS)
         # A certificate's names are read once, not at each request of its connection.
         self._of_names = lru_cache(CALLERS_KEPT)(self._find)
@@ -65,6 +67,7 @@ class AccessControl:
     def replace(self, table: AccessTable) -> None:
         """Other grants count from the next request on, also of connections that are open."""
         self._table = table
+        self.replaced += 1
         self._of_names.cache_clear()
 
     async def start(self) -> None:

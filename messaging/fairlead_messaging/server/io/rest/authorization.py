@@ -7,7 +7,8 @@ in a browser of this machine are kept out.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -18,8 +19,22 @@ from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, caller_of, note_caller
 from fairlead_wire.http import browser
 
+T = TypeVar("T")
 ROUTE_OF: web.AppKey[dict[Handler, Route[Any]]] = web.AppKey("route_of")
 """The contract's route of each handler."""
+
+
+async def judged_after(request: web.Request, waiting: Awaitable[T]) -> T:
+    """What ``waiting`` gives, unless the grant was taken meanwhile.  Raises: as ``admit``."""
+    access = request.app[ACCESS]
+    replaced = access.replaced
+    found = await waiting
+    if access.replaced != replaced:
+        certificate, peer = request.get_extra_info("peercert"), request.remote or ""
+        caller = await access.caller(certificate, request.headers.get("Authorization"), peer)
+        note_caller(request, caller)
+        _check(request, request.app[ROUTE_OF][request.match_info.handler], caller)
+    return found
 
 
 @web.middleware

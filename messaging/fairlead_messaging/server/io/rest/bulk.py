@@ -27,6 +27,7 @@ from fairlead_messaging.api.requests import (
     PlanRequest,
 )
 from fairlead_messaging.server import json_bodies, readers, validation
+from fairlead_messaging.server.io.rest import authorization
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, body, check_content_type, json_response, send
 from fairlead_messaging.server.log import bulk, bulk_page, running_totals, topics
 from fairlead_messaging.server.log.bulk import Plan, shown
@@ -172,9 +173,9 @@ async def plan(request: web.Request) -> web.Response:
             running_totals.passed(snapshot, standing.topic, found.upto if found.rows else max(after, end)),
         )
 
-    standing, found, passed = await broker.read_until(
-        (namespace, name), look, lambda answer: answer[1].rows > 0, validation.wait_ms(asked.wait_ms)
-    )
+    wait_ms = validation.wait_ms(asked.wait_ms)
+    waiting = broker.read_until((namespace, name), look, lambda answer: answer[1].rows > 0, wait_ms)
+    standing, found, passed = await authorization.judged_after(request, waiting)
     return json_response(
         responses.Plan(
             service=broker.service_id,

@@ -27,7 +27,7 @@ from fairlead_messaging.server import avro, json_bodies, page_cache, validation
 from fairlead_messaging.server.commands import Publish, Published
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
-from fairlead_messaging.server.io.rest import bulk
+from fairlead_messaging.server.io.rest import authorization, bulk
 from fairlead_messaging.server.io.rest.http import (
     BROKER,
     METRICS,
@@ -172,7 +172,8 @@ async def poll(request: web.Request) -> web.StreamResponse:
     kept = broker.cached(topic, key, isolation)
     if kept is None:
         ask = _Ask(broker, key, isolation, within, asked.isolation == "read_committed")
-        kept = await broker.read_until((namespace, name), ask.look, _is_enough, wait_ms)
+        waiting = broker.read_until((namespace, name), ask.look, _is_enough, wait_ms)
+        kept = await authorization.judged_after(request, waiting)
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return await send(request, (kept.body,), content_type, {NEXT_POSITION: kept.next_position.hex()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
 import time
@@ -10,14 +11,17 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.support.edges.upstream import until
 from tests.support.joining.pki import Authority
 from tests.support.kube.token_reviews import token, token_reviews
 from tests.support.topics.messaging import EVERY_ROUTE, Topics, b64
-from tests.support.topics.messaging_access import Guarded, entry, guarded
+from tests.support.topics.messaging_access import ADMINISTRATOR, Guarded, entry, guarded
 from yarl import URL
 
 from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, Route
 from fairlead_messaging.api.verbs import Verb
+from fairlead_messaging.server.access import access_model
+from fairlead_messaging.server.access.access_model import AccessModel
 from fairlead_messaging.server.io.access_control import CLOSING_SECONDS
 from fairlead_messaging.server.io.rest.routes import _HANDLERS
 
@@ -52,6 +56,23 @@ async def test_without_tls_no_web_page_may_ask(topics: Topics, headers: dict[str
     asked = await topics.ask("POST", "topics/t/publish", b'{"messages":["YQ=="]}', headers=headers)
     assert (asked.status, asked.code) == (403, "forbidden")
     assert (await topics.poll("t")).payloads == []
+
+
+@pytest.mark.parametrize("call", ["poll", "plan"])
+async def test_a_grant_that_is_taken_counts_for_who_waits(tmp_path: Path, call: str) -> None:
+    """What is published afterwards is not given; one whose grant stays is answered."""
+    async with guarded(tmp_path, entry("gone", "consume", "*"), entry("stays", "consume", "*")) as service:
+        await service.create("default/t")
+        waiting = [
+            asyncio.create_task(service.ask(name, "POST", f"{TOPIC}/{call}", {"wait_ms": 20_000}))
+            for name in ("gone", "stays")
+        ]
+        await until(lambda: service.broker.long_polls == 2)
+        left = [ADMINISTRATOR, entry("stays", "consume", "*")]
+        service.access.replace(access_model.table([AccessModel.model_validate(each) for each in left]))
+        assert (await service.publish("administrator", "default/t", "secret")).status == 200
+        gone, stays = await asyncio.gather(*waiting)
+        assert (gone.status, stays.status) == (403, 200) and stays.body
 
 
 def test_no_route_is_without_a_verb() -> None:
