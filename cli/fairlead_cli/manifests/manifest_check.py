@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from fairlead_cli.manifests.source_locations import Document, KeyPath, NotReadable, NoYamlPackage, read_documents
+from fairlead_cli.text import printable
 from fairlead_edge.outbox.manifest import ManifestError, RouteError, parse, unwrap
 from fairlead_edge.routes.errors import CompileError
 
@@ -35,7 +36,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_column": "
         padding = "".join("\t" if char == "\t" else " " for char in line[: self.column - 1])
         label = "" if self.severity == "error" else f"{self.severity}: "
         carets = "^" * (self.end_column - self.column)
-        return f"{file}:{self.line}:{self.column}: {label}{self.message}\n    {line}\n    {padding}{carets}"
+        head = printable.one_line(f"{file}:{self.line}:{self.column}: {label}{self.message}")
+        # One character for each, so that the carets stand below their place.
+        line = "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in line)
+        return f"{head}\n    {line}\n    {padding}{carets}"
 
 
 @dataclass(frozen=True)

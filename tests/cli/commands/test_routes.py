@@ -293,6 +293,20 @@ def test_check_of_a_text_that_is_no_manifest(tmp_path: Path, content: bytes, sai
     assert (found["routes"], len(found["findings"])) == ([], 1)
 
 
+def test_a_name_forges_no_line_and_orders_no_terminal(tmp_path: Path) -> None:
+    """What a manifest says is shown, and each mistake is one line with its place."""
+    file = tmp_path / "m.json"
+    routes = {"a\n/etc/x:1:1: forged\x1b[2J": "FROM /* INTO nowhere"}
+    file.write_text(json.dumps({"schemaVersion": "1.1", "routes": routes}) + "\x1b[2J")
+    done = CliRunner().invoke(main.build(), ["routes", "check", str(file)], color=True)
+    assert done.exit_code == 1 and "\x1b" not in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("/etc/x")]
+    file.write_text(json.dumps({"schemaVersion": "1.1", "routes": routes}))
+    done = CliRunner().invoke(main.build(), ["routes", "check", str(file)], color=True)
+    assert done.exit_code == 1 and "forged" in done.stdout and "\x1b" not in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("/etc/x")]
+
+
 def test_check_of_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     """Exit 2 with the reason."""
     file = tmp_path / "m.json"
