@@ -106,21 +106,22 @@ def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:
     if scheme in UNTRIED:
         raise ValueError(
             f"only {SCHEME}bucket/path is supported, not {UNTRIED[scheme]}: no emulator of it runs with delta-rs, and"
-            f" only what was run is promised; use a store that speaks S3, or a folder; is {text[:80]!r}"
+            f" only what was run is promised; use a store that speaks S3, or a folder; is {mistakes.shown(text)}"
         )
     if scheme in ("s3a", "s3n"):
         raise ValueError(
-            f"only {SCHEME}bucket/path is supported: write {SCHEME}, none of Hadoop's jars are needed; is {text[:80]!r}"
+            f"only {SCHEME}bucket/path is supported: write {SCHEME}, none of Hadoop's jars are needed;"
+            f" is {mistakes.shown(text)}"
         )
     if not text.startswith(SCHEME):
-        raise ValueError(f"only {SCHEME}bucket/path is supported, is {text[:80]!r}")
+        raise ValueError(f"only {SCHEME}bucket/path is supported, is {mistakes.shown(text)}")
     bucket, _, key = text[len(SCHEME) :].partition("/")
     key = key.rstrip("/")
     if _BUCKET.fullmatch(bucket) is None:
-        raise ValueError(f"must name a bucket: {SCHEME}bucket/path, is {text[:80]!r}")
+        raise ValueError(f"must name a bucket: {SCHEME}bucket/path, is {mistakes.shown(text)}")
     parts = key.split("/")
     if not key or len(key) > KEY_CHARS_MAX or not all(_PART.fullmatch(each) and set(each) - {"."} for each in parts):
-        raise ValueError(f"must name a path in the bucket, of letters, digits and -_.=, is {text[:80]!r}")
+        raise ValueError(f"must name a path in the bucket, of letters, digits and -_.=, is {mistakes.shown(text)}")
     return StorePath(bucket, key, storage)
 
 

@@ -43,6 +43,13 @@ def test_what_is_no_place_is_refused_in_a_sentence(text: str, sentence: str) -> 
     assert len(str(refused.value)) < 200
 
 
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "ftp"])
+def test_a_key_in_a_place_is_not_quoted(scheme: str) -> None:
+    with pytest.raises(ValueError, match="is '") as refused:
+        store_path.parse(f"{scheme}://key:hidden@bucket/rows")
+    assert "hidden" not in str(refused.value)
+
+
 @given(st.text(max_size=60))
 def test_any_path_is_a_place_or_refused(text: str) -> None:
     try:
