@@ -58,7 +58,8 @@ def tidy_metadata(table: Table, place: Place) -> list[str]:
 def _needed(table: Table, without: frozenset[int], *, with_files: bool) -> set[str]:
     """Locations that some version needs."""
     found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
-    found |= {each.statistics_path for each in table.metadata.statistics}
+    metadata = table.metadata
+    found |= {each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics)}
     seen: set[str] = set()
     for snapshot in table.metadata.snapshots:
         if snapshot.snapshot_id in without:

@@ -65,3 +65,18 @@ def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: Iceberg
     assert table.format.vacuum(table.place, retention_hours=2, dry_run=False) == listed
     assert table.numbers() == list(range(12))
     assert table.opened().scan().to_arrow().num_rows == 12
+
+
+def test_statistics_of_other_engines_stay(table: IcebergTable) -> None:
+    """Those of a version and those of its partitions, which are other lists in the metadata."""
+    version, kept = table.opened().metadata.current_snapshot_id, []
+    for key in ("statistics", "partition-statistics"):
+        file = table.folder / "rows/metadata" / f"{key}.stats"
+        file.write_bytes(b"x")
+        kept.append(file)
+        said = {"snapshot-id": version, "statistics-path": f"file://{file}", "file-size-in-bytes": 1}
+        blobs = {"file-footer-size-in-bytes": 1, "blob-metadata": []} if key == "statistics" else {}
+        table.rewrite(key, [{**said, **blobs}])
+    age(table, 2)
+    assert tidying.tidy_metadata(table.opened(), table.place) != []
+    assert all(file.exists() for file in kept)
