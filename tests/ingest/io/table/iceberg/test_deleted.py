@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -79,6 +80,23 @@ def test_a_copy_is_made_of_a_few_rows_at_a_time(tmp_path: Path) -> None:
         groups = [found.metadata.row_group(number).num_rows for number in range(found.num_row_groups)]
         assert max(groups) <= deleted.ROWS_AT_ONCE and sum(groups) == rows.num_rows // 2
         assert found.read()["n"].to_pylist() == list(range(1, rows.num_rows, 2))
+
+
+def test_a_file_is_read_in_pieces_though_its_rows_are_one_group(tmp_path: Path) -> None:
+    """Or memory would follow the size of other engines' files."""
+    numbers = np.random.default_rng(7).random(500_000)
+    pq.write_table(pa.table({"n": numbers}), tmp_path / "whole.parquet", row_group_size=len(numbers))
+    sizes: list[int] = []
+
+    class Reading(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            found = super().read(size)
+            sizes.append(len(found))
+            return found
+
+    with Reading(str(tmp_path / "whole.parquet")) as file, pa.PythonFile(file, mode="r") as source:
+        deleted._copied_without(source, np.arange(0, len(numbers), 2)).close()
+    assert sum(sizes) > numbers.nbytes * 0.9 and max(sizes) < numbers.nbytes / 2
 
 
 def test_what_is_looked_at_without_rows_opens_no_file(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
