@@ -30,6 +30,7 @@ from fairlead_messaging.client.io.token_file import TokenFile
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import tls
+from fairlead_wire.validation import mistakes
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 CONNECT_SECONDS = 5.0
@@ -86,7 +87,10 @@ def check_url(base_url: str, *, has_tls: bool) -> str:
     except ValueError:
         usable = False
     if not usable or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
-        raise LocalError(f"messaging_url must look like http://host:port, not {base_url!r}")
+        raise LocalError(f"messaging_url must look like http://host:port, not {mistakes.shown(base_url)}")
+    if "@" in parts.netloc:
+        # It would be sent by none of the clients alike, and stand in each error that names the service.
+        raise LocalError("messaging_url must carry no user or password: a certificate or a token says who asks")
     if parts.scheme == "https" and not has_tls:
         raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")
     return base_url.rstrip("/")

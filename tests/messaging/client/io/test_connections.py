@@ -147,6 +147,14 @@ def test_a_bad_address_is_refused(url: str) -> None:
         check_url(url, has_tls=True)
 
 
+@pytest.mark.parametrize("url", ["http://user:hunter2@h", "http://hunter2@h:1", "ftp://user:hunter2@h"])
+def test_a_password_in_the_address_is_refused_and_not_shown(url: str) -> None:
+    """It would stand in each error that names the service."""
+    with pytest.raises(LocalError) as refused:
+        check_url(url, has_tls=True)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     """Which one is wrong is in the message."""
     with pytest.raises(LocalError, match=str(tmp_path)):
