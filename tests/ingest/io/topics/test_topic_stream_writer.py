@@ -25,7 +25,7 @@ from fairlead_messaging.client.io.bulk_client import BulkClient
 # One pass of a stream from topic to topic, as a user writes it.
 STREAM = """
 import sys
-from fairlead_ingest.io.pipeline import session
+from fairlead_ingest.io.spark import session
 url, source, target, checkpoint = sys.argv[1:]
 spark = session.start(master="local[2]", driver_memory="1g", conf={})
 rows = spark.readStream.format("fairlead").options(url=url, topics=source).load().repartition(2)
