@@ -4,46 +4,22 @@ from __future__ import annotations
 
 import apsw
 import pytest
+from tests.support.edges.departed import REST, entry, page, ways
 from tests.support.edges.outbox_tables import append, count, settle, tables
 
 from fairlead_edge.io.outbox.tables import eviction, expiry
-from fairlead_edge.io.outbox.tables.receipts import departures, whereabouts
+from fairlead_edge.io.outbox.tables.receipts import departures
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import departure as pages
+from fairlead_edge.outbox.outbox import Reference, Refusal
 from fairlead_edge.outbox.receipts import mark
-from fairlead_edge.outbox.receipts.departure import NAMES_BYTES, PAGE_BYTES, Departure
-from fairlead_edge.outbox.receipts.receipt import Left, Way
-
-ALARMS, REST = QueueId("iothub", 0), QueueId("iothub", 1)
-
-
-def id_of(number: int) -> bytes:
-    return (number + 1).to_bytes(16, "big")
-
-
-def entry(number: int, *references: Reference, author: bytes = mark.NO_AUTHOR) -> Entry:
-    id = id_of(number)
-    content = b'{"id":"%s","source":"/messages","body":1}' % id.hex().encode()
-    return Entry(id.hex(), content, references or (Reference(REST, 60.0, "n/t"),), id + author)
+from fairlead_edge.outbox.receipts.departure import NAMES_BYTES, PAGE_BYTES
+from fairlead_edge.outbox.receipts.receipt import Left
 
 
 @pytest.fixture
 def connection() -> apsw.Connection:
     return tables()
-
-
-def ways(connection: apsw.Connection, number: int, in_flight: InFlight | None = None) -> list[Way]:
-    return whereabouts.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
-
-
-def page(*offsets: int, outcome: pages.Outcome = "in_topic") -> Departure:
-    return Departure(
-        outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, epoch=1, low=min(offsets), high=max(offsets),
-        among=pages.among(offsets),
-    )  # fmt: skip
 
 
 def leave(connection: apsw.Connection, *offsets: int) -> None:

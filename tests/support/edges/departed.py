@@ -1,0 +1,41 @@
+"""Messages in the tables of receipts, and where they went."""
+
+from __future__ import annotations
+
+import apsw
+
+from fairlead_edge.io.outbox.tables.receipts import whereabouts
+from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.outbox.outbox import Entry, Reference
+from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.receipts import departure as pages
+from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.receipts.departure import Departure
+from fairlead_edge.outbox.receipts.receipt import Way
+
+ALARMS, REST = QueueId("iothub", 0), QueueId("iothub", 1)
+
+
+def id_of(number: int) -> bytes:
+    """Of the message of this number."""
+    return (number + 1).to_bytes(16, "big")
+
+
+def entry(number: int, *references: Reference, author: bytes = mark.NO_AUTHOR) -> Entry:
+    """What acceptance gives the store."""
+    id = id_of(number)
+    content = b'{"id":"%s","source":"/messages","body":1}' % id.hex().encode()
+    return Entry(id.hex(), content, references or (Reference(REST, 60.0, "n/t"),), id + author)
+
+
+def ways(connection: apsw.Connection, number: int, in_flight: InFlight | None = None) -> list[Way]:
+    """Where the message of this number went."""
+    return whereabouts.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
+
+
+def page(*offsets: int, outcome: pages.Outcome = "in_topic") -> Departure:
+    """These offsets left together."""
+    return Departure(
+        outcome=outcome, left_at=2.0, topic="n/t", newest="1" * 40, epoch=1, low=min(offsets), high=max(offsets),
+        among=pages.among(offsets),
+    )  # fmt: skip
