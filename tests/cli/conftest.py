@@ -37,6 +37,8 @@ def asked_hub(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     finally:
         hub.stop()
         cluster.kubectl("delete", "node", "edge-near", "edge-far")
+        # The garbage collector would take them too, but later: the next module would still see them.
+        cluster.kubectl("delete", "edgenode", "edge-near", "edge-far", "--ignore-not-found")
         cluster.kubectl("delete", "syncrule", "cli-test")
         cluster.kubectl("delete", "configmaps,objectsyncs", "--all", "-n", "cli-test")
 
