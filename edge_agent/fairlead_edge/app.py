@@ -23,16 +23,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-import apsw
 import uvloop
 
-from fairlead_edge import node_routes
-from fairlead_edge.agent_status import Encryption
-from fairlead_edge.errors import NotOurs, StoreDamaged, StoreFailed, StoreTooNew, StoreUnusable
-from fairlead_edge.io import data_dir
+from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreUnusable
 from fairlead_edge.io.encryption import key_file
-from fairlead_edge.io.encryption import opening as encryption
-from fairlead_edge.io.file_access import PLAIN, FileAccess
+from fairlead_edge.io.first_failure import first_failure
 from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.link.link import Link
@@ -40,12 +35,10 @@ from fairlead_edge.io.local_api import publish_api, receipts_api, server
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
-from fairlead_edge.io.moving import switch
 from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError
 from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
-from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
-from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.opened_folder import OpenedFolder, open_folder
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.service_manager import ServiceManager
@@ -129,60 +122,19 @@ async def _serve(settings: Settings, manager: ServiceManager, *, thorough: bool)
 @contextlib.asynccontextmanager
 async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]:
     """The folder, its token and the stores; closed in the end whatever happened."""
-    folder = data_dir.DataDir(Path(settings.data_dir))
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(folder.close)
-        settings = switch.in_force(settings, folder.path)
-        folder.use_reserve()
-        token = folder.token()
-        store_settings = settings.store
-        wanted = encryption.Wanted(
-            store_settings.encryption_key, store_settings.previous_encryption_key, store_settings.encrypt
-        )
-        opened = encryption.prepare(folder.path, wanted, os.environ)
-        store = SqliteMetastore(
-            folder.path,
-            node=settings.node,
-            bytes_max=settings.store.object_bytes,
-            wall_milliseconds=int(time.time() * 1000),
-            usable=node_routes.is_usable,
-            access=opened.objects,
-        )
-        stack.push_async_callback(store.close)
-        await switch.complete(store, folder.path)
-        outbox = _open_outbox(folder.path / encryption.MESSAGES, settings, thorough, opened.messages)
-        stack.push_async_callback(outbox.close)
-        folder.take_reserve()
-        spans = open_spans(settings.traces, room="edge", version=version("fairlead"), environ=os.environ)
+        opened = await open_folder(settings, stack, thorough=thorough)
+        spans = open_spans(opened.settings.traces, room="edge", version=version("fairlead"), environ=os.environ)
         if spans is not None:
             stack.callback(spans.close)
-        yield Agent(settings, folder=folder, token=token, store=store, outbox=outbox, spans=spans, encrypted=opened)
-
-
-def _open_outbox(path: Path, settings: Settings, thorough: bool, access: FileAccess) -> SqliteOutbox:
-    try:
-        epoch, limit = data_dir.new_epoch(), settings.store.message_bytes
-        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough, access=access)
-    except NotOurs as error:
-        raise StoreUnusable(f"{path}: {error}") from error
-    except (apsw.Error, StoreTooNew, OSError) as error:
-        raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
+        yield Agent(opened, spans)
 
 
 class Agent:
     """Everything that runs, and how it hangs together."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        folder: data_dir.DataDir,
-        token: str,
-        store: SqliteMetastore,
-        outbox: SqliteOutbox,
-        spans: Spans | None,
-        encrypted: encryption.Opened,
-    ) -> None:
+    def __init__(self, opened: OpenedFolder, spans: Spans | None) -> None:
+        settings, folder, token, store, outbox, encrypted = opened
         self._settings = settings
         self._folder = folder
         self._store = store
@@ -250,7 +202,7 @@ class Agent:
             watches=self._objects.watches,
             routes=self._routes,
             certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
-            encryption=_encryption(encrypted),
+            encryption=opened.encryption,
             identity=self._identity.status if self._identity is not None else None,
         )
         self._http = server.application(
@@ -279,7 +231,7 @@ class Agent:
             manager.ready()
             stop = asyncio.create_task(stopping.wait())
             try:
-                await _first_failure(tasks, stop)
+                await first_failure(tasks, stop)
             finally:
                 self._stopping = True
                 # Not where damage was met: the program goes on, and systemd never takes STOPPING=1 back.
@@ -383,29 +335,6 @@ class Agent:
         return "stopping" if self._stopping else ""
 
 
-def _encryption(found: encryption.Opened) -> Encryption:
-    return Encryption(found.extent, found.key, found.objects is not PLAIN, found.messages is not PLAIN)
-
-
 def _files(settings: Settings) -> tls.Files:
     assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
     return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
-
-
-async def _first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
-    """Until ``stop`` is done; raises what a task raised.  A task may end: the hub can refuse the link for good."""
-    running = set(tasks)
-    while not stop.done():
-        done, _ = await asyncio.wait({*running, stop}, return_when=asyncio.FIRST_COMPLETED)
-        for task in done - {stop}:
-            running.discard(task)
-            if (error := task.exception()) is not None:
-                raise _innermost(error)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The failure itself, out of the groups it came in: of several, the one that is the disk's."""
-    while isinstance(error, BaseExceptionGroup):
-        failed = error.subgroup(StoreFailed) or error
-        error = failed.exceptions[0]
-    return error

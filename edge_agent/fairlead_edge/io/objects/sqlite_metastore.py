@@ -96,7 +96,7 @@ class SqliteMetastore:
                 _log.warning("store_salvaged", path=str(self.path), held=kept, remedy=remedy)
                 self.salvaged = problem
             self.writer = Writer(self.path, setup=setup, audit=salvage.audit, access=access)
-        except apsw.Error as error:
+        except (apsw.Error, OSError) as error:
             raise StoreUnusable(f"{self.path}: cannot be opened: {error}") from error
         except StoreUnusable as error:
             raise StoreUnusable(f"{self.path}: {error}") from None

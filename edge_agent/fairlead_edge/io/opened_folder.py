@@ -1,0 +1,86 @@
+"""Opens the agent's folder with all it keeps there, in the one order that loses nothing.
+
+    lock ──▶ identity and settings after a move ──▶ reserve used ──▶ token ──▶ encryption ──▶ objects ──▶ messages
+         ──▶ reserve taken again
+
+A move to another hub comes first: what it changed decides which key and which stores are opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from fairlead_edge import node_routes
+from fairlead_edge.agent_status import Encryption
+from fairlead_edge.errors import NotOurs, StoreTooNew, StoreUnusable
+from fairlead_edge.io import data_dir
+from fairlead_edge.io.encryption import opening as encryption
+from fairlead_edge.io.file_access import PLAIN, FileAccess
+from fairlead_edge.io.moving import switch
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.settings import Settings
+
+
+class OpenedFolder(NamedTuple):
+    """``settings`` as they count here: after a move the folder knows the hub, not yet the settings file."""
+
+    settings: Settings
+    folder: data_dir.DataDir
+    token: str
+    """What local clients show."""
+    store: SqliteMetastore
+    outbox: SqliteOutbox
+    access: encryption.Opened
+
+    @property
+    def encryption(self) -> Encryption:
+        """As the agent's status says it."""
+        access = self.access
+        return Encryption(access.extent, access.key, access.objects is not PLAIN, access.messages is not PLAIN)
+
+
+async def open_folder(settings: Settings, stack: contextlib.AsyncExitStack, *, thorough: bool) -> OpenedFolder:
+    """``stack`` closes what was opened, also when a later step fails.
+
+    Raises ``StoreUnusable``, ``MoveFilesError``, ``IdentityFilesError`` and ``BadKey``.
+    """
+    folder = data_dir.DataDir(Path(settings.data_dir))
+    stack.callback(folder.close)
+    settings = switch.in_force(settings, folder.path)
+    folder.use_reserve()
+    token = folder.token()
+    wanted = encryption.Wanted(
+        settings.store.encryption_key, settings.store.previous_encryption_key, settings.store.encrypt
+    )
+    access = encryption.prepare(folder.path, wanted, os.environ)
+    store = SqliteMetastore(
+        folder.path,
+        node=settings.node,
+        bytes_max=settings.store.object_bytes,
+        wall_milliseconds=int(time.time() * 1000),
+        usable=node_routes.is_usable,
+        access=access.objects,
+    )
+    stack.push_async_callback(store.close)
+    await switch.complete(store, folder.path)
+    outbox = _open_outbox(folder.path / encryption.MESSAGES, settings, thorough, access.messages)
+    stack.push_async_callback(outbox.close)
+    folder.take_reserve()
+    return OpenedFolder(settings, folder, token, store, outbox, access)
+
+
+def _open_outbox(path: Path, settings: Settings, thorough: bool, access: FileAccess) -> SqliteOutbox:
+    try:
+        epoch, limit = data_dir.new_epoch(), settings.store.message_bytes
+        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough, access=access)
+    except NotOurs as error:
+        raise StoreUnusable(f"{path}: {error}") from error
+    except (apsw.Error, StoreTooNew, OSError) as error:
+        raise StoreUnusable(f"{path}: cannot be opened: {error}") from error
