@@ -75,7 +75,7 @@ def is_encrypted(folder: Path) -> bool:
 
 
 def name_in_head(path: Path) -> str | None:
-    """Which data key the file names; "" for none, None without a file (a folder is none) or when its head is damaged."""
+    """Which data key the file names; "" for none, None where there is no file or its head is damaged."""
     try:
         with path.open("rb") as file:
             return key_name(file.read(16))
