@@ -19,7 +19,7 @@ from tests.support.kube.cluster import Cluster
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_wire.io import tls
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "rotate-an-authority.md"
+PAGE = Path(__file__).parents[4] / "docs" / "howto" / "rotate-an-authority.md"
 NODES = ("edge-1", "edge-2", "edge-3")
 DAY_SECONDS = 86_400
 
@@ -33,7 +33,7 @@ def kube(kube: Cluster) -> Cluster:
 def commands() -> list[str]:
     """What the page says to type, in order."""
     text = PAGE.read_text()
-    return re.findall(r"<!-- by tests/hub/test_rotation_live.py -->\n```sh\n(.+?)```", text, re.DOTALL)
+    return re.findall(r"<!-- by tests/hub/live/identity/test_rotation.py -->\n```sh\n(.+?)```", text, re.DOTALL)
 
 
 def counted(hub: HubProcess) -> dict[str, int]:

@@ -18,7 +18,7 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_wire.identity import bundle
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "rotate-an-authority.md"
+PAGE = Path(__file__).parents[4] / "docs" / "howto" / "rotate-an-authority.md"
 DAY_SECONDS = 86_400
 ONLINE = ("shop-1", "shop-2")
 AWAY = "shop-3"
@@ -35,9 +35,9 @@ def site(cluster: Cluster, tmp_path: Path) -> Iterator[IdentitySite]:
     cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
 
 
-def typed(number: int, folder: Path, test: str = "test_root_rotation_live") -> None:
+def typed(number: int, folder: Path, test: str = "test_root_rotation") -> None:
     """What the page says to type."""
-    found = re.findall(rf"<!-- by tests/hub/{test}.py -->\n```sh\n(.+?)```", PAGE.read_text(), re.DOTALL)
+    found = re.findall(rf"<!-- by tests/hub/live/identity/{test}.py -->\n```sh\n(.+?)```", PAGE.read_text(), re.DOTALL)
     subprocess.run(["bash", "-euc", found[number]], cwd=folder, check=True, capture_output=True)
 
 
@@ -143,7 +143,7 @@ def test_an_authority_that_would_lock_nodes_out_is_told_to_none(site: IdentitySi
     (typing / "nodes.crt").write_bytes(site.edges.certificate.read_bytes())
     (typing / "nodes.key").write_bytes(site.edges.key.read_bytes())
     for number in range(2):
-        typed(number, typing, "test_rotation_live")
+        typed(number, typing, "test_rotation")
     for path in (site.edges.certificate, site.signing):
         put((typing / "nodes.crt").read_bytes(), path)
     put((typing / "nodes.key").read_bytes(), site.edges.key)

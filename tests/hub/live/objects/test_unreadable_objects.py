@@ -28,7 +28,7 @@ PAGE = b"<html><body><h1>502</h1> upstream is away</body></html>"
 @pytest.fixture
 def kube(cluster: Cluster) -> Iterator[Cluster]:
     cluster.apply(CRDS)
-    definition = json.loads((Path(__file__).parent / "widget.json").read_text().replace("widget", "gizmo"))
+    definition = json.loads((Path(__file__).parents[2] / "widget.json").read_text().replace("widget", "gizmo"))
     text = json.dumps(definition).replace("Widget", "Gizmo").replace("example.com", "unreadable.example.com")
     cluster.apply(json.loads(text))
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.verify]
 SECONDS = 120.0
 KILLS = 3
 BATCH = 40
-HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "ask-for-a-receipt.md"
+HOWTO = Path(__file__).resolve().parents[4] / "docs" / "howto" / "ask-for-a-receipt.md"
 
 
 @pytest.fixture(scope="module")
