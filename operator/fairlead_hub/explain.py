@@ -17,10 +17,10 @@ import msgspec
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_pause import PAUSED
-from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.identities import APPROVE
-from fairlead_hub.delivery.key_state import Cause, Withheld
+from fairlead_hub.delivery.keys import key_state
+from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.opening.identities import APPROVE
 
 ROUTES_MAX = 100
 """Routes in force that one sentence names."""

@@ -38,8 +38,8 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.rule_changes import RuleChanges
 from fairlead_hub.core.session_lifecycle import SessionLifecycle
 from fairlead_hub.counts import Counts
-from fairlead_hub.delivery import identities
 from fairlead_hub.delivery.frames import Frame
+from fairlead_hub.delivery.opening import identities
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession

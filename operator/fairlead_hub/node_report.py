@@ -14,7 +14,7 @@ from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import EDGE_ROUTES, Kind, LiveObject
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.delivery import key_state
+from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.status import edge_node

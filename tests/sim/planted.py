@@ -25,7 +25,7 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import Acked
 from fairlead_hub.delivery.in_flight import InFlightWindow
-from fairlead_hub.delivery.key_state import InFlight
+from fairlead_hub.delivery.keys.key_state import InFlight
 from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate

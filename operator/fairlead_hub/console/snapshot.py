@@ -18,7 +18,7 @@ from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import node_line
 from fairlead_hub.console.node_line import NodeLine
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.key_state import Backoff, InFlight
+from fairlead_hub.delivery.keys.key_state import Backoff, InFlight
 from fairlead_hub.hub import Hub
 from fairlead_wire.events.event import short
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.late_renewal import Claim, Known, Refusal

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from fairlead_hub.core.open_sessions import OpenSessions
-from fairlead_hub.delivery.identities import Identities
+from fairlead_hub.delivery.opening.identities import Identities
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.renewal_plan import RenewalPlan
 from fairlead_hub.identity.signer import Authority

@@ -8,7 +8,7 @@ from fairlead_hub.cluster.rule_set import RuleSet
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.session_lifecycle import SessionLifecycle
 from fairlead_hub.counts import Counts
-from fairlead_hub.delivery import admission
+from fairlead_hub.delivery.opening import admission
 from fairlead_hub.status.sync_controller import SyncController
 
 

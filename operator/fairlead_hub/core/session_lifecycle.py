@@ -13,7 +13,7 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
-from fairlead_hub.delivery import admission, identities
+from fairlead_hub.delivery.opening import admission, identities
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Settings
 from fairlead_hub.status.notice import of_node

@@ -19,7 +19,7 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import DeliveryEvent, Parked
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
-from fairlead_hub.delivery.key_state import (
+from fairlead_hub.delivery.keys.key_state import (
     IN_SYNC,
     Backoff,
     Cause,

@@ -13,7 +13,6 @@ from __future__ import annotations
 from fairlead_hub.cluster.content import ContentId, Held, LiveObject
 from fairlead_hub.cluster.desired_state import View
 from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery import backoff
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
     Acked,
@@ -27,8 +26,9 @@ from fairlead_hub.delivery.delivery_events import (
     Unparked,
 )
 from fairlead_hub.delivery.in_flight import InFlightMessage
-from fairlead_hub.delivery.key_state import Backoff, Cause, InFlight, KeyState, Queued, Reported, Withheld
-from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
+from fairlead_hub.delivery.keys import backoff
+from fairlead_hub.delivery.keys.key_state import Backoff, Cause, InFlight, KeyState, Queued, Reported, Withheld
+from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Reconcile
 from fairlead_wire import message
 

@@ -9,7 +9,7 @@ comparisons and messages of nodes do not (docs/decisions/0453-overall-rate-limit
 
 from __future__ import annotations
 
-from fairlead_hub.delivery.work_queue import WorkQueue
+from fairlead_hub.delivery.keys.work_queue import WorkQueue
 from fairlead_hub.token_bucket import TokenBucket
 
 TURN_MAX = 32

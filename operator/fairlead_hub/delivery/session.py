@@ -19,9 +19,9 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import DeliveryEvent
 from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.key_state import State
+from fairlead_hub.delivery.keys.key_state import State
+from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.delivery.send_rate import SendRate
-from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed

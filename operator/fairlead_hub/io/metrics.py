@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.counts import LATENCY_BUCKETS
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.key_state import Backoff, InFlight, Queued, Withheld
+from fairlead_hub.delivery.keys.key_state import Backoff, InFlight, Queued, Withheld
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.io_counts import IoCounts

@@ -14,7 +14,7 @@ from fairlead_hub.cluster import api_json, content, sync_rule
 from fairlead_hub.cluster.content import Kind, Unusable
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.delivery.identities import Identities, Shown
+from fairlead_hub.delivery.opening.identities import Identities, Shown
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import Delivery
 from fairlead_hub.status import edge_node, object_sync

@@ -9,7 +9,7 @@ import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.late_renewal import Claim
 from fairlead_hub.identity.signer import Authority

@@ -10,7 +10,7 @@ import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.core.node_authorities import Bundle
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.signer import Authority
 from fairlead_hub.wall_clock import WallClock

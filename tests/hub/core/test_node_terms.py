@@ -5,7 +5,7 @@ from tests.support.hubs.hub_core import Core
 from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.core.node_terms import NodeTerms
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.opening.identities import Shown
 
 SHOWN = Shown(issued="2026-01-01T00:00:00Z", expires="2027-12-31T00:00:00Z")
 

@@ -18,12 +18,12 @@ from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import Acked, DeliveryEvent, Parked, Retried, Unparked
 from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.key_state import IN_SYNC, Cause, InFlight, Queued, Withheld
+from fairlead_hub.delivery.keys import key_state
+from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, InFlight, Queued, Withheld
 from fairlead_hub.settings import DeletionGuard as GuardLimits
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message

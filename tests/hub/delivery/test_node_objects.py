@@ -5,7 +5,15 @@ from tests.hub.delivery.test_deliveries import POLICY, Cluster, key_of, made
 
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Recovered, Removed
 from fairlead_hub.delivery.in_flight import InFlightMessage
-from fairlead_hub.delivery.key_state import IN_SYNC, Backoff, Cause, ImpossibleTransition, InFlight, Queued, Withheld
+from fairlead_hub.delivery.keys.key_state import (
+    IN_SYNC,
+    Backoff,
+    Cause,
+    ImpossibleTransition,
+    InFlight,
+    Queued,
+    Withheld,
+)
 from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.settings import Reconcile
 

@@ -6,8 +6,8 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Acked, Parked, Removed, Retried, Unparked
+from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
 from fairlead_wire import message

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.identity import refusal

@@ -21,7 +21,7 @@ from typing import Protocol
 from websockets.datastructures import Headers
 from websockets.http11 import Request
 
-from fairlead_hub.delivery.identities import Shown
+from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces

@@ -14,7 +14,7 @@ from tests.support.joining.identity_site import IdentitySite, connected, pairs, 
 from tests.support.kube.cluster import Cluster
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles
-from fairlead_hub.delivery.identities import APPROVE
+from fairlead_hub.delivery.opening.identities import APPROVE
 
 DAY, HOUR = datetime.timedelta(days=1), datetime.timedelta(hours=1)
 pytestmark = pytest.mark.verify

@@ -11,7 +11,7 @@ from tests.support.hubs.hub import HubProcess, edge_node, fleet, until
 from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.delivery.identities import APPROVE
+from fairlead_hub.delivery.opening.identities import APPROVE
 from fairlead_wire.io import tls
 
 PATH = "/apis/fairlead.dev/v1alpha1/edgenodes/edge-1"

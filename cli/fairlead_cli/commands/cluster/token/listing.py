@@ -93,4 +93,3 @@ def _left(row: dict[str, Any], now: datetime.datetime) -> str:
 
 def _nodes(row: dict[str, Any]) -> str:
     return ",".join(str(each.get("node")) for each in (row.get("status") or {}).get("uses") or ())
-

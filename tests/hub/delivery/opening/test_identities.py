@@ -4,7 +4,7 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import node_report
-from fairlead_hub.delivery.identities import APPROVE, Identities, Shown
+from fairlead_hub.delivery.opening.identities import APPROVE, Identities, Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_wire import message

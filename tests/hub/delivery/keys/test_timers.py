@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_hub.delivery.timers import SLACK, Timers
+from fairlead_hub.delivery.keys.timers import SLACK, Timers
 
 
 def test_keys_are_taken_once_when_their_time_has_come():

@@ -1,6 +1,6 @@
 """When a handshake may begin: while a slot is free, and none is kept for ever."""
 
-from fairlead_hub.delivery.handshake_limiter import HandshakeLimiter
+from fairlead_hub.delivery.opening.handshake_limiter import HandshakeLimiter
 
 
 def test_as_many_begin_at_once_as_there_are_slots():

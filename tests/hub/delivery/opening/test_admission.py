@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_hub.delivery import admission
+from fairlead_hub.delivery.opening import admission
 from fairlead_wire import message
 from fairlead_wire.objects import digest
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_hub.delivery.work_queue import WorkQueue
+from fairlead_hub.delivery.keys.work_queue import WorkQueue
 
 
 def taken(queue, priorities):
