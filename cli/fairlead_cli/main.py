@@ -37,6 +37,7 @@ NOUNS = (
         "cluster.explain",
         "bench",
         "messaging.dump",
+        "messaging.backup",
     ),
     *("edge.deadletters", "edge.status", "edge.receipt", "edge.join", "edge.move", "edge.module_token", "doctor"),
     *("cluster.nodes", "cluster.objects", "cluster.events", "messaging.tail", "cluster.top", "completion"),

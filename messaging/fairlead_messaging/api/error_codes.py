@@ -93,6 +93,7 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "too_many_transactions": (503, "As many transactions are open as the service takes, or takes of one subject."),
     "too_many_bodies": (503, "All bodies together are too much."),
     "too_many_pages": (503, "All pages on their way to readers are too much."),
+    "too_many_backups": (503, "A backup is being taken already."),
     "too_many_long_polls": (503, "As many readers are waiting as the service takes."),
     "too_many_connections": (503, "As many connections are open as the service takes."),
     "token_review_unavailable": (503, "The Kubernetes API cannot say now whose token this is."),

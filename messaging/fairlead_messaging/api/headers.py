@@ -30,3 +30,4 @@ MEANINGS = {
 JSON = "application/json"
 AVRO = "avro/binary"
 ARROW = "application/vnd.apache.arrow.stream"
+BACKUP = "application/vnd.fairlead.backup"

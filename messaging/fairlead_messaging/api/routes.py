@@ -332,6 +332,13 @@ SUBSCRIPTIONS: Route[list[Subscription]] = Route(
     answers=[Subscription(name="hook", url="https://orders.example/hook")],
 )  # fmt: skip
 
+BACKUP: Route[None] = Route(
+    verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
+    operation="backup", method="GET", path="/v1/backup", response=None, media=(headers.BACKUP,),
+    codes=("too_many_backups",),
+    summary="Everything the service stores, as it is at this moment, to be restored elsewhere. Both verbs must be"
+            " granted on every topic.",
+)  # fmt: skip
 OPENAPI: Route[Any] = Route(
     operation="openapi", method="GET", path="/openapi.json", response=dict[str, Any], is_open=True,
     summary="This document.",
@@ -343,7 +350,7 @@ ROUTES: tuple[Route[Any], ...] = (
     PLAN, OFFSETS, NOTE_READER, READERS,
     START, LIST_TRANSACTIONS, RENEW, COMMIT, ABORT, INVALIDATE,
     PUT_SUBSCRIPTION, GET_SUBSCRIPTION, DELETE_SUBSCRIPTION, SUBSCRIPTIONS,
-    OPENAPI,
+    BACKUP, OPENAPI,
 )  # fmt: skip
 
 HEALTHZ: Route[Health] = Route(

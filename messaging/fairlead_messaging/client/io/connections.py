@@ -19,13 +19,13 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
-from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
+from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.io.token_file import TokenFile
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
@@ -140,19 +140,9 @@ class Connections:
             _ask(connection, method, self._prefix + path, body, {**headers, **shown}, deadline)
             response = connection.getresponse()
             answer = self._read(path, response)
-        except TimeoutError as error:
-            connection.close()
-            raise TimedOut(
-                f"{self.base_url} did not answer {method} {path} within {answer_seconds:g} s", seconds=answer_seconds
-            ) from error
-        except (ConnectionError, http.client.IncompleteRead, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
-            connection.close()
-            raise Disconnected(f"{self.base_url} ended the connection before its answer: {_why(error)}") from error
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            if _is_refused_certificate(error):
-                raise Unreachable(f"{self.base_url} does not accept our certificate: {_why(error)}") from error
-            raise NoAnswer(f"{self.base_url} does not answer: {_why(error)}") from error
+            raise self._failure(error, f"{method} {path}", answer_seconds) from error
         except BaseException:
             connection.close()  # interrupted between request and answer: the next caller must not get this answer
             raise
@@ -161,6 +151,38 @@ class Connections:
         else:
             connection.close()
         return answer
+
+    def download(self, path: str, headers: Mapping[str, str], *, piece_seconds: float) -> Download:
+        """An answer of any length, on a connection of its own; ``piece_seconds`` is for each piece.
+
+        Raises: as ``exchange``.
+        """
+        connection = self._made()
+        connection.timeout = piece_seconds
+        connection.response_class = http.client.HTTPResponse
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            connection.close()
+            raise Unreachable(f"{self.base_url} cannot be reached: {_why(error)}") from error
+        shown = self._token.header() if self._token is not None else {}
+        try:
+            connection.request("GET", self._prefix + path, headers={**headers, **shown})
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self._failure(error, f"GET {path}", piece_seconds) from error
+        return Download(connection, response, lambda error: self._failure(error, f"GET {path}", piece_seconds))
+
+    def _failure(self, error: Exception, asked: str, seconds: float) -> Failed:
+        """What is the matter, in the words of ``errors``."""
+        if isinstance(error, TimeoutError):
+            return TimedOut(f"{self.base_url} did not answer {asked} within {seconds:g} s", seconds=seconds)
+        if isinstance(error, ConnectionError | http.client.IncompleteRead | ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return Disconnected(f"{self.base_url} ended the connection before its answer: {_why(error)}")
+        if _is_refused_certificate(error):
+            return Unreachable(f"{self.base_url} does not accept our certificate: {_why(error)}")
+        return NoAnswer(f"{self.base_url} does not answer: {_why(error)}")
 
     def _read(self, path: str, response: http.client.HTTPResponse) -> Response:
         limit = self._answer_bytes_max
@@ -209,6 +231,38 @@ class Connections:
                     os.close(connection.sock.detach())
             self._idle = deque()
             self._process = os.getpid()
+
+
+class Download:
+    """An answer that is read piece by piece, for as long as that takes."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        response: http.client.HTTPResponse,
+        failure: Callable[[Exception], Failed],
+    ) -> None:
+        self._connection, self._response, self._failure = connection, response, failure
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+
+    def read(self, size: int = -1, /) -> bytes:
+        """So many bytes, fewer at the end alone.  Raises: as ``Connections.exchange``."""
+        try:
+            return self._response.read(None if size < 0 else size)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._failure(error) from error
+
+    def close(self) -> None:
+        """End the connection, wherever the answer is."""
+        self._response.close()
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _Response(http.client.HTTPResponse):

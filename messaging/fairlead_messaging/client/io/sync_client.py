@@ -17,16 +17,28 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 
+from fairlead_messaging.api import headers
 from fairlead_messaging.api.responses import Message
-from fairlead_messaging.client import retry, script, transaction_coordinator
+from fairlead_messaging.api.routes import BACKUP
+from fairlead_messaging.client import errors, retry, script, transaction_coordinator
 from fairlead_messaging.client.cursor import Cursor, Reading
-from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Connections, Tls
+from fairlead_messaging.client.io.connections import (
+    ANSWER_BYTES_MAX,
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Connections,
+    Download,
+    Tls,
+)
 from fairlead_messaging.client.methods import BlockingClient, Methods
 from fairlead_messaging.client.request import Request
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 T = TypeVar("T")
+BACKUP_PIECE_SECONDS = 60.0
+"""The first piece waits for a snapshot, each for the disk of the service."""
+REFUSAL_BYTES_MAX = 64 * 1024
 
 
 class Client(Methods, BlockingClient):
@@ -76,6 +88,16 @@ class Client(Methods, BlockingClient):
         cursor = Cursor(namespace, name, **reading)
         while cursor.more:
             yield from cursor.take(self.do(cursor.ask()))
+
+    def backup(self) -> Download:
+        """Everything the service stores, to be read piece by piece and closed; it is whole if it ends with its end
+        frame.  Raises: as every method; it is not repeated."""
+        found = self._connections.download(BACKUP.path, {"Accept": headers.BACKUP}, piece_seconds=BACKUP_PIECE_SECONDS)
+        if found.status != 200:
+            with found:
+                body = found.read(REFUSAL_BYTES_MAX)
+            raise errors.of(f"GET {BACKUP.path}", found.status, found.headers, body)
+        return found
 
     def do(self, asked: Request[T]) -> T:
         """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
@@ -104,6 +104,10 @@ class Broker:
     ) -> Result:
         """Run ``look`` on a fresh snapshot in a reader thread, as ``SnapshotReaders.read``."""
         return await self._readers.read(look, sequential=sequential, probe=probe)
+
+    def copy(self, make: Callable[[Snapshot], Generator[Result]]) -> AsyncGenerator[Result]:
+        """As ``SnapshotReaders.copy``."""
+        return self._readers.copy(make)
 
     def topic(self, namespace: str, name: str) -> Topic:
         """The living topic as it stands on disk.  Raises NotFound, Refused."""

@@ -82,6 +82,9 @@ class Metrics:
         )
         self.batches = self._total("batches", "Durable writes")
         self.failures = self._total("storage_failures", "Failed writes")
+        self.backup_taken = self._gauge(
+            "backup_taken_timestamp_seconds", "When the newest backup was taken that reached its reader; 0: none yet"
+        )
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
         self.long_polls = self._gauge("long_polls", "Readers waiting for something new")
         self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")

@@ -35,6 +35,8 @@ METADATA, LOG_END, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M"
 MARK, REMOVED, READER = b"I", b"W", b"D"
 EXPIRY, REFERENCE, SUBSCRIPTION = b"E", b"Y", b"U"
 OPEN, FINISHED, LONG = b"O", b"X", b"L"
+EVERYTHING = (b"", b"\xff")
+"""Every key begins with a letter."""
 
 
 def position(row: bytes) -> PositionBytes:

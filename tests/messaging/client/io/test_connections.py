@@ -182,3 +182,62 @@ def test_replaced_certificates_are_used_for_new_connections(tmp_path: Path) -> N
         get(asking)
         asking.close()
     assert handler.peers == ["first", "first", "second"]
+
+
+class _Long(_Handler):
+    """Answers in chunks; cut off before the last where the path says so."""
+
+    def do_GET(self) -> None:
+        if self.path == "/refused":
+            self.send_error(503)
+            return
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for piece in (b"abc", b"defgh", b"i"):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.flush()
+            if self.path == "/silent":
+                self.connection.settimeout(60)
+                self.rfile.read(1)  # until the client has gone
+                return
+        if self.path == "/cut":
+            self.connection.shutdown(2)
+            return
+        self.wfile.write(b"0\r\n\r\n")
+
+
+@contextmanager
+def long_answers() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Long)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_long_answer_is_read_in_the_sizes_asked_for() -> None:
+    """Its end is an end, and a connection that ends before is not."""
+    with long_answers() as url:
+        asking = Connections(url, tls=None)
+        with asking.download("/", {}, piece_seconds=60) as answer:
+            assert (answer.status, [answer.read(4), answer.read(4), answer.read(4)]) == (200, [b"abcd", b"efgh", b"i"])
+            assert answer.read(4) == b""
+        with asking.download("/cut", {}, piece_seconds=60) as answer, pytest.raises(errors.Disconnected):
+            answer.read(1000)
+        with asking.download("/silent", {}, piece_seconds=0.2) as answer, pytest.raises(errors.TimedOut):
+            answer.read(1000)
+        with asking.download("/refused", {}, piece_seconds=60) as answer:
+            assert answer.status == 503
+
+
+def test_a_long_answer_of_no_service() -> None:
+    with long_answers() as url:
+        pass
+    with pytest.raises(errors.Unreachable, match="connection refused"):
+        Connections(url, tls=None).download("/", {}, piece_seconds=60)

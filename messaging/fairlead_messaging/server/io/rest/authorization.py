@@ -20,6 +20,7 @@ from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, call
 from fairlead_wire.http import browser
 
 T = TypeVar("T")
+EVERY_TOPIC = "*/*"
 ROUTE_OF: web.AppKey[dict[Handler, Route[Any]]] = web.AppKey("route_of")
 """The contract's route of each handler."""
 
@@ -30,11 +31,37 @@ async def judged_after(request: web.Request, waiting: Awaitable[T]) -> T:
     replaced = access.replaced
     found = await waiting
     if access.replaced != replaced:
-        certificate, peer = request.get_extra_info("peercert"), request.remote or ""
-        caller = await access.caller(certificate, request.headers.get("Authorization"), peer)
-        note_caller(request, caller)
-        _check(request, request.app[ROUTE_OF][request.match_info.handler], caller)
+        _check(request, request.app[ROUTE_OF][request.match_info.handler], await _asked_again(request))
     return found
+
+
+async def _asked_again(request: web.Request) -> Caller:
+    """Who asks, by the table as it is now.  Raises: Unauthenticated, Unavailable."""
+    certificate, peer = request.get_extra_info("peercert"), request.remote or ""
+    caller = await request.app[ACCESS].caller(certificate, request.headers.get("Authorization"), peer)
+    note_caller(request, caller)
+    return caller
+
+
+class Everywhere:
+    """Verbs that must be granted on every topic, as long as a long answer lasts."""
+
+    def __init__(self, request: web.Request, *verbs: Verb) -> None:
+        self._request, self._verbs = request, verbs
+        self._replaced = request.app[ACCESS].replaced
+        self._check(caller_of(request))
+
+    async def check(self) -> None:
+        """Again, if the table was replaced.  Raises: Forbidden, Unauthenticated, Unavailable."""
+        replaced = self._request.app[ACCESS].replaced
+        if replaced != self._replaced:
+            self._check(await _asked_again(self._request))
+            self._replaced = replaced
+
+    def _check(self, caller: Caller) -> None:
+        for verb in self._verbs:
+            if caller.grants is not None and not caller.grants.may_everywhere(verb):
+                self._request.app[ACCESS].refuse(caller, verb, EVERY_TOPIC, self._request.remote or "")
 
 
 @web.middleware

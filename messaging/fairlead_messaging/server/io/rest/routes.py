@@ -23,6 +23,7 @@ from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
 from fairlead_messaging.server.io.rest import (
     authorization,
+    backup,
     bulk,
     inspection,
     messages,
@@ -236,6 +237,7 @@ _HANDLERS: dict[Route[Any], Handler] = {
     api.GET_SUBSCRIPTION: subscriptions.get,
     api.DELETE_SUBSCRIPTION: subscriptions.delete,
     api.SUBSCRIPTIONS: subscriptions.list_all,
+    api.BACKUP: backup.take,
     api.OPENAPI: openapi_document,
     api.HEALTHZ: healthz,
     api.READYZ: readyz,

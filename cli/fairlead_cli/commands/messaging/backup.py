@@ -1,0 +1,221 @@
+"""`fairlead messaging backup` and `restore`: everything a service stores, in one file, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import sys
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
+
+import click
+
+from fairlead_cli.clients import messaging_client
+from fairlead_cli.output import topic_lines
+from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import printable
+
+if TYPE_CHECKING:
+    from fairlead_messaging.server.backup.decoding import Decoder
+    from fairlead_messaging.server.backup.sources import Source
+
+OWNER_ONLY = 0o600
+NO_GROUP_NO_OTHERS = 0o077
+PARTIAL = ".part"
+
+
+def register(root: click.Group) -> None:
+    """Add `backup` and `restore` to `messaging`."""
+    messaging = root.commands["messaging"]
+    assert isinstance(messaging, click.Group)
+    messaging.add_command(backup)
+    messaging.add_command(restore)
+
+
+@click.command(short_help="Everything a service stores, in one file.")
+@messaging_client.options
+@click.option(
+    "--data-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Of a service that is stopped, in place of --url; or a snapshot of its volume.",
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to make.")
+@messaging_client.output
+@click.pass_context
+def backup(context: click.Context, data_dir: Path | None, out: Path, output: str) -> None:
+    """Everything a messaging service stores as it is at one moment: topics, messages, transactions, producers, readers,
+    subscriptions. The service goes on meanwhile. FILE is there when it is whole and was checked, not before.
+
+    \b
+    From a running service:   fairlead messaging backup --url https://messaging:11015 --out monday.backup
+    From a stopped one:       fairlead messaging backup --data-dir /var/lib/fairlead/messaging --out monday.backup
+    Bring it back:            fairlead messaging restore monday.backup --data-dir /var/lib/fairlead/messaging
+
+    It holds every message: keep it as you keep the store. With an access table, `administer` and `consume` on every
+    topic are needed.
+    """
+    from fairlead_messaging.server.backup.decoding import BadBackup
+    from fairlead_messaging.server.backup.sources import Copied
+
+    if out.exists():
+        raise click.UsageError(f"{out} is there already: name another file")
+    partial = out.with_name(out.name + PARTIAL)
+    try:
+        with _source(context, data_dir) as source, _created(partial) as file:
+            read = _checked(Copied(source, file), "backing up, rows")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(partial, out)  # never over a file that came meanwhile
+        _flush(out.parent)
+        size = out.stat().st_size
+    except FileExistsError:
+        raise click.UsageError(f"{out} is there already: name another file") from None
+    except BadBackup as error:
+        _fail("backup", f"the backup is not whole: {error}")
+    except OSError as error:
+        _fail("backup", f"{error.filename or out}: {error.strerror or error}")
+    finally:
+        partial.unlink(missing_ok=True)
+    if output == "json":
+        topic_lines.print_json(
+            {"file": str(out), "rows": read.rows, "bytes": size, "service": read.header.service, "taken": _taken(read)}
+        )
+    else:
+        click.echo(f"{out}: {read.rows} rows, {size} bytes, as of {_taken(read)}")
+
+
+@click.command(short_help="Make a store of a backup.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the store will be; a folder that holds none.",
+)
+@click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), default="rocksdb", show_default=True)
+@click.option(
+    "--as-copy",
+    is_flag=True,
+    help="The new service is another one beside the first: readers that come over from that one are refused.",
+)
+@click.option("--check", is_flag=True, help="Only read FILE and say whether it is whole.")
+@messaging_client.output
+def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check: bool, output: str) -> None:
+    """Make the store of a messaging service of a backup, of either kind of store. Then start the service on it.
+
+    \b
+    Is it whole?      fairlead messaging restore monday.backup --check
+    Bring it back:    fairlead messaging restore monday.backup --data-dir /var/lib/fairlead/messaging
+    Change the store: fairlead messaging backup --data-dir OLD --out all.backup
+                      fairlead messaging restore all.backup --data-dir NEW --store sqlite
+
+    What was published after the backup is not in it. Clients go on: positions are times, so those beyond the backup
+    are answered with what is published from now on, and an edge node sends again what was not acknowledged. The clock
+    must not be behind that of the old service. A store that is there already is never touched.
+    """
+    from fairlead_messaging.api.errors import StorageError
+    from fairlead_messaging.server.backup.decoding import BadBackup, Decoder
+    from fairlead_messaging.server.io.stores import restored_store
+
+    if (data_dir is None) == (not check):
+        raise click.UsageError("name --data-dir, or --check to read only")
+    os.umask(NO_GROUP_NO_OTHERS)
+    try:
+        with file.open("rb") as source:
+            if data_dir is None:
+                read = _checked(source, "checking, rows")
+            else:
+                read = Decoder(source)
+                now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+                with Progress("restoring, rows", passing=True) as progress:
+                    restored_store.restore(
+                        read,
+                        data_dir,
+                        "sqlite" if store == "sqlite" else "rocksdb",
+                        now,
+                        new_id=as_copy,
+                        wrote=progress.add,
+                    )
+    except BadBackup as error:
+        _fail("restore", f"{file} cannot be used: {error}")
+    except (StorageError, OSError) as error:
+        _fail("restore", str(error))
+    if output == "json":
+        found = {"rows": read.rows, "service": read.header.service, "taken": _taken(read)}
+        topic_lines.print_json(found if data_dir is None else {**found, "data_dir": str(data_dir), "store": store})
+    else:
+        where = "is whole" if data_dir is None else f"restored to {data_dir} ({store})"
+        click.echo(f"{file} {where}: {read.rows} rows, as of {_taken(read)}")
+
+
+@contextlib.contextmanager
+def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
+    """Where the backup comes from; what goes wrong there ends the command."""
+    if data_dir is None:
+        with messaging_client.service(context) as client, client.backup() as answer:
+            yield answer
+        return
+    from fairlead_messaging.api.errors import StorageError
+    from fairlead_messaging.server.backup import encoding
+    from fairlead_messaging.server.backup.sources import Pieces
+    from fairlead_messaging.server.io.stores import offline_store
+    from fairlead_messaging.server.log import keys
+
+    try:
+        with offline_store.opened(data_dir) as rows:
+            key = keys.service("id")
+            service = next((value.decode() for _, value in rows.scan(key, key + b"\x00")), "")
+            with contextlib.closing(
+                encoding.encode(
+                    rows.scan(*keys.EVERYTHING),
+                    program=version("fairlead"),
+                    service=service,
+                    taken_ms=int(time.time() * 1000),
+                )
+            ) as made:
+                yield Pieces(data for data, _ in made)
+    except offline_store.NoStore as error:
+        raise click.UsageError(str(error)) from None
+    except StorageError as error:
+        _fail("backup", str(error))
+
+
+@contextlib.contextmanager
+def _created(path: Path) -> Iterator[BinaryIO]:
+    """A file of our own, for nobody else to read."""
+    path.unlink(missing_ok=True)  # of a backup that was killed
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY), "wb") as file:
+        yield file
+
+
+def _checked(source: Source, label: str) -> Decoder:
+    """All of it was read, and it is whole.  Raises: BadBackup."""
+    from fairlead_messaging.server.backup.decoding import Decoder
+
+    read = Decoder(source)
+    with Progress(label, passing=True) as progress:
+        while (rows := read.next_block()) is not None:
+            progress.add(len(rows))
+    return read
+
+
+def _taken(read: Decoder) -> str:
+    moment = datetime.datetime.fromtimestamp(read.header.taken_ms / 1000, datetime.UTC)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _flush(folder: Path) -> None:
+    """The new name is on the disk, too."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _fail(command: str, reason: str) -> NoReturn:
+    click.echo(printable.lines(f"fairlead messaging {command}: {reason}"), err=True)
+    sys.exit(1)
