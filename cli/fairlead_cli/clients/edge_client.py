@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fairlead_wire.validation import addresses
+
 if TYPE_CHECKING:
     from fairlead_edge.io.client import EdgeClient
 
@@ -42,6 +44,7 @@ def client(url: str, token_file: Path | None) -> EdgeClient:
     from fairlead_edge.io.client import EdgeClient
     from fairlead_wire.errors import LocalError
 
+    url = _checked(url)
     try:
         return EdgeClient(url, token=_token(token_file), patience_seconds=0)
     except (OSError, ValueError, LocalError) as error:
@@ -50,9 +53,10 @@ def client(url: str, token_file: Path | None) -> EdgeClient:
 
 def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
     """An object as the agent has it; None when it holds none.  What goes wrong is one sentence and exit code 1."""
+    url = _checked(url)
     try:
         token = _token(token_file)
-        request = urllib.request.Request(f"{url.rstrip('/')}/{path}")
+        request = urllib.request.Request(f"{url}/{path}")
         if token:
             request.add_header("Authorization", f"Bearer {token.strip()}")
         # The agent is on this machine, or behind a tunnel: a proxy of the environment is not for it.
@@ -73,6 +77,13 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         raise click.ClickException(f"{url} is not the address of an agent: it answered no object")
     return found
+
+
+def _checked(url: str) -> str:
+    try:
+        return addresses.url(url, example=DEFAULT_URL)
+    except ValueError as error:
+        raise click.UsageError(f"the agent's address {error}") from None
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):

@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from fairlead_wire.validation import addresses
+
 SECONDS = 10.0
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 DEFAULT_LISTEN = "127.0.0.1:10002"
@@ -64,14 +66,9 @@ def settings_of(config: Path) -> dict[str, Any]:
 
 def _checked(url: str, whose: str) -> str:
     try:
-        parts = urllib.parse.urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        good = False
-    if not good or not url.isascii() or not url.isprintable() or " " in url:
-        example = f"http://{DEFAULT_LISTEN}"
-        raise click.UsageError(f"{whose}: must be http://host:port, for example {example}, is {url[:80]!r}")
-    return url.rstrip("/")
+        return addresses.url(url, example=f"http://{DEFAULT_LISTEN}")
+    except ValueError as error:
+        raise click.UsageError(f"{whose}: {error}") from None
 
 
 def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairlead_cli.parameters.url import Url
 from fairlead_cli.simulation.behaviour import BEHAVIOURS, Behaviour
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option("--hub", "url", default="ws://127.0.0.1:10000", show_default=True, metavar="URL", help="ws:// or wss://.")
+@click.option(
+    "--hub", "url", type=Url("ws", "wss"), default="ws://127.0.0.1:10000", show_default=True, help="ws:// or wss://."
+)
 @click.option("--count", default=10, show_default=True, type=click.IntRange(1, 20_000), help="How many nodes.")
 @click.option(
     "--prefix", default="bench-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …; Nodes must exist."

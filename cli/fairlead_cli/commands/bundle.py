@@ -24,6 +24,7 @@ from fairlead_cli.cluster import collections
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output.progress import Progress
+from fairlead_cli.parameters.url import Url
 from fairlead_cli.text import redaction
 
 if TYPE_CHECKING:
@@ -55,9 +56,21 @@ def register(root: click.Group) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: named by the time."
 )
-@click.option("--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="Also the account and metrics of this hub.")
-@click.option("--messaging", envvar="FAIRLEAD_MESSAGING_URL", metavar="URL", help="Also the metrics of this service.")
-@click.option("--edge", metavar="URL", help="Also the metrics and readiness of this agent.")
+@click.option(
+    "--hub",
+    type=Url(),
+    envvar=hub_client.HUB_VARIABLE,
+    metavar="URL",
+    help="Also the account and metrics of this hub.",
+)
+@click.option(
+    "--messaging",
+    type=Url(),
+    envvar="FAIRLEAD_MESSAGING_URL",
+    metavar="URL",
+    help="Also the metrics of this service.",
+)
+@click.option("--edge", type=Url(), help="Also the metrics and readiness of this agent.")
 @click.option(
     "--log",
     "logs",

@@ -15,6 +15,7 @@ from fairlead_cli.doctor import examination, finding
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
+from fairlead_cli.parameters.url import Url
 
 DEVICE_SETTINGS = Path("/etc/fairlead/edge.toml")
 DEVICE_VARIABLES = ("FAIRLEAD_EDGE_NODE", "FAIRLEAD_EDGE_DATA_DIR")
@@ -39,9 +40,19 @@ def register(root: click.Group) -> None:
     metavar="NAMESPACE:NAME",
     help="--cluster: ask for the rights of this service account instead of this user's.",
 )
-@click.option("--hub", envvar="FAIRLEAD_HUB_URL", metavar="URL", help="--cluster: ask this hub whether it is ready.")
 @click.option(
-    "--messaging", envvar="FAIRLEAD_MESSAGING_URL", metavar="URL", help="--cluster: ask messaging whether it is ready."
+    "--hub",
+    type=Url(),
+    envvar="FAIRLEAD_HUB_URL",
+    metavar="URL",
+    help="--cluster: ask this hub whether it is ready.",
+)
+@click.option(
+    "--messaging",
+    type=Url(),
+    envvar="FAIRLEAD_MESSAGING_URL",
+    metavar="URL",
+    help="--cluster: ask messaging whether it is ready.",
 )
 @targets.options(namespace=True)
 @printer.options(forms.DOCUMENTS)

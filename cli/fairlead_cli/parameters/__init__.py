@@ -1,1 +1,1 @@
-"""Values that people type and several commands take: a lifetime, a place in a topic, a delivery policy."""
+"""Values that people type and several commands take: a lifetime, an address, a place in a topic, a delivery policy."""

@@ -47,7 +47,7 @@ _FORMS: Final = (
     re.compile(r"\bfl1-[A-Za-z0-9_-]{8,}"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
 )
-_ADDRESS: Final = re.compile(r"(://)[^/\s@\"']+@")
+_ADDRESS: Final = re.compile(r"(://)(?:[^/\s@\"']+|[^/\s@\"':]{1,512}:[^\s@\"']{1,1024})@")
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The whole object again, as text."""
 

@@ -26,6 +26,7 @@ from urllib.parse import quote
 import msgspec
 
 from fairlead_wire.errors import LocalError, Permanent, Temporary
+from fairlead_wire.validation import addresses
 
 PATIENCE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 0.2
@@ -120,12 +121,15 @@ class _Unknown(msgspec.Struct):
 class EdgeClient:
     """Talks to the agent at ``url``.  ``token`` is the text of ``data_dir/token``, needed with ``security = "mtls"``.
 
-    Raises ``Permanent`` for what would fail again, ``Temporary`` when patience ended first, ``LocalError`` for a token
-    that cannot be one.
+    Raises ``Permanent`` for what would fail again, ``Temporary`` when patience ended first, ``LocalError`` for an
+    address or a token that cannot be one.
     """
 
     def __init__(self, url: str, *, token: str | None = None, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._url = url.rstrip("/")
+        try:
+            self._url = addresses.url(url)
+        except ValueError as error:
+            raise LocalError(f"the agent's address {error}") from None
         self._headers = {"Authorization": f"Bearer {_checked(token)}"} if token else {}
         self._patience_seconds = patience_seconds
         # The agent is on this machine: a proxy of the environment is not for it.

@@ -20,7 +20,8 @@ def check(remote: str) -> str:
         if key == "token":
             raise ValueError(f"a token is no part of it, give it in {TOKEN_VARIABLE}")
         if not equals or key not in _ALLOWED:
-            raise ValueError(f"after the address may come ;key=value with {', '.join(sorted(_ALLOWED))}, not {each!r}")
+            found = f"not {key!r}" if equals else "a key is missing"  # a value may be a password
+            raise ValueError(f"after the address may come ;key=value with {', '.join(sorted(_ALLOWED))}, {found}")
     return remote
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import datetime
 from typing import Any, Final
 
+from fairlead_wire.validation import mistakes
+
 NAMED: Final = ("earliest", "latest", "table")
 
 
@@ -27,9 +29,9 @@ def parse(position: Any) -> str | int:
         try:
             moment = datetime.datetime.fromisoformat(position)
         except ValueError:
-            raise ValueError(f"must be {', '.join(NAMED)} or an ISO time, is {position!r}") from None
+            raise ValueError(f"must be {', '.join(NAMED)} or an ISO time, is {mistakes.shown(position)}") from None
     if not isinstance(moment, datetime.datetime):
-        raise ValueError(f"must be a name, an ISO time or milliseconds, is {position!r}")
+        raise ValueError(f"must be a name, an ISO time or milliseconds, is {mistakes.shown(position)}")
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return int(moment.timestamp() * 1000)

@@ -64,14 +64,15 @@ def check_uri(kind: str, uri: str) -> None:
     """Raises ``ValueError``, which says what is wrong with the address of a catalog; a password in it is not shown."""
     try:
         parts = urlsplit(uri)
+        is_address = parts.port is None or parts.port > 0
         has_password = parts.password is not None or any(_SECRET.search(key) for key, _ in parse_qsl(parts.query))
     except ValueError:
-        has_password = False
+        has_password = is_address = False
     if has_password:
         raise ValueError("must not hold the password; write it into a file and name that in password_file")
     if kind == "rest":
         store_path.check_endpoint(uri)
-    elif _SQL.fullmatch(uri) is None:
+    elif not is_address or _SQL.fullmatch(uri) is None:
         raise ValueError(
             f"must be sqlite:////path/catalog.db or postgresql+psycopg://user@host/database, is {mistakes.shown(uri)}"
         )

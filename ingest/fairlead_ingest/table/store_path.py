@@ -86,7 +86,7 @@ def check_endpoint(address: str) -> None:
     """Raises ``ValueError``, which says what is wrong with the address of a store."""
     try:
         url = urlsplit(address)
-        host = url.hostname or ""
+        host = "" if url.port == 0 else url.hostname or ""
     except ValueError:
         host = ""
     if not host or url.scheme not in ("http", "https") or "@" in url.netloc:

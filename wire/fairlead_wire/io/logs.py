@@ -23,12 +23,13 @@ from typing import Any, TextIO
 
 import msgspec
 
+from fairlead_wire.validation import addresses
+
 LINE_CHARS_MAX = 16 * 1024
 PLACES_MAX = 3
 """Functions, from the innermost on, that are logged with an unexpected error."""
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
-_USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
 _PEERS_FAULTS = ("aiohttp.", "websockets.")
 """Modules whose exceptions, in records of other libraries, tell what a peer did."""
 _PEERS_ERRORS = (ConnectionError, TimeoutError, ssl.SSLError, EOFError)
@@ -137,4 +138,4 @@ def _clean(value: Any) -> Any:
     if not text.isascii():
         # A peer's header may hold halves of characters, which no encoder takes.
         text = text.encode(errors="backslashreplace").decode().translate(_LINE_ENDS)
-    return _USERINFO.sub("[secret]@", _BEARER.sub(r"\1 [secret]", text))
+    return addresses.in_text(_BEARER.sub(r"\1 [secret]", text))

@@ -21,7 +21,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 
 import msgspec
 
-SHOWN_CHARS_MAX: Final = 80
+from fairlead_wire.validation import addresses
+
 MISTAKES_MAX: Final = 100
 """Enough to read at once; the rest is found when these are mended."""
 COMBINATIONS_MAX: Final = 32
@@ -30,7 +31,8 @@ KEYS_AND_VALUES: Final = "keys and values"
 
 Key = TypeVar("Key")
 
-_USERINFO = re.compile(r"(?<=://)[^/\s@]{1,1024}@")
+_QUOTED = re.compile(r"[^\s'\"]+")
+"""Of the text of a list or a table, what may be an address."""
 _WORDS: Final = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
 _LOWER: Final = (("ge", "at least {}"), ("gt", "above {}"))
 _UPPER: Final = (("le", "at most {}"), ("lt", "below {}"))
@@ -171,10 +173,14 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 def shown(value: Any) -> str:
     """A value as an error quotes it: short, and without the password an address may carry."""
     try:
-        text = _USERINFO.sub("[secret]@", repr(value))
+        text = repr(addresses.shown(value)) if isinstance(value, str) else _QUOTED.sub(_without_secret, repr(value))
     except RecursionError:
         text = "nested too deeply"
-    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
+    return text if len(text) <= addresses.SHOWN_CHARS_MAX else f"{text[: addresses.SHOWN_CHARS_MAX]}…"
+
+
+def _without_secret(word: re.Match[str]) -> str:
+    return addresses.shown(word[0])
 
 
 def _kind(member: Any, limits: tuple[Any, ...]) -> str:

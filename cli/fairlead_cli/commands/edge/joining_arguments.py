@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from fairlead_cli.text import printable
+from fairlead_wire.validation import mistakes
 
 if TYPE_CHECKING:
     from fairlead_wire.identity.join_token import JoinToken
@@ -47,11 +48,11 @@ def hub_url(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise click.UsageError(f"{text!r} is no URL; one is like wss://hub.example.com:10000") from None
+        raise click.UsageError(f"{mistakes.shown(text)} is no URL; one is like wss://hub.example.com:10000") from None
     if parts.scheme == "ws":
         raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
     if parts.scheme != "wss" or not parts.hostname or parts.username is not None or len(text.split()) > 1:
-        raise click.UsageError(f"{text!r} is no URL of a hub; one is like wss://hub.example.com:10000")
+        raise click.UsageError(f"{mistakes.shown(text)} is no URL of a hub; one is like wss://hub.example.com:10000")
     if not port:
         raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
     return text

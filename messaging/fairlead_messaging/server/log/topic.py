@@ -16,7 +16,7 @@ import msgspec
 from fairlead_messaging.api.errors import Refused
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy
-from fairlead_wire.validation.mistakes import Mistake, Wrong
+from fairlead_wire.validation.mistakes import Mistake, Wrong, shown
 
 NAME_CHARS_MAX = 200
 TTL_SECONDS_MAX = 2**31 - 1
@@ -204,10 +204,10 @@ def expand_system_topics(names: list[str]) -> list[str]:
     for entry in (name.strip() for name in names):
         prefix, colon, count = entry.partition(":")
         if colon and not (prefix and count.isascii() and count.isdecimal() and 1 <= int(count) <= SYSTEM_TOPICS_MAX):
-            raise ValueError(f"{entry!r}: must be a prefix, a colon and a count of 1 to {SYSTEM_TOPICS_MAX}")
+            raise ValueError(f"{shown(entry)}: must be a prefix, a colon and a count of 1 to {SYSTEM_TOPICS_MAX}")
         for name in [f"{prefix}{i}" for i in range(int(count))] if colon else [entry]:
             if _NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
-                raise ValueError(f"{entry!r}: not a topic name")
+                raise ValueError(f"{shown(entry)}: not a topic name")
             if name not in topics:
                 topics.append(name)
     return topics

@@ -10,6 +10,7 @@ import click
 
 from fairlead_cli.text import printable
 from fairlead_wire.identity import join_token, node_names, pins
+from fairlead_wire.validation import mistakes
 
 NAMES_MAX = 10_000
 NAMES_BYTES_MAX = 4 * 1024 * 1024
@@ -54,7 +55,9 @@ def names(file: BinaryIO) -> list[str]:
 
 def url(text: str) -> str:
     if not re.fullmatch(r"wss://[^\s/@]+:[0-9]{1,5}/?", text):
-        raise click.UsageError(f"--hub: {text!r} is no URL of a hub; one is like wss://hub.example.com:10000")
+        raise click.UsageError(
+            f"--hub: {mistakes.shown(text)} is no URL of a hub; one is like wss://hub.example.com:10000"
+        )
     return text
 
 

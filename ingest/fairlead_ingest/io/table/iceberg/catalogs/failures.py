@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg.catalogs import secret_file
 from fairlead_ingest.table.catalog import Catalog
+from fairlead_wire.validation import addresses
 
 SENTENCE_CHARS_MAX: Final = 400
 # What pyiceberg raises where metadata of a table says what it should not; other engines write it, too.
@@ -128,7 +129,7 @@ def _of_service(error: BaseException) -> tuple[str, str, str] | None:
 
 
 def _address(catalog: Catalog) -> str:
-    found = f"{catalog.uri} ({catalog.warehouse})" if catalog.warehouse else catalog.uri
+    found = f"{catalog.uri} ({addresses.shown(catalog.warehouse)})" if catalog.warehouse else catalog.uri
     return f"{found}, tokens from {catalog.oauth2_uri}" if catalog.oauth2_uri else found
 
 

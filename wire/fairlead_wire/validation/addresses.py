@@ -1,0 +1,73 @@
+"""Addresses as errors and logs show them: without what may be a password in them.
+
+People write secrets in many places of an address, also where none belongs, so what is refused is what is shown most:
+
+    s3://KEY:SECRET@bucket/t     before an @, also with a slash in it
+    s3://bucket:SECRET/t         where a port would stand
+    KEY:SECRET@host              without a scheme
+    https://host/?token=SECRET   in the query
+
+Better one harmless word too many is hidden.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+HIDDEN: Final = "[secret]"
+SHOWN_CHARS_MAX: Final = 80
+HTTP: Final = ("http", "https")
+
+_SCHEME: Final = re.compile(r":/+")
+_END_OF_HOST: Final = re.compile(r"[/?#]")
+_PORT: Final = re.compile(r"[0-9]{0,5}")
+_IN_QUERY: Final = re.compile(
+    r"((?:passw|pwd|secret|token|sig|credential|api_?key|access_?key)[\w.-]{0,64}=)[^&;#\s'\"]+", re.IGNORECASE
+)
+_USERINFO: Final = re.compile(r"(?<=://)[^/\s@'\"]{1,1024}@|(?<=://)[^/\s@'\":]{1,512}:[^\s@'\"]{1,1024}@")
+
+
+def shown(address: str) -> str:
+    """A value that was given as an address, or may be meant as one."""
+    scheme = _SCHEME.search(address)
+    if scheme is None:
+        before, at, host = address.rpartition("@")
+        return _query(f"{HIDDEN}@{host}" if at and ":" in before else address)
+    start, rest = address[: scheme.end()], address[scheme.end() :]
+    end = _END_OF_HOST.search(rest)
+    host = rest[: end.start()] if end else rest
+    host_only, colon, port = (host if host.startswith("[") else f"[]{host}").partition("]")[2].partition(":")
+    if "@" in host or (colon and not _PORT.fullmatch(port)):
+        before, at, after = rest.rpartition("@")
+        if at and ":" in before:
+            return start + HIDDEN + "@" + _query(after)
+        if "@" in host:
+            return f"{start}{HIDDEN}@" + _query(rest.partition("@")[2])
+        return f"{start}{host_only}:{HIDDEN}"
+    return _query(address)
+
+
+def url(text: str, schemes: tuple[str, ...] = HTTP, *, example: str = "") -> str:
+    """Where a program listens, without its last slash.  Raises ``ValueError``, which shows no password."""
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good or "@" in parts.netloc or not text.isascii() or not text.isprintable() or " " in text:
+        as_in = f", for example {example}" if example else ""
+        found = repr(shown(text))
+        found = found if len(found) <= SHOWN_CHARS_MAX else f"{found[:SHOWN_CHARS_MAX]}…"
+        raise ValueError(f"must be {schemes[0]}://host:port{as_in}, is {found}")
+    return text.rstrip("/")
+
+
+def in_text(text: str) -> str:
+    """A text of another's, in which addresses may stand: what is surely a user and a password in one goes."""
+    return _USERINFO.sub(f"{HIDDEN}@", text)
+
+
+def _query(text: str) -> str:
+    return _IN_QUERY.sub(rf"\1{HIDDEN}", text)
