@@ -44,7 +44,7 @@ def test_objects(url: str, tmp_path: Path) -> None:
     token.write_text("s3cret\n")
     assert edge_client.get(url, token, "held") == {"kind": "ConfigMap"}
     assert edge_client.get(url, token, "none") is None
-    with pytest.raises(click.ClickException, match="is not the address of an agent"):
+    with pytest.raises(click.UsageError, match="address must be http://host:port"):
         edge_client.get(url, token, "text")
     with pytest.raises(click.ClickException, match="answered 401; give the agent's data_dir/token with --token-file"):
         edge_client.get(url, None, "held")
@@ -83,7 +83,7 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     """A closed port, no address, a token that is none."""
     with pytest.raises(click.ClickException, match="does not answer: Connection refused"):
         edge_client.get("http://127.0.0.1:1", None, "held")
-    with pytest.raises(click.ClickException, match="is not the address of an agent"):
+    with pytest.raises(click.UsageError, match="address must be http://host:port"):
         edge_client.get("nonsense", None, "held")
     (tmp_path / "token").write_bytes(b"\xff\xfe")
     with pytest.raises(click.UsageError, match="--token-file"):

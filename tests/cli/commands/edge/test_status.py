@@ -55,6 +55,6 @@ def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://\u2603"])
 def test_what_is_no_address_is_one_sentence(url: str) -> None:
-    """Exit 1, and no trace."""
+    """Wrong use: exit 2, and no trace."""
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", url])
-    assert shown.exit_code == 1 and "is not the address of an agent" in shown.output
+    assert shown.exit_code == 2 and "the agent's address must be http://host:port" in shown.output
