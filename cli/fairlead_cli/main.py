@@ -41,7 +41,15 @@ NOUNS = (
     ),
     *("edge.deadletters", "edge.status", "edge.receipt", "edge.join", "edge.move", "edge.module_token", "doctor"),
     *("cluster.nodes", "cluster.objects", "cluster.events", "messaging.tail", "cluster.top", "completion"),
-    *("cluster.pause", "cluster.resync", "cluster.approve", "cluster.diff", "bundle", "cluster.console"),
+    *(
+        "cluster.pause",
+        "cluster.resync",
+        "cluster.rollout",
+        "cluster.approve",
+        "cluster.diff",
+        "bundle",
+        "cluster.console",
+    ),
     *("cluster.rbac", "cluster.node", "cluster.token.group"),
     *("ingest.letters", "ingest.repair"),
 )
@@ -62,7 +70,7 @@ EXTRAS = {
     "backoff": "plot",
     "doctor": "edge,hub",
     **dict.fromkeys(
-        ("pause", "resume", "resync", "approve", "diff", "bundle", "console", "rbac", "node", "token"), "hub"
+        ("pause", "resume", "resync", "rollout", "approve", "diff", "bundle", "console", "rbac", "node", "token"), "hub"
     ),
 }
 """Which extra brings what a command needs."""

@@ -39,8 +39,8 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
 
     Raises ``Refused`` or ``Unavailable``.
     """
-    edges = await _items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
-    edge_nodes = {item["metadata"]["name"]: item for item in await _items(kube, f"{OURS}/edgenodes")}
+    edges = await items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
+    edge_nodes = {item["metadata"]["name"]: item for item in await items(kube, f"{OURS}/edgenodes")}
     rows = []
     for edge in edges:
         name = edge["metadata"]["name"]
@@ -56,7 +56,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "held": said.get("objectsHeld", 0),
                 "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
                 "parked": said.get("objectsParked", 0),
-                "paused": _paused(account),
+                "paused": paused_why(account),
                 "identity": (said.get("identity") or {}).get("state") or "",
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
@@ -70,7 +70,7 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
     """Every parked record."""
     found = []
     for collection in ("objectsyncs", "clusterobjectsyncs"):
-        for item in await _items(kube, f"{OURS}/{collection}"):
+        for item in await items(kube, f"{OURS}/{collection}"):
             record = object_sync.parse(item)
             if record is not None and record.state == "Parked":
                 found.append(msgspec.to_builtins(record))
@@ -80,12 +80,12 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
 async def unreadable(kube: Kube) -> list[dict[str, Any]]:
     """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
     placement = Placement(ObjectCache(), Delivery())
-    for item in await _items(kube, f"{OURS}/syncrules"):
+    for item in await items(kube, f"{OURS}/syncrules"):
         try:
             sync_rule.rule(item)
         except ValueError as error:
             placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
-    for item in await _items(kube, f"{OURS}/edgeroutes"):
+    for item in await items(kube, f"{OURS}/edgeroutes"):
         try:
             sync_rule.routes(item)
         except ValueError as error:
@@ -127,17 +127,17 @@ def _said_of_rules(said: dict[str, Any]) -> str:
     return next((str(each.get("message", "")) for each in conditions if each.get("type") == "RulesReadable"), "")
 
 
-def _paused(account: dict[str, Any]) -> str:
+def paused_why(account: dict[str, Any]) -> str:
     return pause.paused(account.get("metadata", {}).get("annotations") or {})
 
 
 async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
     """Something is to be done: unless people said not to, or the deletion guard did."""
     try:
-        account = await _one(kube, f"{OURS}/edgenodes/{node}")
+        account = await one(kube, f"{OURS}/edgenodes/{node}")
     except Refused:
         return code, answer
-    if why := _paused(account):
+    if why := paused_why(account):
         return "paused", f"paused: {why} (annotation {PAUSED} on EdgeNode {node})"
     guard = account.get("status", {}).get("deletionGuard")
     if code == "deleting" and guard and not guard.get("approved"):
@@ -183,7 +183,7 @@ async def _placement(
     object_cache = ObjectCache()
     placement = Placement(object_cache, Delivery())
     try:
-        found = await _one(kube, f"api/v1/nodes/{node}")
+        found = await one(kube, f"api/v1/nodes/{node}")
     except Refused as error:
         if error.status != 404:
             raise
@@ -192,15 +192,15 @@ async def _placement(
     if EDGE_LABEL not in labels:
         return placement, None, ("no_node", f"Node {node} carries no label {EDGE_LABEL}")
     placement.rules.set_node(node, labels)
-    for item in await _items(kube, f"{OURS}/syncrules"):
+    for item in await items(kube, f"{OURS}/syncrules"):
         try:
             placement.rules.set_rule(sync_rule.rule(item))
         except ValueError as error:
             placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
-    for raw in await _raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
+    for raw in await raw_items(kube, "api/v1/pods", fieldSelector=f"spec.nodeName={node}"):
         with contextlib.suppress(content.Unusable):
             object_cache.put(content.build(raw, POD_KIND))
-    live, problem = await _object(kube, placement, object_cache, asked, namespace, name)
+    live, problem = await object_of(kube, placement, object_cache, asked, namespace, name)
     if problem is not None and placement.rules.broken:
         problem = (problem[0], "; ".join([problem[1], *_unreadable(placement)]))
     return placement, live, problem
@@ -212,7 +212,7 @@ def _unreadable(placement: Placement) -> list[str]:
     return [f"SyncRule {name} cannot be read: {placement.rules.broken[f'syncrules/{name}']}" for name in names]
 
 
-async def _object(
+async def object_of(
     kube: Kube, placement: Placement, object_cache: ObjectCache, asked: str, namespace: str, name: str
 ) -> tuple[LiveObject | None, tuple[str, str] | None]:
     """The object as it is, or why there is none: a code and a sentence."""
@@ -269,11 +269,11 @@ async def _served(
 
 async def _nowhere(kube: Kube, kind: content.Kind, namespace: str, name: str) -> str:
     """Looked for in the other namespaces, and among the names of this one."""
-    others = [] if not kind.namespaced else await _items(kube, kind.root, fieldSelector=f"metadata.name={name}")
+    others = [] if not kind.namespaced else await items(kube, kind.root, fieldSelector=f"metadata.name={name}")
     base = kind.root.removesuffix(kind.plural)
     place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
     if not others:
-        page = await _one(kube, place, limit=str(NAMES_MAX))
+        page = await one(kube, place, limit=str(NAMES_MAX))
         others = [item for item in page.get("items") or () if isinstance(item, dict)]
     found = [(item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in others]
     return explaining.nowhere(kind.kind, namespace if kind.namespaced else "", name, found)
@@ -282,7 +282,7 @@ async def _nowhere(kube: Kube, kind: content.Kind, namespace: str, name: str) ->
 async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: str) -> tuple[str, str]:
     """What the node made of it, as its EdgeNode tells."""
     try:
-        status = (await _one(kube, f"{OURS}/edgenodes/{node}")).get("status") or {}
+        status = (await one(kube, f"{OURS}/edgenodes/{node}")).get("status") or {}
     except Refused:
         status = {}
     row = node_routes.rows_in(status).get(routes.name)
@@ -298,7 +298,7 @@ async def _record(
     collection = f"{OURS}/namespaces/{namespace}/objectsyncs" if namespace else f"{OURS}/clusterobjectsyncs"
     if live is not None and not live.resource.namespace:
         collection = f"{OURS}/clusterobjectsyncs"
-    for item in await _items(kube, collection, fieldSelector=f"spec.nodeName={node}"):
+    for item in await items(kube, collection, fieldSelector=f"spec.nodeName={node}"):
         record = object_sync.parse(item)
         if record is None or record.object_name != name:
             continue
@@ -314,14 +314,14 @@ async def _is_called(kube: Kube, record: object_sync.Record, asked: str) -> bool
         return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
 
 
-async def _one(kube: Kube, path: str, **params: str) -> dict[str, Any]:
+async def one(kube: Kube, path: str, **params: str) -> dict[str, Any]:
     try:
         return api_json.document(await kube.get(path, **params))[0]
     except Malformed as error:
         raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
 
 
-async def _raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
+async def raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
     found: list[msgspec.Raw] = []
     query = {**params, "limit": "500"}
     while True:
@@ -335,10 +335,10 @@ async def _raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
         query["continue"] = page.next
 
 
-async def _items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
+async def items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
     """Without those that cannot be read."""
     found = []
-    for raw in await _raw_items(kube, path, **params):
+    for raw in await raw_items(kube, path, **params):
         try:
             found.append(api_json.document(raw)[0])
         except Malformed:

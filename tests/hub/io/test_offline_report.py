@@ -216,5 +216,5 @@ async def test_long_lists_come_in_pages(kube: Cluster, client: Kube, namespace: 
         await client.request("POST", f"api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"c{n}"}})
     raw = await client.get(f"api/v1/namespaces/{namespace}/configmaps", limit="2")
     assert msgspec.json.decode(raw)["metadata"]["continue"]
-    found = await offline_report._items(client, f"api/v1/namespaces/{namespace}/configmaps", limit="2")
+    found = await offline_report.items(client, f"api/v1/namespaces/{namespace}/configmaps", limit="2")
     assert {f"c{n}" for n in range(5)} <= {item["metadata"]["name"] for item in found}

@@ -1,0 +1,198 @@
+"""`fairlead rollout`: has every node that should hold this object the newest of it?"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from fairlead_cli.cluster import delivered, names
+from fairlead_cli.cluster import target as targets
+from fairlead_cli.cluster.target import Target
+from fairlead_cli.output import printer, reader
+from fairlead_cli.output.colors import Style
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import Column, View
+from fairlead_cli.parameters import lifetime_option
+from fairlead_cli.text import printable
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.cluster.kube import Kube
+    from fairlead_hub.rollout import Rollout
+
+PAUSE_SECONDS = 1.0
+PAUSE_SHARE = 4.0
+"""A survey that takes long is made more seldom: it costs the API server."""
+NAMED_MAX = 5
+"""Nodes that a line names."""
+_STYLES: dict[str, Style] = {"held": "good", "parked": "bad", "undeliverable": "bad"}
+
+
+def register(root: click.Group) -> None:
+    """Add `rollout` to the root command."""
+    root.add_command(rollout)
+
+
+@click.command(short_help="Wait until every node holds the newest of an object.")
+@click.argument("what", nargs=-1, required=True, metavar="[status] KIND/NAME", shell_complete=names.objects)
+@click.option(
+    "--watch/--no-watch",
+    "-w/ ",
+    default=True,
+    help="Wait until it is done; --no-watch lists the nodes.",
+    show_default=True,
+)
+@click.option(
+    "--timeout",
+    type=lifetime_option.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=7)),
+    help="Wait no longer than this, for example 90s or 10m; exit 1 then. Without it there is no end.",
+)
+@click.option("--connected", is_flag=True, help="Do not wait for nodes that are away.")
+@targets.options(namespace=True)
+@printer.options()
+def rollout(
+    what: tuple[str, ...],
+    watch: bool,
+    timeout: datetime.timedelta | None,
+    connected: bool,
+    target: Target,
+    shown: Printer,
+) -> None:
+    """Wait until every node that should hold KIND/NAME holds what the cluster has now, as kubectl rollout status does.
+
+    Contents are compared, as the nodes acknowledged them: a change of status alone moves nothing. When the object
+    changes meanwhile, the newest counts. It ends early where a node will not have it unless somebody does something:
+    parked, paused, or too large to be sent.
+
+    \b
+    kubectl apply -f prices.yaml && fairlead rollout configmap/prices -n shop --timeout 5m
+    fairlead rollout configmap/prices -n shop --connected
+    fairlead rollout configmap/prices -n shop --no-watch -o wide
+
+    Exit 0: every node has it; 1: not all have, or the time is over.
+    """
+    words = what[1:] if len(what) == 2 and what[0] == "status" else what
+    if len(words) != 1:
+        raise click.UsageError("name one object, KIND/NAME; of the words of kubectl rollout only status is known")
+    kind, name = delivered.split(words[0])
+
+    def asked() -> Rollout:
+        return target.ask(lambda kube: _survey(kube, kind, target.namespace, name))
+
+    if not watch or not shown.is_for_people:
+        found = asked()
+        rows = [msgspec.to_builtins(row) for row in found.rows]
+        shown.items(
+            _VIEW, rows, none=f"no node should hold {words[0]}; fairlead explain {words[0]} --node NODE says why"
+        )
+        sys.exit(0 if _left(found, connected) == 0 else 1)
+    _wait(words[0], asked, connected, timeout.total_seconds() if timeout is not None else None)
+
+
+def _wait(what: str, ask: Callable[[], Rollout], connected: bool, seconds: float | None) -> None:
+    """Until it is done; a line whenever something changed.  Raises: ``click.ClickException`` when it will not be."""
+    found: Rollout | None = None
+    ended = time.monotonic() + seconds if seconds is not None else float("inf")
+    said = ""
+    while reader.is_there():
+        began = time.monotonic()
+        try:
+            found = ask()
+        except _Nothing:
+            raise
+        except click.ClickException as trouble:
+            # A cluster that could be asked before is away for a while: that is no answer.
+            if found is None:
+                raise
+            line = f"{trouble.format_message()}; asked again"
+        else:
+            line = _line(what, found, connected)
+        if line != said:
+            click.echo(printable.lines(line))
+            said = line
+        left = _left(found, connected)
+        if left == 0:
+            return
+        if left == len(found.stopped):
+            raise click.ClickException(_stopped(what, found))
+        now = time.monotonic()
+        if now >= ended:
+            raise click.ClickException(
+                f"after {seconds:g} s {left} of {found.nodes} nodes have it not: {_named(found)}"
+            )
+        time.sleep(min(max(PAUSE_SECONDS, PAUSE_SHARE * (now - began)), ended - now))
+
+
+class _Nothing(click.ClickException):
+    """There is nothing to wait for."""
+
+
+async def _survey(kube: Kube, kind: str, namespace: str, name: str) -> Rollout:
+    from fairlead_hub.io import offline_rollout
+
+    try:
+        return await offline_rollout.survey(kube, kind, namespace, name)
+    except offline_rollout.Nothing as error:
+        raise _Nothing(str(error)) from None
+
+
+def _left(found: Rollout, connected: bool) -> int:
+    """Nodes that are waited for."""
+    return len(found.rows) - found.count("held") - (found.count("away") if connected else 0)
+
+
+def _line(what: str, found: Rollout, connected: bool) -> str:
+    if not found.rows:
+        return f"{what}: no node should hold it; fairlead explain {what} --node NODE says why"
+    if _left(found, connected) == 0:
+        away = found.count("away")
+        rest = f"; {away} are away and will get it when they are back" if away else ""
+        return f"{what} version {found.version} is held by {found.count('held')} of {found.nodes} nodes{rest}"
+    held = f"{found.count('held')} of {found.nodes} nodes hold it"
+    return f"waiting for {what} version {found.version}: {held}; {_named(found)}"
+
+
+def _named(found: Rollout) -> str:
+    """The first nodes of each state that is not held."""
+    from fairlead_hub.rollout import STATES
+
+    parts = []
+    for state in STATES:
+        nodes = [row.node for row in found.rows if row.state == state]
+        if nodes and state != "held":
+            more = f" and {len(nodes) - NAMED_MAX} more" if len(nodes) > NAMED_MAX else ""
+            parts.append(f"{state}: {', '.join(nodes[:NAMED_MAX])}{more}")
+    return "; ".join(parts)
+
+
+def _stopped(what: str, found: Rollout) -> str:
+    first = found.stopped[0]
+    more = f"; {len(found.stopped) - 1} more nodes" if len(found.stopped) > 1 else ""
+    remedy = {"paused": "resume", "parked": "resync"}.get(first.state)
+    object_paused = first.state == "paused" and first.reason.startswith("the object")
+    hint = f"; fairlead {remedy} {what if object_paused else first.node}" if remedy else ""
+    return f"{what} is {first.state} at {first.node}: {first.reason or 'no reason given'}{more}{hint}"
+
+
+def _view() -> View:
+    def style(row: dict[str, Any]) -> Style:
+        return _STYLES.get(str(row["state"]), "warn")
+
+    return View(
+        kind="edgenode.fairlead.dev",
+        name=lambda row: str(row["node"]),
+        columns=(
+            Column("NODE", lambda row: row["node"]),
+            Column("STATE", lambda row: row["state"], style=style),
+            Column("HELD", lambda row: row["version"]),
+            Column("REASON", lambda row: row["reason"]),
+        ),
+    )
+
+
+_VIEW = _view()

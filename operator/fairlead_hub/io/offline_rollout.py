@@ -1,0 +1,61 @@
+"""How far an object is, from the API objects alone: for the command line."""
+
+from __future__ import annotations
+
+import contextlib
+
+from fairlead_hub import rollout
+from fairlead_hub.cluster import content, sync_rule
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.object_cache import ObjectCache
+from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.io import offline_report
+from fairlead_hub.io.cluster.kube import Kube
+from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
+from fairlead_hub.io.offline_report import POD_KIND
+from fairlead_hub.rollout import Rollout
+from fairlead_hub.settings import Delivery
+from fairlead_hub.status import object_sync
+
+
+class Nothing(Exception):
+    """There is no such object, or no rule has to do with it; the text is for people."""
+
+
+async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
+    """Where the object is now.  Raises: Nothing, ``Refused``, ``Unavailable``."""
+    object_cache = ObjectCache()
+    placement = Placement(object_cache, Delivery())
+    for item in await offline_report.items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL):
+        placement.rules.set_node(item["metadata"]["name"], item["metadata"].get("labels") or {})
+    for item in await offline_report.items(kube, f"{OURS}/syncrules"):
+        try:
+            placement.rules.set_rule(sync_rule.rule(item))
+        except ValueError as error:
+            placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
+    live, problem = await offline_report.object_of(kube, placement, object_cache, asked, namespace, name)
+    if live is None:
+        raise Nothing(problem[1] if problem is not None else "there is no such object")
+    if any(entry.select == "referenced" for _, entry in placement.rules.entries(live.group_kind)):
+        await _put_pods(kube, placement, object_cache)
+    records = await _records(kube, live)
+    accounts = {item["metadata"]["name"]: item for item in await offline_report.items(kube, f"{OURS}/edgenodes")}
+    return rollout.judge(live, placement.nodes_for(live), records, accounts)
+
+
+async def _put_pods(kube: Kube, placement: Placement, object_cache: ObjectCache) -> None:
+    """Those of edge nodes: what they refer to is placed with them."""
+    for raw in await offline_report.raw_items(kube, "api/v1/pods"):
+        with contextlib.suppress(content.Unusable):
+            pod = content.build(raw, POD_KIND)
+            if pod.node_name in placement.rules.nodes:
+                object_cache.put(pod)
+
+
+async def _records(kube: Kube, live: LiveObject) -> list[object_sync.Record]:
+    namespace = live.resource.namespace
+    collection = f"{OURS}/namespaces/{namespace}/objectsyncs" if namespace else f"{OURS}/clusterobjectsyncs"
+    kind = object_sync.shortened(live.group_kind[1], object_sync.LABEL_CHARS_MAX)
+    listed = await offline_report.items(kube, collection, labelSelector=f"{object_sync.KIND_LABEL}={kind}")
+    found = [object_sync.parse(item) for item in listed]
+    return [record for record in found if record is not None and record.uid == live.uid]

@@ -1,0 +1,95 @@
+"""How far one object is on its way to all nodes that should hold it.
+
+    object, nodes that should hold it, records, accounts of nodes ─judge─▶ a row for each node
+
+A node counts as done when its record names the UID and the content that the cluster has now: a record may lag, never
+lead.  Versions are not compared: a change of status alone moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.delivery import pause
+from fairlead_hub.status.object_sync import Record
+
+State = Literal["held", "pending", "away", "paused", "parked", "undeliverable", "removing"]
+STATES: tuple[State, ...] = get_args(State)
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One node; ``version`` is what it holds, empty: nothing of this object."""
+
+    node: str
+    state: State
+    version: str = ""
+    reason: str = ""
+
+
+class Rollout(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the object as it is now."""
+
+    key: str
+    version: str
+    digest: str
+    rows: tuple[Row, ...]
+
+    def count(self, *states: State) -> int:
+        return sum(row.state in states for row in self.rows)
+
+    @property
+    def nodes(self) -> int:
+        """That should hold it."""
+        return len(self.rows) - self.count("removing")
+
+    @property
+    def is_done(self) -> bool:
+        return all(row.state == "held" for row in self.rows)
+
+    @property
+    def stopped(self) -> tuple[Row, ...]:
+        """Rows that stay as they are until somebody does something."""
+        return tuple(row for row in self.rows if row.state in ("paused", "parked", "undeliverable"))
+
+
+def judge(
+    live: LiveObject, wanted: Iterable[str], records: Iterable[Record], accounts: Mapping[str, Mapping[str, Any]]
+) -> Rollout:
+    """``accounts``: EdgeNodes by name, as the API has them."""
+    of_node = {record.node: record for record in records if record.uid == live.uid}
+    nodes = sorted(wanted)
+    rows = [_row(live, node, of_node.get(node), accounts.get(node, {})) for node in nodes]
+    rows += [
+        Row(node=node, state="removing", version=record.version, reason=record.message or record.reason)
+        for node, record in sorted(of_node.items())
+        if node not in set(nodes) and record.version
+    ]
+    return Rollout(key=live.key, version=live.version, digest=live.digest, rows=tuple(rows))
+
+
+def _row(live: LiveObject, node: str, record: Record | None, account: Mapping[str, Any]) -> Row:
+    state, reason = _state(live, record, account)
+    return Row(node=node, state=state, reason=reason, version=record.version if record is not None else "")
+
+
+def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) -> tuple[State, str]:
+    if record is not None and record.version and record.digest == live.digest:
+        return "held", ""
+    if live.problem is not None:
+        return "undeliverable", f"{live.problem.code}: {live.problem.reason}"
+    if live.paused:
+        return "paused", f"the object: {live.paused}"
+    if why := pause.paused((account.get("metadata") or {}).get("annotations") or {}):
+        return "paused", f"the node: {why}"
+    if record is not None and record.state == "Parked":
+        again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
+        return "parked", f"{record.message or record.reason}{again}"
+    said = account.get("status") or {}
+    if not said.get("connected"):
+        since = said.get("lastContactTime")
+        return "away", f"last contact {since}" if since else "never connected"
+    return "pending", (record.message or record.reason) if record is not None else ""
