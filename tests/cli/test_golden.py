@@ -54,6 +54,7 @@ COMMANDS = {
     "status-yaml": "status edge-2 -o yaml",
     "status-name": "status -o name",
     "explain": "explain configmap/prices -n shop --node edge-2",
+    "rollout": "rollout configmap/prices -n shop --no-watch",
     "explain-missing": "explain configmap/pricse -n shop --node edge-1",
     "explain-jsonpath": "explain configmap/prices -n shop --node edge-2 -o jsonpath='{.code}'",
     "routes": "routes",
