@@ -71,7 +71,9 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
             raise click.ClickException(f"the agent at {url} answered {error.code}{remedy}") from None
     except urllib.error.URLError as error:
         why = getattr(error.reason, "strerror", None) or error.reason
-        raise click.ClickException(f"the agent at {url} does not answer: {why}") from None
+        raise click.ClickException(
+            f"the agent at {url} does not answer: {why}; does it run, and is this its http_listen?"
+        ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise click.ClickException(f"{url} is not the address of an agent: {error}") from None
     if not isinstance(found, dict):

@@ -19,7 +19,7 @@ from fairlead_wire.validation import addresses
 SECONDS = 10.0
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 DEFAULT_LISTEN = "127.0.0.1:10002"
-WHERE = f"give the hub's http_listen, for example http://{DEFAULT_LISTEN}"
+WHERE = f"give the hub's http_listen, for example --hub http://{DEFAULT_LISTEN}"
 HUB_VARIABLE = "FAIRLEAD_HUB_URL"
 
 
@@ -78,7 +78,9 @@ def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, A
         status, kind, content = _get(full)
     except urllib.error.URLError as error:
         why = error.reason.strerror if isinstance(error.reason, OSError) else None
-        raise click.ClickException(f"the hub at {url} does not answer: {why or error.reason}") from None
+        raise click.ClickException(
+            f"the hub at {url} does not answer: {why or error.reason}; does it run? {WHERE}"
+        ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise click.ClickException(f"{url} is not a hub: it speaks no HTTP ({error!r}); {WHERE}") from None
     answer = _object(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import click
 from fairlead_cli import completing
 from fairlead_cli.clients.hub_client import settings_of
 from fairlead_cli.text import printable
+from fairlead_wire.validation import mistakes
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.connections import Tls
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:11015"
-HOW_TO_NAME = "fairlead topics --url URL … or --config FILE (a room's settings)"
+HOW_TO_NAME = "--url URL or --config FILE (a room's settings)"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class TopicName(click.ParamType[tuple[str, str]]):
         namespace, slash, name = str(value).rpartition("/")
         if not name or (slash and not namespace):
             self.fail("write NAMESPACE/NAME or NAME", param, ctx)
+        if not (_NAME.fullmatch(name) and _NAME.fullmatch(namespace or "default")):
+            self.fail(f"a name has letters, digits, _ and -, at most 200, not {mistakes.shown(value)}", param, ctx)
         return namespace or "default", name
 
     def shell_complete(
@@ -147,6 +152,13 @@ def account(
     return Account(url=str(address or DEFAULT_URL), named=address is not None, token_file=token_file, **files)
 
 
+def program_of(context: click.Context) -> str:
+    """What errors of this command begin with: `fairlead topics`, `fairlead ingest`, `fairlead tail`."""
+    while context.parent is not None and context.parent.parent is not None:
+        context = context.parent
+    return f"fairlead {context.info_name}" if context.parent is not None else "fairlead"
+
+
 def tls_of(asked: Account) -> Tls | None:
     """What https needs.  Raises `click.UsageError` when something of it is not named."""
     from fairlead_messaging.client.io.connections import Tls
@@ -180,7 +192,8 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
         with client:
             yield client
     except FairleadError as error:
-        click.echo(printable.lines(f"fairlead topics: {getattr(error, 'reason', '') or error}"), err=True)
+        program = program_of(context)
+        click.echo(printable.lines(f"{program}: {getattr(error, 'reason', '') or error}"), err=True)
         if not asked.named and isinstance(error, Temporary):
-            click.echo(f"fairlead topics: asked {DEFAULT_URL}, the default; name the service: {HOW_TO_NAME}", err=True)
+            click.echo(f"{program}: asked {DEFAULT_URL}, the default; name the service: {HOW_TO_NAME}", err=True)
         sys.exit(1)

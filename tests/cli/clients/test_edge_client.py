@@ -44,7 +44,7 @@ def test_objects(url: str, tmp_path: Path) -> None:
     token.write_text("s3cret\n")
     assert edge_client.get(url, token, "held") == {"kind": "ConfigMap"}
     assert edge_client.get(url, token, "none") is None
-    with pytest.raises(click.UsageError, match="address must be http://host:port"):
+    with pytest.raises(click.ClickException, match="is not the address of an agent"):
         edge_client.get(url, token, "text")
     with pytest.raises(click.ClickException, match="answered 401; give the agent's data_dir/token with --token-file"):
         edge_client.get(url, None, "held")

@@ -62,3 +62,28 @@ def test_an_unreachable_service_is_exit_1() -> None:
     answer = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:1", "list"])
     assert answer.exit_code == 1
     assert "127.0.0.1:1" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [("topics list", "fairlead topics"), ("tail a/b", "fairlead tail"), ("ingest jobs", "fairlead ingest")],
+)
+def test_errors_begin_with_the_command_that_was_typed(
+    command: str, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_MESSAGING_URL", "http://127.0.0.1:1")
+    result = CliRunner().invoke(build(), command.split(), prog_name="fairlead")
+    assert result.exit_code == 1
+    assert result.output.startswith(f"{program}: http://127.0.0.1:1 cannot be reached")
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b/c", "ä", "a" * 201, "a/", "../x"])
+@pytest.mark.parametrize("command", ["ingest check contract.json", "topics show", "tail"])
+def test_a_name_that_no_topic_can_have_is_wrong_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: str
+) -> None:
+    """Exit 2, and no service is asked."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "contract.json").write_text("{}")
+    result = CliRunner().invoke(build(), [*command.split(), name])
+    assert result.exit_code == 2, result.output

@@ -159,16 +159,17 @@ def _follow(client: Client, topic: Topic, position: Place, committed: bool, outp
 
     cursor = Cursor(*topic, start_from=position, inclusive=False, follow=True, read_committed=committed)
     pause = PAUSE_SECONDS
+    program = messaging_client.program_of(click.get_current_context())
     while reader.is_there():
         try:
             page = client.do(cursor.ask())
         except Temporary as failed:
             if pause == PAUSE_SECONDS:
-                click.echo(f"fairlead topics: {failed}; waiting for it", err=True)
+                click.echo(f"{program}: {failed}; waiting for it", err=True)
             time.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
             continue
         if pause != PAUSE_SECONDS:
-            click.echo("fairlead topics: it is back", err=True)
+            click.echo(f"{program}: it is back", err=True)
             pause = PAUSE_SECONDS
         topic_lines.print_messages(cursor.take(page), output)

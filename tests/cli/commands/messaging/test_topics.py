@@ -114,7 +114,7 @@ def test_what_the_service_refuses_is_exit_1(run: Run) -> None:
     assert answer.exit_code == 1
     assert "does not exist" in answer.stderr
     assert run("create", "t", "--ttl", "0").exit_code == 1
-    assert run("create", "../x/t").exit_code == 1
+    assert run("create", "../x/t").exit_code == 2, "wrong use: no topic can be called so"
 
 
 def test_help_teaches(run: Run) -> None:
