@@ -13,11 +13,12 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import hypothesis
 import pytest
+from tests.support.kube import leftovers
 from tests.support.kube.assets import NoControlPlane, assets
 from tests.support.kube.cluster import Cluster
 
@@ -26,6 +27,8 @@ PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
 LONGEST_FIRST = ("spark", "kube", "faults", "process")
 # Against what hangs, not a promise: what verifies starts many programs, on machines that others keep busy.
 VERIFY_SECONDS = 900
+_WITH_CLUSTER = pytest.StashKey[set[str]]()
+"""Modules with a test that asks for the cluster."""
 _STARTS = frozenset(["subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty"])
 
 # The same examples at every run, so that a good change is never refused by chance; `make fresh` looks for new ones.
@@ -43,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     rank_of: dict[str, int] = {}
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
+        if "cluster" in _fixtures(item):
             item.add_marker(pytest.mark.kube)
         if item.get_closest_marker("faults"):
             item.add_marker(pytest.mark.verify)
@@ -55,6 +58,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         rank_of[_file(item)] = min(rank, rank_of.get(_file(item), 9))
     # Short ones come last, so that both workers end at about the same time.
     items.sort(key=lambda item: rank_of[_file(item)])
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    return getattr(item, "fixturenames", ())
 
 
 def _file(item: pytest.Item) -> str:
@@ -102,6 +109,7 @@ def pytest_runtest_makereport(
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the control plane before the first test, so that no test's time limit pays for it."""
     _processes.started.clear()  # what a module starts while it is collected is not the first test's
+    session.stash[_WITH_CLUSTER] = {_file(item) for item in session.items if "cluster" in _fixtures(item)}
     if session.config.option.collectonly or not any(item.get_closest_marker("kube") for item in session.items):
         return
     try:
@@ -127,6 +135,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A real API server with etcd and three controllers; shared by the session, so leave it as you found it."""
     with Cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let a module fail that leaves something in the shared cluster: what others see must not depend on their order.
+
+    It is made before all other fixtures of the module, and so asks behind them.
+    """
+    if request.node.nodeid not in request.session.stash[_WITH_CLUSTER]:
+        yield
+        return
+    running: Cluster = request.getfixturevalue("cluster")
+    before = running.stored()
+    yield
+    complaint = leftovers.complaint(request.node.nodeid, leftovers.left(before, running.stored()))
+    if complaint:
+        pytest.fail(complaint, pytrace=False)
 
 
 @pytest.fixture

@@ -35,6 +35,12 @@ folder = "/etc/fairlead/authority"
 modes = {name: f"{os.stat(os.path.join(folder, name)).st_mode & 0o777:o}" for name in ("tls.crt", "tls.key")}
 print(json.dumps(modes))
 """
+# At once: a thread of pyarrow that outlives the interpreter was seen to abort a program that had printed its answer.
+AND_END = """
+import os, sys
+sys.stdout.flush()
+os._exit(0)
+"""
 READ_TABLE = """
 import json
 from deltalake import DeltaTable

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from e2e.story.cluster import Cluster
+from e2e.story.in_pods import AND_END
 from e2e.story.manifests import SHOP
 
 
@@ -19,7 +20,7 @@ class Installed:
     def in_ingest_pod(self, script: str) -> str:
         """What a program of Python prints there."""
         pod = "statefulset/fairlead-ingest"
-        return self._cluster.kubectl("exec", "-n", self.namespace, pod, "--", "python3", "-c", script)
+        return self._cluster.kubectl("exec", "-n", self.namespace, pod, "--", "python3", "-c", script + AND_END)
 
     def pods(self, label: str) -> set[str]:
         """Ids of the Pods that are ready."""

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -188,15 +189,22 @@ def test_policies_let_driver_and_executors_at_each_other_and_messaging() -> None
     assert [each["port"] for rule in driver["egress"] for each in rule["ports"] if each["port"] == 6443]
 
 
-def test_the_driver_may_keep_pods_in_its_namespace_and_nothing_else(cluster: Cluster) -> None:
-    """As the API server decides; executors have no rights at all."""
+@pytest.fixture
+def with_rights(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with the roles of driver and executors."""
     found = [each for each in objects(NAME) if each["kind"] in ("Role", "RoleBinding") and "ingest" in str(each)]
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, *found]})
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": found})
     cluster.kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=listed)
+    yield cluster
+    cluster.kubectl("delete", "-n", NAMESPACE, "-f", "-", stdin=listed)
+
+
+def test_the_driver_may_keep_pods_in_its_namespace_and_nothing_else(with_rights: Cluster) -> None:
+    """As the API server decides; executors have no rights at all."""
 
     def may(account: str, verb: str, resource: str, where: str = NAMESPACE, *more: str) -> bool:
-        said = cluster.kubectl("auth", "can-i", verb, resource, "-n", where, f"--as={account}", *more, check=False)
+        said = with_rights.kubectl("auth", "can-i", verb, resource, "-n", where, f"--as={account}", *more, check=False)
         return said.strip() == "yes"
 
     verbs = ("get", "list", "watch", "create", "patch", "delete", "deletecollection")

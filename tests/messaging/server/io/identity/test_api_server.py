@@ -59,7 +59,7 @@ def test_a_kubeconfig_says_it_with_files_or_their_content(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("cluster", "user", "said"),
+    ("described", "user", "said"),
     [
         ({"server": "http://api.example"}, {}, "https"),
         ({"server": "https://a", "insecure-skip-tls-verify": True}, {}, "whose certificate is checked"),
@@ -69,11 +69,11 @@ def test_a_kubeconfig_says_it_with_files_or_their_content(tmp_path: Path) -> Non
     ],
 )
 def test_what_cannot_work_or_is_not_safe_is_refused(
-    tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], said: str
+    tmp_path: Path, described: dict[str, Any], user: dict[str, Any], said: str
 ) -> None:
     """Tokens of others are sent there."""
     with pytest.raises(NoApiServer, match=said):
-        api_server.find(kubeconfig(tmp_path, cluster, user), {})
+        api_server.find(kubeconfig(tmp_path, described, user), {})
 
 
 def test_what_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
