@@ -38,6 +38,7 @@ from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.ready_loop import ReadyLoop
+from fairlead_hub.leadership import holder_pod
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
@@ -54,12 +55,17 @@ ROOM = "hub"
 EXIT_LOST_LEASE = 1
 EXIT_CANNOT_SERVE = 1
 HEARTBEAT_SECONDS = 1.0
-FLUSH_AT_END_SECONDS = 5.0
+GOODBYE_SECONDS = 0.3
+"""How long nodes may take to end their links before the Lease is given back; the slow ones end theirs beside that."""
+FLUSH_AT_END_SECONDS = 1.0
+"""For the last records; the next hub writes what is left."""
 LISTED_SECONDS = 5.0
 """How long nodes are kept waiting at a start until Nodes and EdgeNodes are listed: 5,000 of each take about one."""
 LISTED_POLL_SECONDS = 0.02
 EPOCH_BITS = 53
 """Of the number that tells this run's events from another's: exact in JSON."""
+LINGERING = frozenset(["operator", "cloud events"])
+"""Tasks that may take seconds to end, and write nothing into the API."""
 _log = logs.get("hub.app")
 
 
@@ -142,7 +148,9 @@ class _App:
     async def _serve(self, client: kube.Kube) -> None:
         settings, loop = self._settings, asyncio.get_running_loop()
         namespace = settings.namespace or self._access.namespace
-        keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost)
+        # A kubeconfig may lead to another cluster than the one whose Pod this is.
+        pod = holder_pod.own(os.environ) if settings.kubeconfig is None else None
+        keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost, pod=pod)
         wall = WallClock(lambda: time.time() - loop.time())
         hub = Hub(settings, name=self._identity, fence=0, clock=wall, draw=random.random)
         self._freshness = WatchHealth(INPUTS)
@@ -151,7 +159,6 @@ class _App:
             if await self._unless_stopped(keeper.acquire()):
                 hub.raise_fence(keeper.fence)
                 await self._work(hub, client, keeper)
-                await keeper.release()
         finally:
             for runner in runners:
                 await runner.cleanup()
@@ -278,23 +285,35 @@ class _App:
             self._health.serves()
             await self._stop.wait()
             self._health.stops()
-            await server.drain()
+            draining = group.create_task(server.drain(), name="drain")
+            await asyncio.wait({draining}, timeout=GOODBYE_SECONDS)
             hub.stopped(loop.time())
             ready.perform()
             for task in tasks:
                 task.cancel()
-        if self._exit == 0 and keeper.valid:
-            hub.report(loop.time(), last=True)
-            try:
-                async with asyncio.timeout(FLUSH_AT_END_SECONDS):
-                    await writer.write(hub.take_ready(loop.time()).documents)
-            except TimeoutError:
-                _log.warning("status_unwritten", count=len(hub.status_cache))
+            await asyncio.wait([task for task in tasks if task.get_name() not in LINGERING])
+            if self._exit == 0:
+                await self._give_back(hub, writer, keeper)
         if self._console is not None:
             self._console.ask(None)
         if messaging is not None:
             await messaging.close()
         _log.info("stopped", exit=self._exit)
+
+    async def _give_back(self, hub: Hub, writer: StatusWriter, keeper: LeaseKeeper) -> None:
+        """What the API server is still told, and the Lease, before anything that takes longer.
+
+        A Pod that is deleted by force has two seconds, and our successor waits for the Lease.
+        """
+        now = asyncio.get_running_loop().time()
+        if keeper.valid:
+            hub.report(now, last=True)
+            try:
+                async with asyncio.timeout(FLUSH_AT_END_SECONDS):
+                    await writer.write(hub.take_ready(now).documents)
+            except TimeoutError:
+                _log.warning("status_unwritten", count=len(hub.status_cache))
+        await keeper.release()
 
     def _identity_service(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> IdentityService | None:
         settings, authorities = self._settings, self._authorities

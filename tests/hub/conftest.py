@@ -14,7 +14,7 @@ from tests.support.hubs.hub import CRDS, HubProcess, edge_node
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.kube.cluster import Cluster
 
-OURS = "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,jointokens,nodes"
+OURS = "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,jointokens,nodes,leases"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -15,7 +16,13 @@ from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.kubernetes import Kubernetes
 
+from fairlead_hub import app
+from fairlead_hub.io.cluster import api_access, kopf_handlers
+from fairlead_hub.io.link.link_server import LinkServer
+from fairlead_hub.leadership import lease
+from fairlead_hub.settings import Settings
 from fairlead_wire import message
+from fairlead_wire.io import settings as wire_settings
 from fairlead_wire.io import tls
 
 FAST = (
@@ -360,6 +367,39 @@ async def test_mutual_tls_from_end_to_end(kube: Cluster, namespace: str, tmp_pat
     async with fleet(hub, "edge-1", context=context) as nodes:
         await until("it arrives", lambda: "a" in own(nodes["edge-1"].held, namespace))
     assert hub.stop() == 0
+
+
+@pytest.mark.verify
+async def test_the_lease_is_given_back_before_what_takes_long(
+    kube: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Pod that is deleted by force has two seconds; the next hub would wait for the Lease of one that needs three."""
+    lease_path = f"apis/coordination.k8s.io/v1/namespaces/default/leases/{lease.NAME}"
+
+    def is_free() -> bool:
+        return lease.holder_of(kube.get(f"/{lease_path}")) == ""
+
+    async def slow(*_: object) -> None:
+        """Nodes that do not end their links, an operator that does not end: as long as the Lease is not free."""
+        await until("the Lease is free", is_free)
+
+    monkeypatch.setattr(LinkServer, "drain", slow)
+
+    async def slow_to_end(*_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await slow()
+
+    monkeypatch.setattr(kopf_handlers, "run", slow_to_end)
+    config = HubProcess(kube, tmp_path).config
+    settings = wire_settings.load("hub", Settings, config, {})
+    running = app._App(settings, api_access.load(str(kube.kubeconfig)), None, None, None, None)
+    task = asyncio.create_task(running.main())
+    await until("it is the hub", lambda: lease.holder_of(kube.get(f"/{lease_path}")) != "")
+    await until("it serves", lambda: running._health.not_ready == "")
+    running._stop.set()
+    assert await task == 0
 
 
 @pytest.mark.verify

@@ -15,6 +15,9 @@ from typing import Any
 
 import msgspec
 
+from fairlead_hub.leadership import holder_pod
+from fairlead_hub.leadership.holder_pod import HolderPod
+
 NAME = "fairlead-hub"
 FENCE_ANNOTATION = "fairlead.dev/fence"
 LEASE_SECONDS = 10
@@ -78,10 +81,12 @@ def take(
     seconds_left: float,
     at_least: int = 0,
     known: int = 0,
+    pod: HolderPod | None = None,
 ) -> Taken | Held:
     """Take the Lease if it is free, abandoned, or already ours (a restart does not wait for itself).
 
-    ``seconds_left`` is ``Rival``'s answer, ``known`` the number we hold it under already (0: we do not).
+    ``seconds_left`` is ``Rival``'s answer (0 as well when the holder's Pod has ended), ``known`` the number we hold it
+    under already (0: we do not), ``pod`` our own Pod, if we run in one.
     """
     holder = holder_of(current)
     if holder and holder != identity and seconds_left > 0:
@@ -90,14 +95,21 @@ def take(
     if known and not is_believable(last, known):
         last = known
     fence = max(last + 1, at_least)
-    return Taken(fence=fence, body=_body(current, identity, namespace, wall, fence))
+    return Taken(fence=fence, body=_body(current, identity, namespace, wall, fence, pod))
 
 
-def renewed(current: dict[str, Any], *, identity: str, wall: float, fence: int) -> dict[str, Any] | None:
+def renewed(
+    current: dict[str, Any], *, identity: str, wall: float, fence: int, pod: HolderPod | None = None
+) -> dict[str, Any] | None:
     """The Lease to write to keep it; None when it is not ours under this number."""
     if holder_of(current) != identity or fence_of(current) != fence:
         return None
-    return _body(current, identity, "", wall, fence)
+    return _body(current, identity, "", wall, fence, pod)
+
+
+def pod_of_holder(current: dict[str, Any] | None) -> HolderPod | None:
+    """The Pod that the Lease's holder runs in, if it says so."""
+    return holder_pod.read(_annotations(current), holder_of(current))
 
 
 def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
@@ -125,8 +137,7 @@ def released(current: dict[str, Any]) -> dict[str, Any]:
 
 def fence_of(current: dict[str, Any] | None) -> int:
     """The last number given; where the annotation was lost or makes no sense, what the transitions say at least."""
-    annotations = _table(_table((current or {}).get("metadata")).get("annotations"))
-    text = annotations.get(FENCE_ANNOTATION)
+    text = _annotations(current).get(FENCE_ANNOTATION)
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= len(str(FENCE_MAX)):
         number = int(text)
         if number <= FENCE_MAX:
@@ -134,7 +145,9 @@ def fence_of(current: dict[str, Any] | None) -> int:
     return _transitions(_spec(current))
 
 
-def _body(current: dict[str, Any] | None, identity: str, namespace: str, wall: float, fence: int) -> dict[str, Any]:
+def _body(
+    current: dict[str, Any] | None, identity: str, namespace: str, wall: float, fence: int, pod: HolderPod | None
+) -> dict[str, Any]:
     now = _micro(wall)
     spec = dict(_spec(current))
     if spec.get("holderIdentity") != identity or "acquireTime" not in spec:
@@ -142,9 +155,17 @@ def _body(current: dict[str, Any] | None, identity: str, namespace: str, wall: f
         spec["leaseTransitions"] = min(_transitions(spec) + (1 if current else 0), TRANSITIONS_MAX)
     spec.update(holderIdentity=identity, leaseDurationSeconds=LEASE_SECONDS, renewTime=now)
     metadata = dict(_table((current or {}).get("metadata")) or {"name": NAME, "namespace": namespace})
-    metadata["annotations"] = {**_table(metadata.get("annotations")), FENCE_ANNOTATION: str(fence)}
+    metadata["annotations"] = {
+        **{key: value for key, value in _annotations(current).items() if key != holder_pod.ANNOTATION},
+        FENCE_ANNOTATION: str(fence),
+        **holder_pod.written(pod, identity),
+    }
     metadata.pop("managedFields", None)
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def _annotations(current: dict[str, Any] | None) -> dict[str, Any]:
+    return _table(_table((current or {}).get("metadata")).get("annotations"))
 
 
 def _micro(wall: float) -> str:

@@ -21,13 +21,13 @@ A = key_of("a")
 
 
 @pytest.fixture
-def cluster():
+def placed():
     return Cluster()
 
 
 @pytest.fixture
-def objects(cluster):
-    return NodeObjects("edge-1", cluster, reconcile=Reconcile(), guard=None)
+def objects(placed):
+    return NodeObjects("edge-1", placed, reconcile=Reconcile(), guard=None)
 
 
 def message_about(one):
@@ -41,31 +41,31 @@ def send(objects, one, id=1):
     return sent
 
 
-def test_differences_come_before_what_only_has_a_record(objects, cluster):
+def test_differences_come_before_what_only_has_a_record(objects, placed):
     """Wanted ones first, unwanted ones by name, then keys that are looked at again; only the first are counted."""
     kept, gone, new = made("kept", "1"), made("gone", "1"), made("new", "1")
     objects.begin({one.key: one.held for one in (kept, gone)})
-    cluster.objects = {kept.key: kept, new.key: new}
+    placed.objects = {kept.key: kept, new.key: new}
     assert objects.differences() == ([new.key, gone.key], 2)
     objects.unsynced.move(kept.key, "offered", Queued(5), 0.0)
     assert objects.differences() == ([new.key, gone.key, kept.key], 2)
 
 
-def test_an_offer_of_what_the_node_holds_is_nothing(objects, cluster):
+def test_an_offer_of_what_the_node_holds_is_nothing(objects, placed):
     """No record, no queue; and a key that waited is in sync when what is wanted changed back."""
-    cluster.objects[A] = made("a", "1")
-    objects.begin({A: cluster.objects[A].held})
+    placed.objects[A] = made("a", "1")
+    objects.begin({A: placed.objects[A].held})
     objects.offer(A, 0.0)
     assert objects.unsynced.state(A) == IN_SYNC
-    cluster.objects[A] = made("a", "2")
+    placed.objects[A] = made("a", "2")
     objects.offer(A, 0.0)
     assert objects.unsynced.state(A) == Queued(5)
-    cluster.objects[A] = made("a", "1")
+    placed.objects[A] = made("a", "1")
     objects.offer(A, 0.0)
     assert objects.unsynced.state(A) == IN_SYNC and objects.take_events() == []
 
 
-def test_a_new_object_under_an_old_name_removes_the_old_one(objects, cluster):
+def test_a_new_object_under_an_old_name_removes_the_old_one(objects, placed):
     """The edge replaced it in one commit: its status goes before the new one's comes."""
     old, new = made("a", "1", uid="old"), made("a", "2", uid="new")
     objects.begin({A: old.held})
@@ -76,33 +76,33 @@ def test_a_new_object_under_an_old_name_removes_the_old_one(objects, cluster):
     assert objects.held == {A: new.held}
 
 
-def test_a_failure_waits_and_the_last_one_parks(objects, cluster):
+def test_a_failure_waits_and_the_last_one_parks(objects, placed):
     """Retries are of this content; something newer begins with all of them."""
-    cluster.objects[A] = made("a", "1")
+    placed.objects[A] = made("a", "1")
     objects.offer(A, 0.0)
     for retry in (1, 2):
-        objects.failed(send(objects, cluster.objects[A]), "busy", "no", 0.0, permanent=False, after=None)
+        objects.failed(send(objects, placed.objects[A]), "busy", "no", 0.0, permanent=False, after=None)
         state = objects.unsynced.state(A)
         assert isinstance(state, Backoff) and state.retry == retry
         [due] = objects.unsynced.due(state.due)
         objects.unsynced.move(due, "due", Queued(5), state.due)
-    objects.failed(send(objects, cluster.objects[A]), "busy", "no", 0.0, permanent=False, after=None)
+    objects.failed(send(objects, placed.objects[A]), "busy", "no", 0.0, permanent=False, after=None)
     parked = objects.unsynced.state(A)
-    assert isinstance(parked, Parked) and parked.content_id == cluster.objects[A].content_id
-    cluster.objects[A] = made("a", "2")
+    assert isinstance(parked, Parked) and parked.content_id == placed.objects[A].content_id
+    placed.objects[A] = made("a", "2")
     objects.offer(A, 1.0)
     record = objects.unsynced.get(A)
     assert record.state == Queued(5) and record.failures is None
 
 
-def test_what_was_reported_as_late_is_reported_again_when_that_is_over(objects, cluster):
+def test_what_was_reported_as_late_is_reported_again_when_that_is_over(objects, placed):
     """Kept, and then wanted again: the status says so without a message."""
     one = made("a", "1")
     objects.begin({A: one.held})
     objects.offer(A, 0.0)
     objects.keep(A, Withheld(Cause.DELETION_BLOCKED, "not listed"), 0.0)
     objects.reported(A, one.uid, one.path)
-    cluster.objects[A] = one
+    placed.objects[A] = one
     objects.offer(A, 1.0)
     assert objects.take_events() == [Recovered(key=A)] and objects.unsynced.state(A) == IN_SYNC
 

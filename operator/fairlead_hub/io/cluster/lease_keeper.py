@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
 from fairlead_hub.cluster import api_json
 from fairlead_hub.io.cluster.api_error import Refused, Unavailable, Unreadable
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.leadership import lease
+from fairlead_hub.leadership import holder_pod, lease
+from fairlead_hub.leadership.holder_pod import HolderPod
 from fairlead_hub.leadership.tenure import PULSE_SECONDS, Tenure
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -39,8 +41,10 @@ class LeaseKeeper:
         identity: str,
         on_lost: Callable[[str], None],
         clock: Callable[[], float] = boot_time,
+        pod: HolderPod | None = None,
     ) -> None:
-        self._kube, self._namespace, self._identity = kube, namespace, identity
+        """``pod``: in which this process runs, in the cluster that ``kube`` asks."""
+        self._kube, self._namespace, self._identity, self._pod = kube, namespace, identity, pod
         self._on_lost = on_lost
         self._doubted: list[Callable[[], None]] = []
         self._clock = clock
@@ -117,19 +121,44 @@ class LeaseKeeper:
 
     async def _try(self, at_least: int) -> lease.Taken | lease.Held:
         current = await self._get()
+        left = 0.0 if current is None else self._rival.seconds_left(current, self._clock())
+        if left > 0 and await self._has_ended(current):
+            left = 0.0
         outcome = lease.take(
             current,
             identity=self._identity,
             namespace=self._namespace,
             wall=time.time(),
-            seconds_left=0.0 if current is None else self._rival.seconds_left(current, self._clock()),
+            seconds_left=left,
             at_least=at_least,
             known=self.fence,
+            pod=self._pod,
         )
         if isinstance(outcome, lease.Taken):
             await self._put(outcome.body, create=current is None)
             self.fence = outcome.fence
         return outcome
+
+    async def _has_ended(self, current: dict[str, Any] | None) -> bool:
+        """The Pod of another holder; False as well where we cannot know, or may not ask."""
+        pod = lease.pod_of_holder(current)
+        if pod is None or lease.holder_of(current) == self._identity:
+            return False
+        namespace, name = (urllib.parse.quote(each, safe="") for each in (pod.namespace, pod.name))
+        try:
+            there = api_json.document(
+                await self._kube.request("GET", f"api/v1/namespaces/{namespace}/pods/{name}", attempts=1)
+            )[0]
+        except Refused as error:
+            # By the reason, not only the number: what stands before an API server may answer 404 itself.
+            ended = error.status == 404 and error.code == "NotFound"
+        except (Unavailable, Malformed):
+            ended = False
+        else:
+            ended = holder_pod.has_ended(pod, there)
+        if ended:
+            _log.info("lease_left_behind", holder=lease.holder_of(current), pod=f"{pod.namespace}/{pod.name}")
+        return ended
 
     async def keep(self) -> None:
         """Until cancelled, or until it is lost (``on_lost`` gets the reason, once)."""
@@ -153,7 +182,9 @@ class LeaseKeeper:
             if not self.valid:
                 # Whatever we remember is too old to be written: it may be another's by now.
                 self._current = await self._get() or self._current
-            body = lease.renewed(self._current, identity=self._identity, wall=time.time(), fence=self.fence)
+            body = lease.renewed(
+                self._current, identity=self._identity, wall=time.time(), fence=self.fence, pod=self._pod
+            )
             if body is not None:
                 await self._put(body, create=False)
             elif lease.is_ours(self._current, identity=self._identity, fence=self.fence):
@@ -197,14 +228,28 @@ class LeaseKeeper:
             _log.warning("lease_delayed", reason=str(error))
 
     async def release(self) -> None:
-        """A clean end: the next hub need not wait."""
+        """A clean end: the next hub need not wait.  Nothing may be written afterwards."""
         if not self.valid or not lease.is_ours(self._current, identity=self._identity, fence=self.fence):
             return  # what stands there may be our successor's
-        body = lease.released(self._current)
         try:
-            await self._kube.request("PUT", f"{self._root}/{lease.NAME}", body, attempts=1, seconds=self.seconds_left)
+            try:
+                await self._free()
+            except Refused as error:
+                if error.status != 409:
+                    raise
+                # A renewal whose answer we did not wait for may have arrived; or it is our successor's by now.
+                self._current = await self._get() or {}
+                if lease.is_ours(self._current, identity=self._identity, fence=self.fence):
+                    await self._free()
         except (Refused, Unavailable) as error:
             _log.warning("lease_not_released", reason=str(error))
+        finally:
+            self._tenure.end()
+
+    async def _free(self) -> None:
+        body, path = lease.released(self._current), f"{self._root}/{lease.NAME}"
+        await self._kube.request("PUT", path, body, attempts=1, seconds=self.seconds_left)
+        _log.info("lease_released", fence=self.fence)
 
     async def _get(self) -> dict[str, Any] | None:
         try:

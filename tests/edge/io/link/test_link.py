@@ -19,7 +19,7 @@ from fairlead_edge.io.link import link as link_module
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import message
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 
 
 async def test_it_comes_back_after_the_connection_broke() -> None:

@@ -17,12 +17,15 @@ from fairlead_hub.io.cluster import lease_keeper
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
 from fairlead_hub.leadership import lease
+from fairlead_hub.leadership.holder_pod import HolderPod
+
+CONTAINER = {"name": "hub", "image": "hub"}
 
 
 class Keeper(LeaseKeeper):
     """Remembers what it heard."""
 
-    def __init__(self, kube: Kube, namespace: str, identity: str) -> None:
+    def __init__(self, kube: Kube, namespace: str, identity: str, pod: HolderPod | None = None) -> None:
         self.lost: list[str] = []
         self.doubts: list[float] = []
         self.skipped = 0.0
@@ -32,6 +35,7 @@ class Keeper(LeaseKeeper):
             identity=identity,
             on_lost=self.lost.append,
             clock=lambda: lease_keeper.boot_time() + self.skipped,
+            pod=pod,
         )
         self.subscribe(lambda: self.doubts.append(self.skipped))
 
@@ -95,6 +99,69 @@ async def test_a_second_hub_waits_until_the_first_gives_it_back(
     await first.release()
     async with asyncio.timeout(100):
         assert await waiting == 2
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Lease lasts longer than any test."""
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 3600)
+    monkeypatch.setattr(lease, "ABANDONED_SECONDS_MAX", 3600.0)
+
+
+def pod_of_a_hub(cluster: Cluster, namespace: str) -> HolderPod:
+    """A Pod that the API server has; nothing runs it."""
+    metadata = {"name": "hub-a", "namespace": namespace}
+    cluster.apply({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"containers": [CONTAINER]}})
+    found = cluster.get(f"/api/v1/namespaces/{namespace}/pods/hub-a")
+    return HolderPod(namespace, "hub-a", found["metadata"]["uid"])
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_hub_whose_pod_is_gone_is_not_waited_for(cluster: Cluster, client: Kube, namespace: str) -> None:
+    """Deleted by force it loses its credentials with its Pod, and cannot give the Lease back."""
+    pod = await asyncio.to_thread(pod_of_a_hub, cluster, namespace)
+    first, second = Keeper(client, namespace, "hub-a", pod), Keeper(client, namespace, "hub-b")
+    await first.acquire()
+    waiting = asyncio.create_task(second.acquire())
+    requests = client.requests["GET"]
+    await until(lambda: client.requests["GET"] > requests + 4)
+    assert not waiting.done()
+    delete = ("delete", "pod", "-n", namespace, pod.name, "--force", "--grace-period=0")
+    await asyncio.to_thread(cluster.kubectl, *delete)
+    async with asyncio.timeout(100):
+        assert await waiting == 2
+    async with keeping(first):  # it lives on, cut off from whoever deleted its Pod: it hears it at its next renewal
+        await until(lambda: first.lost != [])
+    assert second.valid and not first.valid
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, b"<html>no such page</html>"),
+        (403, b'{"reason": "Forbidden", "message": "pods is forbidden"}'),
+        (500, b""),
+        (200, b"[]"),
+        (200, b"{}"),
+    ],
+)
+async def test_what_says_nothing_of_a_pod_changes_nothing(
+    cluster: Cluster, namespace: str, status: int, body: bytes
+) -> None:
+    """The right to ask may be missing, and something else may answer in the API server's place."""
+    async with ApiFront(cluster) as front:
+        client = front.client()
+        await Keeper(client, namespace, "hub-a", HolderPod(namespace, "hub-a", "1")).acquire()
+        front.answer("GET", "/pods/hub-a", status=status, body=body, times=None)
+        waiting = asyncio.create_task(Keeper(client, namespace, "hub-b").acquire())
+
+        def asked() -> int:
+            return sum("/pods/hub-a" in path for _, path in front.requests)
+
+        await until(lambda: asked() > 2)
+        assert not waiting.done()
+        waiting.cancel()
 
 
 async def test_it_is_renewed_while_it_is_kept(client: Kube, namespace: str) -> None:
@@ -235,6 +302,27 @@ async def test_what_was_lost_is_not_given_back(client: Kube, namespace: str) -> 
         await until(lambda: keeper.lost)
     await keeper.release()
     assert (await read(client, namespace))["spec"]["holderIdentity"] == "hub-b"
+
+
+async def test_a_renewal_that_crossed_the_end_does_not_keep_it(client: Kube, namespace: str) -> None:
+    """The answer of the last one was not waited for: without a second look its successor waited 11 s."""
+    keeper = Keeper(client, namespace, "hub-a")
+    await keeper.acquire()
+    there = await read(client, namespace)
+    crossed = lease.renewed(there, identity="hub-a", wall=1.0, fence=keeper.fence)
+    await client.request("PUT", path(namespace), crossed)
+    await keeper.release()
+    assert lease.holder_of(await read(client, namespace)) == "" and not keeper.valid
+
+
+async def test_a_successor_that_crossed_the_end_keeps_it(client: Kube, namespace: str) -> None:
+    """It is not given back for another."""
+    keeper = Keeper(client, namespace, "hub-a")
+    await keeper.acquire()
+    await Keeper(client, namespace, "hub-a").acquire()
+    await keeper.release()
+    there = await read(client, namespace)
+    assert (lease.holder_of(there), lease.fence_of(there)) == ("hub-a", 2)
 
 
 @pytest.mark.parametrize("text", ["9999999999999999", "9007199254740993", "4000000000000000", "none", "0"])

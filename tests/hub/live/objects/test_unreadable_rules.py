@@ -26,7 +26,7 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply([lax(CRDS, "syncrules"), lax(CRDS, "edgeroutes")])
     yield cluster
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
+    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes,leases", "--all", "--wait=true")
     cluster.apply(CRDS)
 
 
