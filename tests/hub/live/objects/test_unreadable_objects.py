@@ -34,8 +34,9 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     cluster.apply(edge_node("edge-1"))
     yield cluster
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
-    cluster.kubectl("delete", "crd", "gizmos.unreadable.example.com", "clusterrole", "odd?name", "--ignore-not-found")
+    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes,leases", "--all", "--wait=true")
+    cluster.kubectl("delete", "crd", "gizmos.unreadable.example.com")
+    cluster.kubectl("delete", "clusterrole", "-l", "ours=yes")
 
 
 def post(kube: Cluster, path: str, body: bytes, method: str = "POST") -> None:
