@@ -29,6 +29,7 @@ LONGEST_FIRST = ("spark", "kube", "faults", "process")
 VERIFY_SECONDS = 900
 _WITH_CLUSTER = pytest.StashKey[set[str]]()
 """Modules with a test that asks for the cluster."""
+_SHARED = pytest.StashKey["_Shared"]()
 _STARTS = frozenset(["subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty"])
 
 # The same examples at every run, so that a good change is never refused by chance; `make fresh` looks for new ones.
@@ -130,10 +131,23 @@ def logging_as_it_was() -> Iterator[None]:
     ours.setLevel(before[2])
 
 
+class _Shared:
+    """The cluster of the session, and what was in it when it was last looked at."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._seen = cluster, cluster.stored()
+
+    def left(self) -> list[str]:
+        """What came since the last time and may not stay."""
+        before, self._seen = self._seen, self._cluster.stored()
+        return leftovers.left(before, self._seen)
+
+
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A real API server with etcd and three controllers; shared by the session, so leave it as you found it."""
     with Cluster(tmp_path_factory.mktemp("cluster")) as running:
+        request.session.stash[_SHARED] = _Shared(running)
         yield running
 
 
@@ -143,15 +157,12 @@ def cluster_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
 
     It is made before all other fixtures of the module, and so asks behind them.
     """
-    if request.node.nodeid not in request.session.stash[_WITH_CLUSTER]:
-        yield
-        return
-    running: Cluster = request.getfixturevalue("cluster")
-    before = running.stored()
     yield
-    complaint = leftovers.complaint(request.node.nodeid, leftovers.left(before, running.stored()))
-    if complaint:
-        pytest.fail(complaint, pytrace=False)
+    shared = request.session.stash.get(_SHARED, None)
+    if shared is not None and request.node.nodeid in request.session.stash[_WITH_CLUSTER]:
+        complaint = leftovers.complaint(request.node.nodeid, shared.left())
+        if complaint:
+            pytest.fail(complaint, pytrace=False)
 
 
 @pytest.fixture
