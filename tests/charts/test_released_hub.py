@@ -74,7 +74,7 @@ def joined(cluster: Cluster, namespace: str, folder: Path) -> tuple[ReleasedHub,
         assert done.returncode == 0, done.stdout + done.stderr + hub.tail()
     finally:
         hub.stop()
-        cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
+        cluster.kubectl("delete", "nodes,edgenodes,jointokens,leases", "--all", "--wait=true")
     [link] = folder.glob("device/**/identity/node.pem")
     return hub, x509.load_pem_x509_certificates(link.read_bytes())[0]
 

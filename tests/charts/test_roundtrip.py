@@ -24,6 +24,7 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
     cluster.apply(CRDS)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     yield cluster
+    cluster.kubectl("delete", "leases", "--all")
 
 
 @pytest.mark.parametrize("signer", ["files", "off"])

@@ -41,7 +41,7 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
     cluster.apply(CRDS)
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     yield cluster
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
+    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes,leases", "--all", "--wait=true")
 
 
 def tail(messaging: MessagingService) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ def hub(cluster: Cluster, tmp_path: Path) -> Iterator[HubProcess]:
     process = HubProcess(cluster, tmp_path, toml=TOML).start()
     yield process
     process.stop()
-    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes", "--all", "--wait=true")
+    cluster.kubectl("delete", "syncrules,edgeroutes,edgenodes,clusterobjectsyncs,nodes,leases", "--all", "--wait=true")
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ class JoinSite:
         for plural in ("jointokens", "edgenodes", "syncrules", "edgeroutes", "clusterobjectsyncs"):
             self.cluster.kubectl("delete", "--raw", f"/apis/fairlead.dev/v1alpha1/{plural}")
         self.cluster.kubectl("delete", "--raw", "/api/v1/nodes")
+        self.cluster.kubectl("delete", "leases", "--all")
 
     def create(self, *words: str, given: str = "") -> list[str]:
         """`fairlead token create`; the lines it prints."""

@@ -57,7 +57,7 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         assert site.hub.stop() == 0
     finally:
         site.hub.kill()
-        cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
+        cluster.kubectl("delete", "nodes,edgenodes,jointokens,leases", "--all", "--wait=true")
     log = (folder / "hub.log").read_text()
     assert '"traceback"' not in log and "never retrieved" not in log
 

@@ -32,7 +32,7 @@ def site(cluster: Cluster, tmp_path: Path) -> Iterator[IdentitySite]:
     made = IdentitySite(cluster, tmp_path)
     yield made
     made.close()
-    cluster.kubectl("delete", "nodes,edgenodes,jointokens", "--all", "--wait=true")
+    cluster.kubectl("delete", "nodes,edgenodes,jointokens,leases", "--all", "--wait=true")
 
 
 def typed(number: int, folder: Path, test: str = "test_root_rotation") -> None:
