@@ -45,6 +45,7 @@ NOUNS = (
         "cluster.pause",
         "cluster.resync",
         "cluster.rollout",
+        "cluster.logs",
         "cluster.approve",
         "cluster.diff",
         "bundle",
@@ -70,7 +71,21 @@ EXTRAS = {
     "backoff": "plot",
     "doctor": "edge,hub",
     **dict.fromkeys(
-        ("pause", "resume", "resync", "rollout", "approve", "diff", "bundle", "console", "rbac", "node", "token"), "hub"
+        (
+            "pause",
+            "resume",
+            "resync",
+            "rollout",
+            "logs",
+            "approve",
+            "diff",
+            "bundle",
+            "console",
+            "rbac",
+            "node",
+            "token",
+        ),
+        "hub",
     ),
 }
 """Which extra brings what a command needs."""

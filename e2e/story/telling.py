@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable
@@ -65,6 +66,7 @@ class Story:
             self.install()
             self.edge_as_a_pod()
             self.join_by_a_token()
+            self.looked_at()
             self.upstream()
             self.compacted()
             self.at_rest()
@@ -154,6 +156,20 @@ class Story:
         modes = json.loads(self.cluster.kubectl(*hub))
         assert modes == {"tls.crt": "440", "tls.key": "440"}, f"the hub's Pod has of authorities: {modes}"
         self.joined.stop()
+
+    def looked_at(self) -> None:
+        """`fairlead rollout` waits for the nodes, `fairlead logs` shows what the programs in Pods say."""
+        ask = functools.partial(tokens.ask, self.cluster, self.joined.folder)
+        # Who was away at this moment is another chapter's; these two are connected, or about to be again.
+        said = ask("rollout", "configmap/menu", "-n", SHOP, "--timeout", "5m")
+        assert "is held by" in said, said
+        lines = ask(
+            "logs", "hub", "-n", NAMESPACE, "--event", "session_opened", "--tail", "10000", "-o", "json"
+        ).splitlines()
+        nodes = {json.loads(line)["node"] for line in lines}
+        assert {OUTSIDE, self.cluster.node} <= nodes, f"the hub's log has session_opened of {nodes}"
+        assert ask("logs", "messaging", "-n", NAMESPACE, "--tail", "5"), "messaging said nothing"
+        self.say("logs and rollouts can be looked at")
 
     def upstream(self) -> None:
         """A thousand messages from outside and some from the Pod, each once in the table."""

@@ -15,15 +15,21 @@ COMMAND_SECONDS = 120
 
 def create(cluster: Cluster, folder: Path, node: str) -> str:
     """A token for this node, whose Node object is made where it is missing."""
+    token: str = json.loads(ask(cluster, folder, "token", "create", "--node", node, "--create-node", "-o", "json"))[
+        "token"
+    ]
+    return token
+
+
+def ask(cluster: Cluster, folder: Path, *words: str) -> str:
+    """What `fairlead` prints with the administrator's kubeconfig.  Raises AssertionError when it fails."""
     folder.mkdir(parents=True, exist_ok=True)
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(cluster.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
     kubeconfig.chmod(0o600)
-    command = ["token", "create", "--kubeconfig", str(kubeconfig), "--node", node, "--create-node", "-o", "json"]
-    done = run(*command)
-    assert done.returncode == 0, f"fairlead {' '.join(command)} says: {done.stderr}"
-    token: str = json.loads(done.stdout)["token"]
-    return token
+    done = run(*words, "--kubeconfig", str(kubeconfig))
+    assert done.returncode == 0, f"fairlead {' '.join(words)} says: {done.stdout}{done.stderr}"
+    return done.stdout
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
