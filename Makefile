@@ -69,6 +69,10 @@ rest-catalog: dev ## fetch the REST catalog (Iceberg's own) of the tests once; t
 postgresql: python ## fetch the pinned PostgreSQL of the tests once; the last line of stdout is its folder
 	@$(PYTHON) e2e/postgresql/build.py
 
+.PHONY: cassandra
+cassandra: python ## fetch the pinned Cassandra of the tests once; the last line of stdout is its folder
+	@$(PYTHON) e2e/cassandra/build.py
+
 .PHONY: demo
 demo: python ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
 	@$(PYTHON) e2e/prepare.py $(if $(filter command line,$(origin KUBECONFIG)),kubectl,etcd kube-apiserver kubectl $(if $(KEEP),kube-controller-manager)) </dev/null
