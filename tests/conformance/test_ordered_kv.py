@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.topics.cassandra import FEW_TOMBSTONES, Cassandra
+from tests.support.topics.cassandra_store import Shards
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
@@ -20,14 +22,24 @@ from fairlead_messaging.server.store.ordered_kv import OrderedKV
 Open = Callable[[], OrderedKV]
 
 
-@pytest.fixture(params=["memory", "sqlite", "rocksdb"])
+ON_CASSANDRA = (pytest.mark.process, pytest.mark.verify)
+"""One node serves all tests of this file."""
+
+
+@pytest.fixture(params=["memory", "sqlite", "rocksdb", pytest.param("cassandra", marks=ON_CASSANDRA)])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shards]:
+    with Cassandra(tmp_path_factory.mktemp("cassandra"), *FEW_TOMBSTONES) as cassandra, Shards(cassandra) as shards:
+        yield shards
+
+
 @pytest.fixture
-def kv(kind: str, tmp_path: Path) -> Iterator[OrderedKV]:
-    store = opened(kind, tmp_path)
+def kv(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OrderedKV]:
+    store = request.getfixturevalue("shards").opened() if kind == "cassandra" else opened(kind, tmp_path)
     yield store
     store.close()
 
@@ -204,6 +216,18 @@ def test_everything_is_there_after_opening_again(kind: str, tmp_path: Path) -> N
     second.close()
 
 
+@pytest.mark.process
+@pytest.mark.verify
+def test_everything_is_there_after_opening_again_elsewhere(shards: Shards) -> None:
+    """The same for a store that others may open."""
+    first = shards.opened("again")
+    put(first, a="1", b="2")
+    first.close()
+    second = shards.opened("again")
+    assert everything(second) == [(b"a", b"1"), (b"b", b"2")]
+    second.close()
+
+
 keys_ = st.binary(max_size=3)
 operations = st.lists(
     st.one_of(
@@ -242,3 +266,36 @@ def test_all_stores_agree(
     finally:
         for store in stores:
             store.close()
+
+
+@pytest.mark.process
+@pytest.mark.verify
+@settings(max_examples=15, deadline=None)
+@given(batches=st.lists(operations, max_size=5), low=keys_, high=keys_)
+def test_cassandra_agrees(
+    shards: Shards, batches: list[list[tuple[str, bytes, bytes]]], low: bytes, high: bytes
+) -> None:
+    """With the twin in memory, also after another instance opened what the first left."""
+    twin, name = MemoryKV(), shards.unused()
+    store = shards.opened(name)
+    for operations_ in batches:
+        batch = Batch()
+        for what, first, second in operations_:
+            if what == "put":
+                batch.put(first, second)
+            elif what == "delete":
+                batch.delete(first)
+            else:
+                batch.delete_range(first, second)
+        store.apply(batch)
+        twin.apply(batch)
+        assert seen(store, low, high) == seen(twin, low, high)
+    store.close()
+    again = shards.opened(name)
+    assert seen(again, low, high) == seen(twin, low, high)
+    again.close()
+
+
+def seen(store: OrderedKV, low: bytes, high: bytes) -> object:
+    with store.snapshot() as snapshot:
+        return list(snapshot.scan(low, high)), snapshot.last_below(low, high)

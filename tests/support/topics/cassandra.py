@@ -43,6 +43,8 @@ OPENS: Final = (
     )),
     "jdk.management/com.sun.management.internal", "jdk.compiler/com.sun.tools.javac",
 )  # fmt: skip
+FEW_TOMBSTONES: Final = ("tombstone_warn_threshold: 500", "tombstone_failure_threshold: 1000")
+"""A read that passes more deleted rows fails; a hundredth of what is usual."""
 LOGBACK: Final = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender">
 <encoder><pattern>%-5level %date{ISO8601} %logger{0} %msg%n</pattern></encoder></appender>
 <root level="INFO"><appender-ref ref="out"/></root></configuration>

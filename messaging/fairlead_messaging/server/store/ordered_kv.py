@@ -47,6 +47,11 @@ class Snapshot(Protocol):
 class OrderedKV(Protocol):
     """A store.  One writer at a time; readers from any thread.  Failures raise ``StorageError``."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a single read may take as long as a network does, so that no event loop waits for it."""
+        ...
+
     def apply(self, batch: Batch) -> None:
         """All of the batch, durable on return.  On StorageError it is unknown whether it took place."""
         ...
@@ -74,6 +79,8 @@ class OrderedKV(Protocol):
 
 class OneWriter(ABC):
     """A store that relies on its having one writer at a time: for a comparison, reading first is enough."""
+
+    is_remote = False
 
     @abstractmethod
     def apply(self, batch: Batch) -> None: ...

@@ -1,0 +1,146 @@
+"""Writes what the journal holds to where it is read, and knows which of it may not be there yet.
+
+A batch waits until every snapshot that is open was made after it, so an open snapshot's rows never change under it.
+Where that would hold up writing, the snapshots that are too old are given up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores.cassandra.rows import Rows
+from fairlead_messaging.server.io.stores.cassandra.tables import SLOTS
+from fairlead_messaging.server.store.buckets import Directory
+from fairlead_messaging.server.store.layer import Layer
+from fairlead_messaging.server.store.redo import Record
+from fairlead_wire.io import logs
+
+WAITING_MAX: Final = SLOTS - 2
+WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
+SNAPSHOT_SECONDS: Final = 10.0
+"""So long a writer that has no room waits for snapshots."""
+ROOM_SECONDS: Final = 30.0
+RETRY_SECONDS: Final = 0.5
+
+_log = logs.get("messaging.cassandra")
+
+
+class Attempt(NamedTuple):
+    """A batch on its way."""
+
+    layer: Layer
+    record: Record
+    directory: Directory
+    """As it is with the batch."""
+
+
+class Applier:
+    """``changed`` guards all of it, and is notified."""
+
+    def __init__(self, rows: Rows, show_unapplied: Callable[[int], None]) -> None:
+        self._rows = rows
+        self._show_unapplied = show_unapplied
+        self.changed = threading.Condition(threading.RLock())
+        self._waiting: list[Attempt] = []
+        self._open: Counter[int] = Counter()
+        self._newest = 0
+        self.applied = 0
+        """Every batch up to here is where it is read."""
+        self.floor = 0
+        """Snapshots before this batch are given up."""
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._run, name="cassandra-applier", daemon=True)
+        self._closing = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin(self, number: int) -> None:
+        """All up to this number is in place, by whoever wrote it; what was open before is given up."""
+        with self.changed:
+            self._waiting.clear()
+            if number != self._newest:
+                self.floor = number
+            self._newest = self.applied = number
+            self.changed.notify_all()
+
+    def add(self, attempt: Attempt) -> None:
+        """It is durable in the journal."""
+        with self.changed:
+            self._waiting.append(attempt)
+            self._newest = attempt.layer.number
+            self._show_unapplied(len(self._waiting))
+            self.changed.notify_all()
+
+    def opened(self) -> tuple[int, tuple[Layer, ...]]:
+        """For a snapshot: its number, and what is not in place yet."""
+        with self.changed:
+            self._open[self._newest] += 1
+            return self._newest, tuple(each.layer for each in self._waiting)
+
+    def closed(self, number: int) -> None:
+        with self.changed:
+            self._open[number] -= 1
+            if not self._open[number]:
+                del self._open[number]
+            self.changed.notify_all()
+
+    def wait_for_room(self) -> None:
+        """Until the journal takes another batch.  Raises: StorageError."""
+        began = time.monotonic()
+        with self.changed:
+            while not self._has_room():
+                waited = time.monotonic() - began
+                if waited >= SNAPSHOT_SECONDS and self.floor < self._newest:
+                    _log.warning("snapshots_given_up", open=sum(self._open.values()), waiting=len(self._waiting))
+                    self.floor = self._newest
+                    self.changed.notify_all()
+                if waited >= ROOM_SECONDS:
+                    raise StorageError(f"cassandra: rows cannot be written: {self._trouble or 'it takes too long'}")
+                self.changed.wait(0.5)
+
+    def close(self, seconds: float) -> None:
+        """After what is waiting, if that can be had in so many seconds: the journal has it all the same."""
+        with self.changed:
+            self.changed.wait_for(lambda: not self._waiting or self._trouble, seconds)
+            self._closing = True
+            self.changed.notify_all()
+        self._thread.join()
+
+    def _has_room(self) -> bool:
+        size = sum(each.layer.size for each in self._waiting)
+        return len(self._waiting) < WAITING_MAX and size < WAITING_BYTES_MAX
+
+    def _due(self) -> list[Attempt]:
+        oldest = min((number for number in self._open if number >= self.floor), default=self._newest)
+        return [each for each in self._waiting if each.layer.number <= oldest]
+
+    def _run(self) -> None:
+        while True:
+            with self.changed:
+                self.changed.wait_for(lambda: self._closing or bool(self._due()))
+                if self._closing:
+                    return
+                due = self._due()
+            try:
+                self._rows.apply([each.record for each in due])
+                self._trouble = ""
+            except StorageError as error:
+                if not self._trouble:
+                    _log.warning("rows_not_written", reason=str(error), batches=len(due))
+                self._trouble = str(error)
+                with self.changed:
+                    self.changed.wait_for(lambda: self._closing, RETRY_SECONDS)
+                continue
+            with self.changed:
+                if self._waiting[: len(due)] != due:
+                    continue  # begun anew meanwhile
+                del self._waiting[: len(due)]
+                self.applied = due[-1].layer.number
+                self._show_unapplied(len(self._waiting))
+                self.changed.notify_all()

@@ -1,0 +1,152 @@
+"""Who writes a shard, and whether that is still us.
+
+    epoch    goes up with every owner; every write of the journal names it, so an owner of yesterday writes nothing
+    lease    while it is confirmed no other instance takes over, so what is read here is the newest there is
+
+The epoch keeps the rows right whatever clocks do; the lease only decides who waits for whom.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores.cassandra.journal import Journal, State
+from fairlead_messaging.server.io.stores.cassandra.session import UnknownOutcome
+from fairlead_wire.io import logs
+
+LEASE_SECONDS: Final = 10.0
+"""An owner reads without asking for so long after it was last confirmed."""
+MARGIN_SECONDS: Final = 2.0
+"""Another waits for so much longer before it takes over."""
+BEAT_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 0.25
+
+_log = logs.get("messaging.cassandra")
+
+
+def steady_clock() -> float:
+    """Goes on while the machine sleeps, where the system has such a clock."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class TakenOver(StorageError):
+    """Another instance is the owner."""
+
+
+class Ownership:
+    """One thread changes it at a time; ``is_confirmed`` may be asked from any."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        instance: str,
+        name: str,
+        on_lost: Callable[[], None],
+        clock: Callable[[], float] = steady_clock,
+    ) -> None:
+        self._journal = journal
+        self._on_lost = on_lost
+        self.instance = instance
+        self._name = name
+        self._clock = clock
+        self.epoch = 0
+        self._beats = 0
+        self._confirmed_at = -LEASE_SECONDS
+        self._rival: State | None = None
+        self._rival_since = 0.0
+        self.taken_by = ""
+        """The instance that writes instead of this one."""
+
+    def is_confirmed(self) -> bool:
+        """Whether no other instance can have taken over yet."""
+        return not self.taken_by and self._clock() - self._confirmed_at < LEASE_SECONDS
+
+    def needs_beat(self) -> bool:
+        return self._clock() - self._confirmed_at >= BEAT_SECONDS
+
+    def read(self) -> State:
+        """The journal's state; ``is_ours`` judges it.  Raises: StorageError."""
+        return self._journal.read()
+
+    def is_ours(self, state: State) -> bool:
+        return state.owner == self.instance
+
+    def may_take(self, state: State) -> bool:
+        """Whether its owner gave it up, or did nothing for a lease's time while we looked."""
+        if not state.owner or self.is_ours(state):
+            return True
+        now = self._clock()
+        before = self._rival
+        if before is None or before[:6] != state[:6]:
+            self._rival, self._rival_since = state, now
+            return False
+        return now - self._rival_since >= LEASE_SECONDS + MARGIN_SECONDS
+
+    def take(self, state: State) -> State:
+        """Be the owner, with the next epoch; the state as it is then.  Raises: TakenOver, StorageError."""
+        began = self._clock()
+        if not self._journal.take(state, self.instance, self._name):
+            raise self.lost(self._journal.read())
+        found = self._journal.read()
+        if not self.is_ours(found):
+            raise self.lost(found)
+        self.epoch, self._beats, self._confirmed_at = found.epoch, found.beat, began
+        self._rival, self.taken_by = None, ""
+        return found
+
+    def wait_and_take(self) -> State:
+        """At the start; waits for an owner that may have ended without a word.  Raises: TakenOver of a living one."""
+        began = self._clock()
+        said = False
+        while True:
+            state = self._journal.read()
+            if self.may_take(state):
+                try:
+                    return self.take(state)
+                except UnknownOutcome:
+                    if self._clock() - began >= LEASE_SECONDS:
+                        raise
+                    continue
+            if self._clock() - began >= LEASE_SECONDS + 2 * MARGIN_SECONDS:
+                raise TakenOver(
+                    f"cassandra: this keyspace is in use by {state.owner_name}, which is alive; stop that, or give "
+                    "this service a keyspace of its own"
+                )
+            if not said:
+                said = True
+                _log.info("waiting_for_owner", owner=state.owner_name, seconds=LEASE_SECONDS + MARGIN_SECONDS)
+            time.sleep(LOOK_SECONDS)
+
+    def beat(self, applied: int) -> None:
+        """Be confirmed.  Raises: TakenOver, StorageError."""
+        began = self._clock()
+        self._beats += 1
+        if not self._journal.beat(self.epoch, self._beats, applied):
+            raise self.lost(self._journal.read())
+        self._confirmed_at = began
+
+    def commit(self, number: int, applied: int, raw: bytes) -> bool:
+        """Whether the batch is durable; False: this epoch is over.  Raises: UnknownOutcome, StorageError."""
+        began = self._clock()
+        if not self._journal.commit(self.epoch, number, applied, raw):
+            return False
+        self._confirmed_at = began
+        return True
+
+    def release(self, applied: int) -> None:
+        """Let another take over at once."""
+        if not self.taken_by:
+            self._journal.release(self.epoch, applied)
+
+    def lost(self, state: State) -> StorageError:
+        """Notes it when it is so; the error to raise."""
+        if self.is_ours(state):
+            return StorageError("cassandra: this instance took over anew meanwhile; try again")
+        if not self.taken_by:
+            self._on_lost()
+        self.taken_by = state.owner_name or "another instance, which ended"
+        self.may_take(state)  # from now on it is watched
+        return TakenOver(f"cassandra: {self.taken_by} took over; this instance writes nothing")

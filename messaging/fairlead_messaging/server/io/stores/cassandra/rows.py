@@ -1,0 +1,220 @@
+"""The rows where they are read: written with their batch's number as time, read in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from cassandra.query import BatchStatement, BatchType
+
+from fairlead_messaging.server.io.stores.cassandra.session import Session, TooManyTombstones
+from fairlead_messaging.server.io.stores.cassandra.tables import PIECE_BYTES
+from fairlead_messaging.server.store import redo
+from fairlead_messaging.server.store.buckets import Directory
+from fairlead_messaging.server.store.layer import Row
+from fairlead_messaging.server.store.redo import BucketChanges, Record
+
+BATCH_BYTES: Final = 256 * 1024
+BATCH_STATEMENTS: Final = 300
+AT_ONCE: Final = 16
+FIRST_ROWS: Final = 16
+"""Of a scan's first page, since many scans want one row; so pages of the largest rows are bounded, too."""
+PAGE_BYTES: Final = 1024 * 1024
+PAGE_ROWS_MAX: Final = 4000
+STATEMENT_BYTES: Final = 60
+"""What a statement takes beside its key and value."""
+READ, APPLY = "read", "apply"
+
+
+class Rows:
+    """Reads are of one bucket at a time."""
+
+    def __init__(self, session: Session, shard: str) -> None:
+        self._session = session
+        prepare = session.prepare
+        this = f"WHERE shard = '{shard}' AND bucket = ?"
+        self._put = prepare(
+            "INSERT INTO rows (shard, bucket, key, piece, pieces, value)"
+            f" VALUES ('{shard}', ?, ?, ?, ?, ?) USING TIMESTAMP ?"
+        )
+        self._delete = prepare(f"DELETE FROM rows USING TIMESTAMP ? {this} AND key = ?")
+        self._empty = prepare(f"DELETE FROM rows USING TIMESTAMP ? {this} AND key >= ? AND key < ?")
+        self._drop = prepare(f"DELETE FROM rows USING TIMESTAMP ? {this}")
+        self._page = prepare(
+            f"SELECT key, piece, pieces, value FROM rows {this} AND (key, piece) >= (?, ?) AND (key) < (?) LIMIT ?"
+        )
+        self._last = prepare(
+            f"SELECT key FROM rows {this} AND key >= ? AND key < ? ORDER BY key DESC, piece DESC LIMIT 1"
+        )
+        self._add_bucket = prepare(
+            f"INSERT INTO buckets (shard, low, bytes) VALUES ('{shard}', ?, ?) USING TIMESTAMP ?"
+        )
+        self._drop_bucket = prepare(f"DELETE FROM buckets USING TIMESTAMP ? WHERE shard = '{shard}' AND low = ?")
+        self._buckets = prepare(f"SELECT low, bytes FROM buckets WHERE shard = '{shard}'")
+
+    def apply(self, records: Sequence[Record]) -> None:
+        """As often as you like; when it returns all of them are there.  Raises: StorageError."""
+        self._session.execute_all(APPLY, self._statements(records), AT_ONCE)
+
+    def buckets(self) -> dict[bytes, int]:
+        """Every bucket that began, and about how many bytes went into it."""
+        return {low: size for low, size in self._session.execute(READ, self._buckets)}
+
+    def scan(self, directory: Directory, low: bytes, high: bytes, check: Callable[[], None]) -> Iterator[Row]:
+        """In order, lazily; ``check`` may raise, and is called before what was read is given out."""
+        for bucket, first, last in directory.spans(low, high):
+            yield from self._of_bucket(bucket, first, last, check)
+
+    def last_below(self, directory: Directory, low: bytes, high: bytes, check: Callable[[], None]) -> bytes | None:
+        """The greatest key there."""
+        for bucket, first, last in directory.spans_down(low, high):
+            ask = _Narrowed(first, last)
+            while (asked := ask.last()) is not None:
+                try:
+                    found = self._session.execute(READ, self._last, (bucket, *asked))
+                except TooManyTombstones:
+                    ask.narrow()
+                    continue
+                check()
+                if found:
+                    return bytes(found[0][0])
+                ask.drop_last()
+        return None
+
+    def _of_bucket(self, bucket: bytes, low: bytes, high: bytes, check: Callable[[], None]) -> Iterator[Row]:
+        ask = _Narrowed(low, high)
+        piece, limit = 0, FIRST_ROWS
+        whole = _Whole()
+        while (asked := ask.first()) is not None:
+            key, end = asked
+            try:
+                found = self._session.execute(READ, self._page, (bucket, key, piece, end, limit))
+            except TooManyTombstones:
+                ask.narrow()
+                continue
+            check()
+            yield from whole.take(found)
+            if len(found) < limit:
+                ask.drop_first()
+                piece = 0
+            else:
+                ask.go_on(found[-1][0])
+                piece = found[-1][1] + 1
+                size = sum(len(row[3]) + len(row[0]) for row in found) // len(found) + STATEMENT_BYTES
+                limit = max(FIRST_ROWS, min(PAGE_ROWS_MAX, 4 * limit, PAGE_BYTES // size))
+
+    def _statements(self, records: Sequence[Record]) -> Iterator[Any]:
+        for record in records:
+            for low, size in record.sizes.items():
+                yield self._add_bucket.bind((low, size, record.row_time))
+            for low in record.dropped:
+                yield self._drop_bucket.bind((record.range_time, low))
+                yield self._drop.bind((record.range_time, low))
+            for changes in record.buckets:
+                yield from self._batches(changes, record)
+
+    def _batches(self, changes: BucketChanges, record: Record) -> Iterator[Any]:
+        """Of one partition each, so a batch is one write there."""
+        batch, count, size = self._batch(), 0, 0
+        for statement, bytes_ in self._of(changes, record):
+            if count and (count >= BATCH_STATEMENTS or size + bytes_ > BATCH_BYTES):
+                yield batch
+                batch, count, size = self._batch(), 0, 0
+            batch.add(statement)
+            count, size = count + 1, size + bytes_
+        if count:
+            yield batch
+
+    def _batch(self) -> Any:
+        return BatchStatement(BatchType.UNLOGGED, consistency_level=self._session.consistency)
+
+    def _of(self, changes: BucketChanges, record: Record) -> Iterator[tuple[Any, int]]:
+        bucket = changes.bucket
+        for low, high in changes.ranges:
+            yield self._empty.bind((record.range_time, bucket, low, high)), len(low) + len(high) + STATEMENT_BYTES
+        for key, value in changes.rows:
+            if value is None:
+                yield self._delete.bind((record.row_time, bucket, key)), len(key) + STATEMENT_BYTES
+                continue
+            cut = list(redo.pieces(value, PIECE_BYTES))
+            for number, piece in enumerate(cut):
+                bound = self._put.bind((bucket, key, number, len(cut), piece, record.row_time))
+                yield bound, len(key) + len(piece) + STATEMENT_BYTES
+
+
+class _Whole:
+    """Puts values together again.  Pieces beyond a value's own are left from a longer one before it."""
+
+    def __init__(self) -> None:
+        self._key = b""
+        self._missing = 0
+        self._pieces: list[bytes] = []
+
+    def take(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
+        for key, piece, pieces, value in rows:
+            if piece == 0:
+                self._key, self._missing, self._pieces = key, pieces, []
+            if not self._missing or key != self._key:
+                continue
+            self._pieces.append(value)
+            self._missing -= 1
+            if not self._missing:
+                yield key, value if len(self._pieces) == 1 else b"".join(self._pieces)
+
+
+class _Narrowed:
+    """A range of keys that is asked for in parts where a whole one has too many deleted rows."""
+
+    def __init__(self, low: bytes, high: bytes) -> None:
+        self._low, self._high = low, high
+        self._digits = max(len(low), len(high)) + 1
+        self._width: int | None = None
+
+    def first(self) -> tuple[bytes, bytes] | None:
+        """The next part from below."""
+        if self._low >= self._high:
+            return None
+        if self._width is None:
+            return self._low, self._high
+        return self._low, min(self._high, self._bytes(self._number(self._low) + self._width))
+
+    def last(self) -> tuple[bytes, bytes] | None:
+        """The next part from above."""
+        if self._low >= self._high:
+            return None
+        if self._width is None:
+            return self._low, self._high
+        return max(self._low, self._bytes(max(0, self._number(self._high) - self._width))), self._high
+
+    def go_on(self, key: bytes) -> None:
+        """From this key on."""
+        self._low = key
+
+    def drop_first(self) -> None:
+        """The first part is done."""
+        part = self.first()
+        self._low = part[1] if part else self._high
+        self._widen()
+
+    def drop_last(self) -> None:
+        part = self.last()
+        self._high = part[0] if part else self._low
+        self._widen()
+
+    def narrow(self) -> None:
+        """Half of it.  Raises: TooManyTombstones when there is no half."""
+        width = self._width or self._number(self._high) - self._number(self._low)
+        if width < 2:
+            raise TooManyTombstones("cassandra read: too many deleted rows of one key")
+        self._width = width // 2
+
+    def _widen(self) -> None:
+        if self._width is not None:
+            self._width *= 2
+
+    def _number(self, key: bytes) -> int:
+        return int.from_bytes(key.ljust(self._digits, b"\x00"), "big")
+
+    def _bytes(self, number: int) -> bytes:
+        top = 256**self._digits
+        return number.to_bytes(self._digits, "big") if number < top else b"\xff" * self._digits

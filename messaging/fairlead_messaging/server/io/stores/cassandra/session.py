@@ -1,0 +1,318 @@
+"""Connections to Cassandra: made, asked, closed; what goes wrong is said with its remedy.
+
+Two things may come of a write: it is done, or it is not known whether it is (``UnknownOutcome``).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.cassandra_model import CassandraModel, contact_point
+from fairlead_messaging.server.io.stores.cassandra import tables
+from fairlead_wire.io import logs
+
+try:
+    import cassandra
+    from cassandra import ConsistencyLevel
+    from cassandra.auth import PlainTextAuthProvider
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+    from cassandra.cluster import Session as DriverSession
+    from cassandra.policies import (
+        DCAwareRoundRobinPolicy,
+        ExponentialReconnectionPolicy,
+        FallthroughRetryPolicy,
+        RoundRobinPolicy,
+        TokenAwarePolicy,
+    )
+    from cassandra.query import tuple_factory
+except ImportError as _missing:  # pragma: no cover - another set of packages
+    raise StorageError('store = "cassandra" needs the driver: pip install "fairlead[cassandra]"') from _missing
+
+NO_DELAY: Final = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+"""The driver sets none, and a batch then waits up to 40 ms for an acknowledgement."""
+REQUEST_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 10.0
+RECONNECT_SECONDS: Final = (0.5, 5.0)
+TOO_MANY_TOMBSTONES: Final = 1
+PASSWORD_BYTES_MAX: Final = 64 * 1024
+READS: Final = "read"
+
+_log = logs.get("messaging.cassandra")
+# The driver logs each lost connection in lines of its own; what concerns an operator is said here.
+logging.getLogger("cassandra").setLevel(logging.CRITICAL)
+
+
+class UnknownOutcome(StorageError):
+    """Cassandra did not say whether it took place."""
+
+
+class TooManyTombstones(StorageError):
+    """More deleted rows lie between than one read may pass."""
+
+
+class Session:
+    """One cluster, one keyspace.  ``note(operation, seconds)`` is called for each request that was answered."""
+
+    def __init__(self, model: CassandraModel, note: Callable[[str, float], None]) -> None:
+        self.model = model
+        self._note = note
+        self.consistency: int = getattr(ConsistencyLevel, model.consistency)
+        local = model.consistency.startswith("LOCAL_")
+        self.serial: int = ConsistencyLevel.LOCAL_SERIAL if local else ConsistencyLevel.SERIAL
+        datacenter, nodes = self._found_datacenter()
+        self._cluster = self._made(TokenAwarePolicy(DCAwareRoundRobinPolicy(datacenter)))
+        try:
+            with said("connect", model):
+                self._session: DriverSession = self._cluster.connect()
+            self._session.default_fetch_size = None
+            self._prepare_keyspace(datacenter, nodes)
+            with said("use the keyspace", model):
+                self._session.set_keyspace(model.keyspace)
+            self._prepare_tables()
+            self._judge_durability()
+        except BaseException:
+            self._cluster.shutdown()
+            raise
+
+    def prepare(self, text: str) -> Any:
+        with said("prepare", self.model):
+            prepared = self._session.prepare(text)
+        prepared.consistency_level = self.consistency
+        prepared.serial_consistency_level = self.serial
+        return prepared
+
+    def execute(
+        self, operation: str, statement: Any, values: Sequence[Any] | None = None, seconds: float = REQUEST_SECONDS
+    ) -> list[tuple[Any, ...]]:
+        """The rows.  Raises: UnknownOutcome of a write, StorageError."""
+        began = time.monotonic()
+        with said(operation, self.model):
+            found = list(self._session.execute(statement, values, timeout=seconds))
+        self._note(operation, time.monotonic() - began)
+        return found
+
+    def execute_all(self, operation: str, statements: Iterator[Any], at_once: int) -> None:
+        """Each of them, some at a time.  Raises: StorageError of the first that failed."""
+        began = time.monotonic()
+        waiting: list[Any] = []
+        with said(operation, self.model):
+            for statement in statements:
+                if len(waiting) >= at_once:
+                    waiting.pop(0).result()
+                waiting.append(self._session.execute_async(statement, timeout=REQUEST_SECONDS))
+            for future in waiting:
+                future.result()
+        self._note(operation, time.monotonic() - began)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+    def _made(self, policy: Any) -> Cluster:
+        profile = ExecutionProfile(
+            load_balancing_policy=policy,
+            retry_policy=FallthroughRetryPolicy(),  # what is not known is found out, not repeated
+            request_timeout=REQUEST_SECONDS,
+            row_factory=tuple_factory,
+        )
+        points = [contact_point(each) for each in self.model.contact_points]
+        return Cluster(
+            points,
+            port=points[0][1],
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            auth_provider=_Login(self.model) if self.model.username is not None else None,
+            ssl_context=_tls(self.model),
+            sockopts=NO_DELAY,
+            connect_timeout=CONNECT_SECONDS,
+            control_connection_timeout=CONNECT_SECONDS,
+            reconnection_policy=ExponentialReconnectionPolicy(*RECONNECT_SECONDS),
+            schema_metadata_enabled=False,
+            idle_heartbeat_interval=5,
+            idle_heartbeat_timeout=5,
+            application_name="fairlead-messaging",
+        )
+
+    def _found_datacenter(self) -> tuple[str, int]:
+        """Name, and how many nodes it has."""
+        asking = self._made(RoundRobinPolicy())
+        try:
+            with said("connect", self.model):
+                session = asking.connect()
+                (own,) = session.execute("SELECT data_center, release_version FROM system.local")
+                peers = list(session.execute("SELECT data_center FROM system.peers"))
+        finally:
+            asking.shutdown()
+        version = str(own[1])
+        if int(version.partition(".")[0]) < 4:
+            raise StorageError(f"cassandra is version {version}, and this service needs 4.0 or newer: upgrade it")
+        all_of_them = [str(each[0]) for each in ((own[0],), *peers)]
+        wanted = self.model.datacenter or str(own[0])
+        if wanted not in all_of_them:
+            raise StorageError(
+                f"cassandra.datacenter is {wanted!r}, and the cluster has {', '.join(sorted(set(all_of_them)))}: "
+                "write one of these"
+            )
+        return wanted, all_of_them.count(wanted)
+
+    def _prepare_keyspace(self, datacenter: str, nodes: int) -> None:
+        name = self.model.keyspace
+        query = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
+        found = self.execute(READS, query, (name,))
+        if not found:
+            copies = min(3, nodes)
+            _log.warning(
+                "keyspace_made", keyspace=name, datacenter=datacenter, copies=copies,
+                remedy="make it yourself before the first start where it shall be otherwise",
+            )  # fmt: skip
+            replication = f"{{'class': 'NetworkTopologyStrategy', '{datacenter}': {copies}}}"
+            self.execute("schema", f'CREATE KEYSPACE IF NOT EXISTS "{name}" WITH replication = {replication}', None, 60)
+            found = self.execute(READS, query, (name,))
+        copies = sum(int(value.partition("/")[0]) for value in dict(found[0][0]).values() if value[:1].isdigit())
+        if copies != 1 and self.model.consistency in ("ONE", "LOCAL_ONE"):
+            raise StorageError(
+                f"cassandra.consistency is {self.model.consistency}, and keyspace {name} has {copies} copies: what one "
+                "of them confirmed, another does not have. Use LOCAL_QUORUM"
+            )
+
+    def _prepare_tables(self) -> None:
+        there = self.execute(
+            READS, "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s", (self.model.keyspace,)
+        )
+        missing = [text for name, text in tables.TABLES.items() if (name,) not in there]
+        for text in missing:
+            self.execute("schema", text, None, 60)
+
+    def _judge_durability(self) -> None:
+        """The node that answers says how it syncs; where it may not be asked, the pages say what to look at."""
+        try:
+            found = dict(
+                self.execute(
+                    READS,
+                    "SELECT name, value FROM system_views.settings WHERE name IN ('commitlog_sync', 'durable_writes')",
+                )
+            )
+        except StorageError as error:
+            _log.info("commitlog_sync_unknown", reason=str(error))
+            return
+        if found.get("commitlog_sync") == "periodic":
+            _log.warning(
+                "commitlog_sync_periodic",
+                reason="a node that is killed forgets what it confirmed in the last seconds; with fewer copies than "
+                "nodes that can fail at once, messages that were answered are lost",
+                remedy="commitlog_sync: batch (or group) in cassandra.yaml of every node",
+            )
+
+
+class _Login(PlainTextAuthProvider):  # type: ignore[misc, unused-ignore]
+    """Reads the password for every connection."""
+
+    def __init__(self, model: CassandraModel) -> None:
+        super().__init__(model.username, "")
+        self._file = Path(model.password_file or "")
+
+    def new_authenticator(self, host: Any) -> Any:
+        self.password = read_password(self._file)
+        return super().new_authenticator(host)
+
+
+def read_password(file: Path) -> str:
+    """Without the end of its line.  Raises: StorageError."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(PASSWORD_BYTES_MAX).decode().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not text"
+        raise StorageError(f"cassandra.password_file {file}: {reason}") from None
+
+
+def _tls(model: CassandraModel) -> ssl.SSLContext | None:
+    if model.tls_ca is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=model.tls_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise StorageError(f"cassandra.tls_ca {model.tls_ca}: {error}") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+@contextmanager
+def said(operation: str, model: CassandraModel) -> Iterator[None]:
+    """The driver's errors as ours, with what to do about them."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except NoHostAvailable as error:
+        raise _unreachable(operation, model, list((error.errors or {}).values())) from None
+    except cassandra.AuthenticationFailed as error:
+        raise _login_refused(model, error) from None
+    except cassandra.Unauthorized as error:
+        raise StorageError(
+            f"cassandra {operation}: user {model.username} lacks a right ({_first_line(error)}): "
+            f"GRANT CREATE, SELECT, MODIFY ON KEYSPACE {model.keyspace} TO {model.username}; to have the keyspace "
+            "made, CREATE ON ALL KEYSPACES"
+        ) from None
+    except cassandra.Unavailable as error:
+        raise StorageError(
+            f"cassandra {operation}: {error.alive_replicas} of the {error.required_replicas} copies that "
+            f"{model.consistency} needs are up; it goes on by itself when more are"
+        ) from None
+    except cassandra.ReadFailure as error:
+        if TOO_MANY_TOMBSTONES in (error.error_code_map or {}).values():
+            raise TooManyTombstones(f"cassandra {operation}: too many deleted rows lie between") from None
+        raise StorageError(f"cassandra {operation}: {_first_line(error)}") from None
+    except cassandra.ReadTimeout as error:
+        raise StorageError(f"cassandra {operation}: no answer in time ({_first_line(error)})") from None
+    except (cassandra.WriteTimeout, cassandra.WriteFailure, cassandra.OperationTimedOut) as error:
+        raise UnknownOutcome(f"cassandra {operation}: not known whether it took place ({_first_line(error)})") from None
+    except (cassandra.DriverException, OSError, TypeError, ValueError) as error:
+        raise UnknownOutcome(f"cassandra {operation}: {type(error).__name__}: {_first_line(error)}") from None
+    except Exception as error:
+        # The driver's connections raise classes of their own, which share no base but this.
+        if type(error).__module__.startswith("cassandra."):
+            raise UnknownOutcome(f"cassandra {operation}: {type(error).__name__}: {_first_line(error)}") from None
+        raise
+
+
+def _unreachable(operation: str, model: CassandraModel, errors: list[Any]) -> StorageError:
+    for error in errors:
+        if isinstance(error, cassandra.AuthenticationFailed):
+            return _login_refused(model, error)
+        if isinstance(error, StorageError):
+            return error
+        if isinstance(error, ssl.SSLError):
+            return UnknownOutcome(
+                f"cassandra {operation}: TLS failed ({_first_line(error)}): is cassandra.tls_ca the authority of the "
+                "nodes' certificates, and do these name their addresses?"
+            )
+    if any(isinstance(error, cassandra.Unavailable) for error in errors):
+        return StorageError(f"cassandra {operation}: too few copies are up; it goes on by itself when more are")
+    reason = "; ".join(sorted({_first_line(each) for each in errors})) or "no connection to any node"
+    tls = "" if model.tls_ca else "; a node that wants TLS needs cassandra.tls_ca"
+    return UnknownOutcome(
+        f"cassandra {operation}: none of {', '.join(model.contact_points)} can be used ({reason[:400]}{tls})"
+    )
+
+
+def _login_refused(model: CassandraModel, error: Exception) -> StorageError:
+    if model.username is None:
+        return StorageError("cassandra wants a login: set cassandra.username and cassandra.password_file")
+    text = _first_line(error)
+    if "password_file" in text:
+        return StorageError(text)
+    return StorageError(
+        f"cassandra refused the login of user {model.username}: is the password in cassandra.password_file "
+        f"({model.password_file}) the one of that user, and may it log in?"
+    )
+
+
+def _first_line(error: object) -> str:
+    return str(error).partition("\n")[0][:300]

@@ -1,0 +1,144 @@
+"""Into which partition of a wide-row store a key goes, so that no partition grows without bound.
+
+Buckets are contiguous: each is named by its lowest key and reaches to the next one's.  So rows stay in order, a scan
+walks from bucket to bucket, and what is below a key is in its bucket or in the one before.
+
+    one a letter              tables that stay small
+    one a topic's generation  tables that grow with a topic's messages; begun by the first row
+    one more at the end       when the last is full; only for keys above every row there, so no row ever moves
+    gone                      when a range that is deleted covers it: one tombstone, however many rows it had
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from fairlead_messaging.server.store.layer import Layer
+
+BUCKET_BYTES_MAX: Final = 32 * 1024 * 1024
+"""After so many bytes of keys and values the next keys at its end begin another; far below what Cassandra warns of."""
+LETTERS: Final = tuple(bytes([each]) for each in b"DEFHILMOPRSTUWXY")
+GROWING: Final = frozenset(b"MPIYER")
+GENERATION_BYTES: Final = 4
+
+
+class Directory:
+    """Every bucket there is, by its lowest key.  A value: changes make another."""
+
+    __slots__ = ("_lows",)
+
+    def __init__(self, lows: Iterable[bytes] = ()) -> None:
+        self._lows = tuple(sorted({b"", *LETTERS, *lows}))
+
+    def bucket(self, key: bytes) -> bytes:
+        """Where a row with this key is."""
+        return self._lows[bisect.bisect_right(self._lows, key) - 1]
+
+    def __contains__(self, low: bytes) -> bool:
+        index = bisect.bisect_left(self._lows, low)
+        return index < len(self._lows) and self._lows[index] == low
+
+    def __len__(self) -> int:
+        return len(self._lows)
+
+    def end(self, bucket: bytes) -> bytes | None:
+        """The first key above the bucket; None for the last one."""
+        index = bisect.bisect_right(self._lows, bucket)
+        return self._lows[index] if index < len(self._lows) else None
+
+    def spans(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """(bucket, from, to) of each piece of low ≤ key < high, in order."""
+        if low >= high:
+            return
+        index = bisect.bisect_right(self._lows, low) - 1
+        while index < len(self._lows) and self._lows[index] < high:
+            end = self._lows[index + 1] if index + 1 < len(self._lows) else high
+            first, last = max(low, self._lows[index]), min(high, end)
+            if first < last:
+                yield self._lows[index], first, last
+            index += 1
+
+    def spans_down(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """The same from the end."""
+        if low >= high:
+            return
+        index = bisect.bisect_left(self._lows, high) - 1
+        end = high
+        while index >= 0 and end > low:
+            first = max(low, self._lows[index])
+            if first < end:
+                yield self._lows[index], first, end
+            end = first
+            index -= 1
+
+    def changed(self, added: Iterable[bytes], dropped: Iterable[bytes]) -> Directory:
+        return Directory((set(self._lows) - set(dropped)) | set(added))
+
+
+class Changes(NamedTuple):
+    """Of the directory, with one batch."""
+
+    added: list[bytes]
+    dropped: list[bytes]
+
+
+def group(key: bytes) -> bytes | None:
+    """The lowest key of the topic's generation, in a table that grows with it; None for other keys."""
+    if not key or key[0] not in GROWING:
+        return None
+    first = key.find(b":")
+    second = key.find(b":", first + 1) if first >= 0 else -1
+    end = second + 1 + GENERATION_BYTES
+    return key[:end] if second >= 0 and len(key) > end else None
+
+
+def changes(
+    directory: Directory,
+    layer: Layer,
+    sizes: dict[bytes, int],
+    last_below: Callable[[bytes, bytes | None], bytes | None],
+    bucket_bytes_max: int = BUCKET_BYTES_MAX,
+) -> Changes:
+    """Which buckets begin and end with this layer.
+
+    ``last_below(low, high)`` is the greatest key there is now, before the layer.  It is asked rarely: for the first row
+    of a topic's table, for a bucket that is full, and for one that a range empties from its middle to its end.
+    """
+    dropped = [low for low in _emptied(directory, layer, last_below)]
+    groups: dict[bytes, None] = {}
+    full: dict[bytes, list[bytes]] = {}
+    for key, value in layer.points.items():
+        if value is None:
+            continue
+        prefix = group(key)
+        if prefix is not None and prefix not in directory:
+            groups[prefix] = None
+        else:
+            bucket = directory.bucket(key)
+            if sizes.get(bucket, 0) >= bucket_bytes_max:
+                full.setdefault(bucket, []).append(key)
+    added = [prefix for prefix in groups if last_below(prefix, directory.end(directory.bucket(prefix))) is None]
+    for bucket, keys in full.items():
+        if bucket in dropped:
+            continue
+        last = last_below(bucket, directory.end(bucket))
+        above = [key for key in keys if last is None or key > last]
+        if above:
+            added.append(min(above))
+        else:
+            sizes[bucket] //= 2  # rows between others: asked again when it has grown by as much
+    return Changes(added, dropped)
+
+
+def _emptied(
+    directory: Directory, layer: Layer, last_below: Callable[[bytes, bytes | None], bytes | None]
+) -> Iterator[bytes]:
+    for low, high in layer.ranges:
+        for bucket, first, last in directory.spans(low, high):
+            end = directory.end(bucket)
+            if bucket in LETTERS or not bucket or end is None or last < end:
+                continue
+            if first == bucket or last_below(bucket, first) is None:
+                yield bucket

@@ -1,0 +1,65 @@
+"""Messaging's store on Cassandra as tests open it: many shards in one keyspace, since tables are slow to make."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+from tests.support.topics.cassandra import DATACENTER, Cassandra
+
+from fairlead_messaging.server.cassandra_model import CassandraModel
+from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV
+from fairlead_messaging.server.io.stores.cassandra.session import Session
+
+
+class Counted:
+    """Counts what a store notes."""
+
+    def __init__(self) -> None:
+        self.requests: dict[str, int] = {}
+        self.unknown = self.repeated = self.taken_over = self.unapplied = 0
+
+    def note_request(self, operation: str, seconds: float) -> None:
+        self.requests[operation] = self.requests.get(operation, 0) + 1
+
+    def note_unknown(self) -> None:
+        self.unknown += 1
+
+    def note_repeated(self) -> None:
+        self.repeated += 1
+
+    def note_taken_over(self) -> None:
+        self.taken_over += 1
+
+    def show_unapplied(self, batches: int) -> None:
+        self.unapplied = batches
+
+
+def model_of(cassandra: Cassandra, keyspace: str, **more: Any) -> CassandraModel:
+    points = [f"{node.address}:{cassandra.port}" for node in cassandra.nodes]
+    return CassandraModel(contact_points=points, keyspace=keyspace, datacenter=DATACENTER, **more)
+
+
+class Shards:
+    """A session that all stores share, and shards of their own."""
+
+    def __init__(self, cassandra: Cassandra, keyspace: str = "shards") -> None:
+        self._cassandra = cassandra
+        self._keyspace = keyspace
+        self._numbers = itertools.count()
+        self.counted = Counted()
+
+    def __enter__(self) -> Self:
+        self.session = Session(model_of(self._cassandra, self._keyspace), self.counted.note_request)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+
+    def unused(self) -> str:
+        """A name none had yet."""
+        return f"shard{next(self._numbers)}"
+
+    def opened(self, shard: str | None = None, name: str = "a test") -> CassandraKV:
+        """One to begin with, or the one of this name."""
+        return CassandraKV(self.session, name, self.counted, shard=shard or self.unused())
