@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import os
 import signal
+import socket
 import ssl
 import uuid
 from importlib.metadata import version
@@ -66,15 +67,25 @@ def run(config: Path | None) -> int:
     return 0
 
 
-def open_store(settings: MessagingSettings, *, open_files_max: int = OPEN_FILES_MAX) -> OrderedKV:
-    """The store of ``data_dir``, which no other process has until it is closed.
+def open_store(
+    settings: MessagingSettings, metrics: Metrics | None = None, *, open_files_max: int = OPEN_FILES_MAX
+) -> OrderedKV:
+    """The store of ``data_dir`` or of a keyspace, which no other process has until it is closed.
 
     Raises: StorageError when it cannot be opened, or naming the process that has it.
     """
     directory = Path(settings.data_dir)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     if settings.store == "memory":
         return MemoryKV()
-    folder = DataDir(directory, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+    if settings.store == "cassandra":
+        # The driver is a package of its own, which only this store needs.
+        from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import open_cassandra
+        from fairlead_messaging.server.io.stores.cassandra.observer import CassandraMetrics
+
+        name = f"process {os.getpid()} on {socket.gethostname()} since {now}"
+        return open_cassandra(settings.cassandra, name, CassandraMetrics((metrics or Metrics()).registry))
+    folder = DataDir(directory, now)
     try:
         match settings.store:
             case "rocksdb":
@@ -108,7 +119,8 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
     context, reloading = _tls(settings, metrics, tokens=access.takes_tokens)
     spans = open_spans(settings.traces, room="messaging", version=version("fairlead"), environ=os.environ)
     descriptors = raise_descriptors()
-    store = open_store(settings, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
+    # In a thread: a store that others may have is waited for, and logs go on meanwhile.
+    store = await asyncio.to_thread(open_store, settings, metrics, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
     broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
     limits = limits_of(descriptors)
     ports: list[contextlib.AsyncExitStack] = []

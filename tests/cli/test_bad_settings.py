@@ -256,7 +256,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         "messaging",
         'security = "mtls"\nstore = "cassandra"\n',
         [
-            "store: there is no cassandra store yet; use rocksdb, sqlite or memory (one machine each)",
+            'cassandra.contact_points: required with store = "cassandra": name some of its nodes',
             'tls_ca: required with security = "mtls"',
             'tls_cert: required with security = "mtls"',
             'tls_key: required with security = "mtls"',

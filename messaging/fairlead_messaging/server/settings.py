@@ -13,6 +13,7 @@ import pydantic
 from pydantic import AfterValidator, Field
 
 from fairlead_messaging.server.access.access_model import AccessModel, TokenReviewModel
+from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
 from fairlead_messaging.server.quotas.quota_model import QuotaModel
 from fairlead_messaging.server.transactions.deadline import (
@@ -86,8 +87,8 @@ class MessagingSettings(Model):
     (`data_dir/lock`, which the kernel drops with its process)."""
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
     """`sqlite` needs nothing but Python, and its file shrinks by up to 256 MiB a cleaning pass once more than a quarter
-    of it is free (files of an earlier version over 256 MiB only after a `VACUUM`); `memory` forgets; `cassandra` is
-    refused: there is no such store yet."""
+    of it is free (files of an earlier version over 256 MiB only after a `VACUUM`); `memory` forgets; `cassandra`
+    keeps everything in the keyspace of `[cassandra]`, and nothing in `data_dir`."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
@@ -130,6 +131,7 @@ class MessagingSettings(Model):
     """How long a body may take to arrive (408) and a page to leave (the connection is closed)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
+    cassandra: CassandraModel = CassandraModel()
     cache: CacheSettings = CacheSettings()
     cleanup: CleanupSettings = CleanupSettings()
     transactions: TransactionSettings = TransactionSettings()
@@ -142,7 +144,11 @@ class MessagingSettings(Model):
 
     def _wrong(self) -> Iterator[Mistake]:
         if self.store == "cassandra":
-            yield Mistake("store", "there is no cassandra store yet; use rocksdb, sqlite or memory (one machine each)")
+            if not self.cassandra.contact_points:
+                yield Mistake("cassandra.contact_points", 'required with store = "cassandra": name some of its nodes')
+            if (self.cassandra.username is None) != (self.cassandra.password_file is None):
+                missing = "username" if self.cassandra.username is None else "password_file"
+                yield Mistake(f"cassandra.{missing}", "username and password_file go together")
         host, _ = listen_address.parse(self.http_listen)
         if self.security == "insecure" and not listen_address.is_loopback(host):
             yield Mistake("http_listen", f'must be a loopback address with security = "insecure", is {host}')

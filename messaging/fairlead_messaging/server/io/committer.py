@@ -1,7 +1,7 @@
 """Group commit: whatever is waiting becomes one durable write.
 
-Commands are judged in order, one at a time, on the event loop (large ones in the writer's thread); the write
-waits in a thread.  While one batch is being written the next one gathers, so the batch grows with the load
+Commands are judged in order, one at a time, on the event loop (large ones, and all of a store that is reached by a
+network, in the writer's thread); the write waits in a thread.  While one batch is being written the next one gathers, so the batch grows with the load
 and no request waits for a timer.
 """
 
@@ -32,6 +32,8 @@ WAITING_COMMANDS_MAX = 10_000
 """Beyond these callers are asked to come back later."""
 
 RETRY_AFTER_SECONDS = 1.0
+DISK_REMEDY = "free space on data_dir's disk, or make it writable; the service goes on by itself"
+REMOTE_REMEDY = "look why the nodes of the store do not answer; the service goes on by itself when they do"
 LOG_SECONDS = 10.0
 """How often a store that goes on failing is written to the log."""
 
@@ -148,7 +150,7 @@ class Committer:
         return batch, answers
 
     async def _judge(self, command: Command[T], size: int, batch: Batch, now_ms: int) -> T:
-        if size < LARGE_BYTES:
+        if size < LARGE_BYTES and not self._kv.is_remote:
             return self._service.propose(command, batch, now_ms)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, self._service.propose, command, batch, now_ms)
@@ -185,7 +187,7 @@ class Committer:
             self._logged_at = now
             _log.error(
                 "store_write_failed", reason=str(error), commands=len(answers), failures=self._failed_in_a_row,
-                remedy="free space on data_dir's disk, or make it writable; the service goes on by itself",
+                remedy=(REMOTE_REMEDY if self._kv.is_remote else DISK_REMEDY),
             )  # fmt: skip
         self._fail_all(answers, error)
 

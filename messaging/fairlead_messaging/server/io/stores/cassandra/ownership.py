@@ -17,11 +17,11 @@ from fairlead_messaging.server.io.stores.cassandra.journal import Journal, State
 from fairlead_messaging.server.io.stores.cassandra.session import UnknownOutcome
 from fairlead_wire.io import logs
 
-LEASE_SECONDS: Final = 10.0
+LEASE_SECONDS: Final = 6.0
 """An owner reads without asking for so long after it was last confirmed."""
-MARGIN_SECONDS: Final = 2.0
+MARGIN_SECONDS: Final = 1.5
 """Another waits for so much longer before it takes over."""
-BEAT_SECONDS: Final = 2.0
+BEAT_SECONDS: Final = 1.5
 LOOK_SECONDS: Final = 0.25
 
 _log = logs.get("messaging.cassandra")
