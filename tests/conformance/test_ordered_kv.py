@@ -175,6 +175,41 @@ def test_compaction_changes_no_answer(kv: OrderedKV) -> None:
     assert everything(kv) == [(b"b", b"1")]
 
 
+def test_many_deleted_rows_do_not_stop_a_reader(kv: OrderedKV) -> None:
+    """From either end; Cassandra refuses to pass too many at once, so they are passed in parts."""
+    rows = [b"m" + number.to_bytes(4, "big") for number in range(3000)]
+    batch = Batch()
+    for row in (b"a", *rows, b"z"):
+        batch.put(row, row)
+    kv.apply(batch)
+    batch = Batch()
+    for row in rows:
+        batch.delete(row)
+    kv.apply(batch)
+    kv.apply(Batch())
+    with kv.snapshot() as snapshot:
+        assert [key for key, _ in snapshot.scan(b"", b"\xff")] == [b"a", b"z"]
+        assert snapshot.last_below(b"", b"z") == (b"a", b"a")
+        assert snapshot.last_below(b"b", b"z") is None
+
+
+def test_values_of_any_size(kv: OrderedKV) -> None:
+    """Also one that is larger than a store likes to take at once, and a shorter one in its place."""
+    large = bytes(range(256)) * 12_000
+    batch = Batch()
+    batch.put(b"a", large)
+    batch.put(b"b", b"small")
+    kv.apply(batch)
+    assert kv.get(b"a") == large
+    assert everything(kv) == [(b"a", large), (b"b", b"small")]
+    batch = Batch()
+    batch.put(b"a", large[:300_000])
+    kv.apply(batch)
+    with kv.snapshot() as snapshot:
+        assert snapshot.last_below(b"a", b"b") == (b"a", large[:300_000])
+    assert everything(kv)[0] == (b"a", large[:300_000])
+
+
 def test_a_closed_snapshot_refuses(kv: OrderedKV) -> None:
     """Using what was given back is an error, not an empty answer."""
     snapshot = kv.snapshot()

@@ -14,14 +14,21 @@ import functools
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import WhiteListRoundRobinPolicy
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
+from tests.support.joining.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
 from tests.support.tools import tool
 
@@ -45,6 +52,8 @@ OPENS: Final = (
 )  # fmt: skip
 FEW_TOMBSTONES: Final = ("tombstone_warn_threshold: 500", "tombstone_failure_threshold: 1000")
 """A read that passes more deleted rows fails; a hundredth of what is usual."""
+SUPERUSER: Final = ("cassandra", "cassandra")
+"""Whom every new cluster with logins has."""
 LOGBACK: Final = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender">
 <encoder><pattern>%-5level %date{ISO8601} %logger{0} %msg%n</pattern></encoder></appender>
 <root level="INFO"><appender-ref ref="out"/></root></configuration>
@@ -139,12 +148,20 @@ class Node:
 
 
 class Cassandra:
-    """`more`: further lines of cassandra.yaml, instead of ours where they have the same key."""
+    """`more`: further lines of cassandra.yaml, instead of ours where they have the same key.
 
-    def __init__(self, folder: Path, *more: str, nodes: int = 1, login: tuple[str, str] | None = None) -> None:
+    With an `authority` it wants TLS, and the login of a user who may do what it was granted.
+    """
+
+    def __init__(self, folder: Path, *more: str, nodes: int = 1, authority: Authority | None = None) -> None:
         ports = free_ports(2)
         self.port = ports[0]
-        self._login = login
+        self._login: tuple[str, str] | None = None
+        self._tls: ssl.SSLContext | None = None
+        if authority is not None:
+            self._login = SUPERUSER
+            self._tls = ssl.create_default_context(cafile=str(authority.certificate))
+            more = (*more, *_secured(folder, authority))
         self.nodes = [
             Node(folder / f"node-{each}", each, nodes, (ports[0], ports[1]), more) for each in range(1, nodes + 1)
         ]
@@ -188,13 +205,12 @@ class Cassandra:
     @contextlib.contextmanager
     def asked(self, node: Node | None = None) -> Iterator[Session]:
         """A session of the test's own, at one node."""
-        from cassandra.auth import PlainTextAuthProvider
-
         address = (node or self.nodes[0]).address
         profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), request_timeout=60.0)
         cluster = Cluster(
             [address], port=self.port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, sockopts=NO_DELAY,
             auth_provider=PlainTextAuthProvider(*self._login) if self._login else None, protocol_version=5,
+            ssl_context=self._tls,
             schema_metadata_enabled=False, token_metadata_enabled=False,
         )  # fmt: skip
         try:
@@ -216,6 +232,31 @@ class Cassandra:
     def settings(self, keyspace: str, **more: Any) -> str:
         """For messaging's settings file."""
         points = ", ".join(f'"{node.address}:{self.port}"' for node in self.nodes)
-        lines = [f'keyspace = "{keyspace}"', f'datacenter = "{DATACENTER}"', f"contact_points = [{points}]"]
+        more = {"datacenter": DATACENTER, **more}
+        lines = [f'keyspace = "{keyspace}"', f"contact_points = [{points}]"]
         lines += [f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in more.items()]
         return 'store = "cassandra"\n[cassandra]\n' + "\n".join(lines) + "\n"
+
+
+def _secured(folder: Path, authority: Authority) -> list[str]:
+    """Lines for TLS and logins, with a certificate that all nodes share."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pair = authority.issue("cassandra", hosts=("127.0.0.1", "127.0.0.2", "127.0.0.3"))
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    store = folder / "node.p12"
+    store.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            b"node",
+            key,
+            certificate,
+            None,
+            serialization.BestAvailableEncryption(b"loopback"),
+        )
+    )
+    encryption = f"enabled: true, optional: false, keystore: '{store}', keystore_password: loopback, store_type: PKCS12"
+    return [
+        "authenticator: PasswordAuthenticator", "authorizer: CassandraAuthorizer", "role_manager: CassandraRoleManager",
+        f"client_encryption_options: {{{encryption}}}",
+    ]  # fmt: skip

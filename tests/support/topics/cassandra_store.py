@@ -8,7 +8,7 @@ from typing import Any, Self
 from tests.support.topics.cassandra import DATACENTER, Cassandra
 
 from fairlead_messaging.server.cassandra_model import CassandraModel
-from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV
+from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV, open_shard
 from fairlead_messaging.server.io.stores.cassandra.session import Session
 
 
@@ -37,7 +37,8 @@ class Counted:
 
 def model_of(cassandra: Cassandra, keyspace: str, **more: Any) -> CassandraModel:
     points = [f"{node.address}:{cassandra.port}" for node in cassandra.nodes]
-    return CassandraModel(contact_points=points, keyspace=keyspace, datacenter=DATACENTER, **more)
+    known = {"contact_points": points, "keyspace": keyspace, "datacenter": DATACENTER}
+    return CassandraModel(**{**known, **more})
 
 
 class Shards:
@@ -62,4 +63,4 @@ class Shards:
 
     def opened(self, shard: str | None = None, name: str = "a test") -> CassandraKV:
         """One to begin with, or the one of this name."""
-        return CassandraKV(self.session, name, self.counted, shard=shard or self.unused())
+        return open_shard(self.session, shard or self.unused(), name, self.counted)

@@ -1,8 +1,8 @@
 """Group commit: whatever is waiting becomes one durable write.
 
-Commands are judged in order, one at a time, on the event loop (large ones, and all of a store that is reached by a
-network, in the writer's thread); the write waits in a thread.  While one batch is being written the next one gathers, so the batch grows with the load
-and no request waits for a timer.
+Commands are judged in order, one at a time, on the event loop (in the writer's thread where they are large, or the
+store is behind a network); the write waits in a thread.  While one batch is being written the next one gathers, so the
+batch grows with the load and no request waits for a timer.
 """
 
 from __future__ import annotations

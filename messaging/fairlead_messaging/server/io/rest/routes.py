@@ -9,7 +9,7 @@ from aiohttp import web
 
 from fairlead_messaging.api import openapi, responses
 from fairlead_messaging.api import routes as api
-from fairlead_messaging.api.errors import OverQuota
+from fairlead_messaging.api.errors import OverQuota, Unavailable
 from fairlead_messaging.api.headers import JSON
 from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import Route
@@ -196,13 +196,18 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.cache_bytes.set(broker.cache.size)
     metrics.cache_hits.set(broker.cache.hits)
     metrics.cache_misses.set(broker.cache.misses)
-    metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
     metrics.transaction_failures.set(broker.transaction_failures)
     now_ms = broker.now_ms()
     metrics.show_transactions(
         broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.ended_transactions, now_ms
     )
-    metrics.show_topic_stats(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
+    try:
+        metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
+        metrics.show_topic_stats(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
+    except Unavailable:
+        # While the store cannot be read everything else is worth more than ever.
+        metrics.transactions_unavailable.set(1)
+        metrics.show_topic_stats([])
     return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
 

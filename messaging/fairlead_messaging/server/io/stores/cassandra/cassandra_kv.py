@@ -62,11 +62,22 @@ class Observer(Protocol):
 def open_cassandra(model: CassandraModel, name: str, observer: Observer) -> CassandraKV:
     """The store of this service.  Raises: StorageError, which says what to do."""
     session = Session(model, observer.note_request)
-    return CassandraKV(session, name, observer, on_close=session.close)
+    return open_shard(session, SHARD, name, observer, session.close)
+
+
+def open_shard(
+    session: Session, shard: str, name: str, observer: Observer, on_close: Callable[[], None] = lambda: None
+) -> CassandraKV:
+    """One shard of a keyspace.  Raises: as ``CassandraKV``; ``on_close`` was called then."""
+    try:
+        return CassandraKV(Journal(session, shard), Rows(session, shard), name, observer, on_close)
+    except BaseException:
+        on_close()
+        raise
 
 
 class CassandraKV(OneWriter):
-    """One shard of a keyspace; ``close`` ends with ``on_close``.  ``name`` tells others who this is.
+    """``close`` ends with ``on_close``.  ``name`` tells others who this is.
 
     Opening waits for an owner that may have ended without a word.  Raises: TakenOver of a living one, StorageError.
     """
@@ -74,38 +85,28 @@ class CassandraKV(OneWriter):
     is_remote = True
 
     def __init__(
-        self,
-        session: Session,
-        name: str,
-        observer: Observer,
-        *,
-        shard: str = SHARD,
-        on_close: Callable[[], None] = lambda: None,
+        self, journal: Journal, rows: Rows, name: str, observer: Observer, on_close: Callable[[], None] = lambda: None
     ) -> None:
         self._observer = observer
         self._on_close = on_close
+        self._journal = journal
+        self._rows = rows
+        self._owner = Ownership(self._journal, str(uuid.uuid4()), name, observer.note_taken_over)
+        self._write_lock = threading.RLock()
+        self._applier = Applier(self._rows, observer.show_unapplied)
+        self._recent = RecentValues()
+        self._directory = Directory()
+        self._sizes: dict[bytes, int] = {}
+        self._sizes_written: dict[bytes, int] = {}
+        self._number = 0
+        self._in_doubt: Attempt | None = None
+        self._epoch_is_over = True
+        self._is_loaded = False
+        state = self._owner.wait_and_take()
         try:
-            self._journal = Journal(session, shard)
-            self._rows = Rows(session, shard)
-            self._owner = Ownership(self._journal, str(uuid.uuid4()), name, observer.note_taken_over)
-            self._write_lock = threading.RLock()
-            self._applier = Applier(self._rows, observer.show_unapplied)
-            self._recent = RecentValues()
-            self._directory = Directory()
-            self._sizes: dict[bytes, int] = {}
-            self._sizes_written: dict[bytes, int] = {}
-            self._number = 0
-            self._in_doubt: Attempt | None = None
-            self._epoch_is_over = True
-            self._is_loaded = False
-            state = self._owner.wait_and_take()
-            try:
-                self._load(state)
-            except BaseException:
-                self._owner.release(state.applied)
-                raise
+            self._load(state)
         except BaseException:
-            on_close()
+            self._owner.release(state.applied)
             raise
         self._closing = threading.Event()
         self._applier.start()

@@ -23,6 +23,8 @@ MARGIN_SECONDS: Final = 1.5
 """Another waits for so much longer before it takes over."""
 BEAT_SECONDS: Final = 1.5
 LOOK_SECONDS: Final = 0.25
+SIGNS_OF_LIFE: Final = 2
+"""Of the owner, after which another does not start: one may have been under way when it ended."""
 
 _log = logs.get("messaging.cassandra")
 
@@ -100,8 +102,9 @@ class Ownership:
     def wait_and_take(self) -> State:
         """At the start; waits for an owner that may have ended without a word.  Raises: TakenOver of a living one."""
         began = self._clock()
-        said = False
+        signs = 0
         while True:
+            before = self._rival
             state = self._journal.read()
             if self.may_take(state):
                 try:
@@ -110,13 +113,13 @@ class Ownership:
                     if self._clock() - began >= LEASE_SECONDS:
                         raise
                     continue
-            if self._clock() - began >= LEASE_SECONDS + 2 * MARGIN_SECONDS:
+            signs += before is not None and self._rival is not before
+            if signs >= SIGNS_OF_LIFE:
                 raise TakenOver(
                     f"cassandra: this keyspace is in use by {state.owner_name}, which is alive; stop that, or give "
                     "this service a keyspace of its own"
                 )
-            if not said:
-                said = True
+            if before is None:
                 _log.info("waiting_for_owner", owner=state.owner_name, seconds=LEASE_SECONDS + MARGIN_SECONDS)
             time.sleep(LOOK_SECONDS)
 

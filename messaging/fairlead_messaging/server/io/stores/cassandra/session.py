@@ -254,6 +254,8 @@ def said(operation: str, model: CassandraModel) -> Iterator[None]:
         raise _unreachable(operation, model, list((error.errors or {}).values())) from None
     except cassandra.AuthenticationFailed as error:
         raise _login_refused(model, error) from None
+    except ssl.SSLError as error:
+        raise _tls_failed(operation, error) from None
     except cassandra.Unauthorized as error:
         raise StorageError(
             f"cassandra {operation}: user {model.username} lacks a right ({_first_line(error)}): "
@@ -288,17 +290,21 @@ def _unreachable(operation: str, model: CassandraModel, errors: list[Any]) -> St
             return _login_refused(model, error)
         if isinstance(error, StorageError):
             return error
-        if isinstance(error, ssl.SSLError):
-            return UnknownOutcome(
-                f"cassandra {operation}: TLS failed ({_first_line(error)}): is cassandra.tls_ca the authority of the "
-                "nodes' certificates, and do these name their addresses?"
-            )
+        if isinstance(error, ssl.SSLError) or "SSL" in str(error):
+            return _tls_failed(operation, error)
     if any(isinstance(error, cassandra.Unavailable) for error in errors):
         return StorageError(f"cassandra {operation}: too few copies are up; it goes on by itself when more are")
     reason = "; ".join(sorted({_first_line(each) for each in errors})) or "no connection to any node"
     tls = "" if model.tls_ca else "; a node that wants TLS needs cassandra.tls_ca"
     return UnknownOutcome(
         f"cassandra {operation}: none of {', '.join(model.contact_points)} can be used ({reason[:400]}{tls})"
+    )
+
+
+def _tls_failed(operation: str, error: Exception) -> StorageError:
+    return UnknownOutcome(
+        f"cassandra {operation}: TLS failed ({_first_line(error)}): is cassandra.tls_ca the authority of the "
+        "nodes' certificates, and do these name their addresses?"
     )
 
 

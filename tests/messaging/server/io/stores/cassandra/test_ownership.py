@@ -1,0 +1,77 @@
+"""Who writes."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.topics.cassandra_twin import Disk
+
+from fairlead_messaging.server.io.stores.cassandra import ownership
+from fairlead_messaging.server.io.stores.cassandra.ownership import LEASE_SECONDS, MARGIN_SECONDS, Ownership, TakenOver
+
+
+class World:
+    """A disk, a clock that sleeping moves, and what was lost."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.disk, self.now, self.lost = Disk(), 0.0, 0
+        monkeypatch.setattr(ownership.time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def note_lost(self) -> None:
+        self.lost += 1
+
+    def instance(self, name: str) -> Ownership:
+        return Ownership(self.disk.journal(), f"id of {name}", name, self.note_lost, lambda: self.now)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+def test_a_silent_owner_is_waited_for(world: World) -> None:
+    """For a lease's time and a margin, in which the owner itself has stopped reading."""
+    first = world.instance("first")
+    first.wait_and_take()
+    assert first.is_confirmed()
+    second = world.instance("second")
+    second.wait_and_take()
+    assert world.now >= LEASE_SECONDS + MARGIN_SECONDS and not first.is_confirmed() and second.is_confirmed()
+    assert not first.commit(1, 0, b"")
+    with pytest.raises(TakenOver, match="second"):
+        first.beat(0)
+    assert world.lost == 1 and first.taken_by == "second"
+
+
+def test_an_owner_that_gave_it_up_is_not_waited_for(world: World) -> None:
+    """A stop is followed by a start at once."""
+    first = world.instance("first")
+    first.wait_and_take()
+    first.release(0)
+    world.instance("second").wait_and_take()
+    assert world.now == 0
+
+
+def test_an_answer_that_was_lost_is_asked_for_again(world: World) -> None:
+    """Whether it took place or not."""
+    for fate in ("lost", "never"):
+        world.disk.fates = [fate]
+        owner = world.instance(fate)
+        owner.wait_and_take()
+        assert owner.is_confirmed() and world.disk.state.epoch == owner.epoch
+        owner.release(0)
+
+
+def test_confirming_is_due_after_a_while(world: World) -> None:
+    """And reading ends without it."""
+    owner = world.instance("one")
+    owner.wait_and_take()
+    assert not owner.needs_beat()
+    world.now += 3
+    assert owner.needs_beat() and owner.is_confirmed()
+    world.now += LEASE_SECONDS
+    assert not owner.is_confirmed()
+    owner.beat(0)
+    assert owner.is_confirmed()

@@ -1,0 +1,61 @@
+"""Into which partition a key goes."""
+
+from __future__ import annotations
+
+from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.buckets import LETTERS, Changes, Directory, changes, group
+from fairlead_messaging.server.store.layer import Layer
+
+TOPIC = b"Ms:t:\x00\x00\x00\x01"
+
+
+def layer(*keys: bytes, emptied: tuple[bytes, bytes] | None = None) -> Layer:
+    batch = Batch()
+    if emptied is not None:
+        batch.delete_range(*emptied)
+    for key in keys:
+        batch.put(key, b"")
+    return Layer.of(batch, 1)
+
+
+def test_a_topics_generation_is_a_group_in_tables_that_grow() -> None:
+    """Names may hold anything but a colon; what is cut short belongs to its letter."""
+    assert group(TOPIC + b"rest") == TOPIC
+    assert group(TOPIC) is None and group(b"Ms:t") is None and group(b"") is None and group(b"Ts:t:12345") is None
+
+
+def test_buckets_are_contiguous() -> None:
+    """A key is in the one with the greatest lowest key not above it."""
+    directory = Directory([TOPIC])
+    assert directory.bucket(b"") == b"" and directory.bucket(b"Ma") == b"M" and directory.bucket(TOPIC + b"x") == TOPIC
+    assert directory.end(b"M") == TOPIC and directory.end(TOPIC) == b"O" and directory.end(b"Y") is None
+    assert list(directory.spans(b"Mz", b"P")) == [(TOPIC, b"Mz", b"O"), (b"O", b"O", b"P")]
+    assert list(directory.spans_down(b"Mz", b"P")) == [(b"O", b"O", b"P"), (TOPIC, b"Mz", b"O")]
+    assert list(directory.spans(b"b", b"a")) == [] == list(directory.spans_down(b"a", b"a"))
+    assert len(directory) == len(LETTERS) + 2 and TOPIC in directory and b"Ms" not in directory
+
+
+def test_the_first_row_begins_a_bucket_where_none_lies() -> None:
+    """Rows never move."""
+    assert changes(Directory(), layer(TOPIC + b"1"), {}, lambda low, high: None) == Changes([TOPIC], [])
+    assert changes(Directory(), layer(TOPIC + b"1"), {}, lambda low, high: TOPIC + b"0") == Changes([], [])
+
+
+def test_a_full_bucket_is_followed_by_another() -> None:
+    """From the first key above all that it has."""
+    directory, full = Directory([TOPIC]), {TOPIC: 100}
+    keys = layer(TOPIC + b"1", TOPIC + b"5", TOPIC + b"6")
+    assert changes(directory, keys, full, lambda low, high: TOPIC + b"3", 100).added == [TOPIC + b"5"]
+    assert changes(directory, keys, full, lambda low, high: TOPIC + b"9", 100).added == []
+    assert full[TOPIC] == 50  # not asked again with every batch
+
+
+def test_a_bucket_ends_with_a_range_that_covers_its_rows() -> None:
+    """Also when the range begins with the first of its rows; letters stay."""
+    split = TOPIC + b"5"
+    directory = Directory([TOPIC, split])
+    emptied = layer(emptied=(TOPIC + b"1", TOPIC + b"7"))
+    assert changes(directory, emptied, {}, lambda low, high: None).dropped == [TOPIC]
+    assert changes(directory, emptied, {}, lambda low, high: TOPIC).dropped == []
+    assert changes(directory, layer(emptied=(b"L", b"N")), {}, lambda low, high: None).dropped == [TOPIC, split]
+    assert directory.changed([b"Mz"], [TOPIC]).bucket(TOPIC) == b"M"
