@@ -23,6 +23,8 @@ PAGE_BYTES: Final = 1024 * 1024
 PAGE_ROWS_MAX: Final = 4000
 STATEMENT_BYTES: Final = 60
 """What a statement takes beside its key and value."""
+MORE_DIGITS: Final = 32
+"""By which keys between may be longer than both ends, and still be told apart."""
 READ, APPLY = "read", "apply"
 
 
@@ -167,7 +169,7 @@ class _Narrowed:
 
     def __init__(self, low: bytes, high: bytes) -> None:
         self._low, self._high = low, high
-        self._digits = max(len(low), len(high)) + 1
+        self._digits = max(len(low), len(high)) + MORE_DIGITS
         self._width: int | None = None
 
     def first(self) -> tuple[bytes, bytes] | None:
@@ -205,7 +207,7 @@ class _Narrowed:
         """Half of it.  Raises: TooManyTombstones when there is no half."""
         width = self._width or self._number(self._high) - self._number(self._low)
         if width < 2:
-            raise TooManyTombstones("cassandra read: too many deleted rows of one key")
+            raise TooManyTombstones("cassandra read: too many deleted rows between two keys")
         self._width = width // 2
 
     def _widen(self) -> None:
