@@ -17,6 +17,7 @@ from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_ingest.io.metrics import Metrics as IngestMetrics
 from fairlead_messaging.server.io.metrics import Metrics as MessagingMetrics
+from fairlead_messaging.server.io.stores.cassandra.observer import CassandraMetrics
 
 PAGE = Path(__file__).resolve().parent / "metrics.md"
 HEAD = """# Metrics: every series
@@ -78,7 +79,9 @@ def edge() -> list[Series]:
 
 def messaging() -> list[Series]:
     """Of a service that has counted nothing."""
-    return list(_registered(MessagingMetrics().registry))
+    metrics = MessagingMetrics()
+    CassandraMetrics(metrics.registry)
+    return list(_registered(metrics.registry))
 
 
 def ingest() -> list[Series]:

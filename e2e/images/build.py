@@ -34,7 +34,7 @@ CLUSTER = "ingest-cluster"
 TAG = "e2e"
 TRACES = "traces"
 """In every image: an extra cannot be added to one that is there. Loaded only where traces are on."""
-MORE: Mapping[str, Sequence[str]] = {"ingest": ("iceberg",)}
+MORE: Mapping[str, Sequence[str]] = {"ingest": ("iceberg",), "messaging": ("cassandra",)}
 """Further extras of a room's image."""
 KEPT_LAYERS = 24
 ENVIRON = {

@@ -171,7 +171,8 @@ class Session:
                 "keyspace_made", keyspace=name, datacenter=datacenter, copies=copies,
                 remedy="make it yourself before the first start where it shall be otherwise",
             )  # fmt: skip
-            replication = f"{{'class': 'NetworkTopologyStrategy', '{datacenter}': {copies}}}"
+            quoted = datacenter.replace("'", "''")
+            replication = f"{{'class': 'NetworkTopologyStrategy', '{quoted}': {copies}}}"
             self.execute("schema", f'CREATE KEYSPACE IF NOT EXISTS "{name}" WITH replication = {replication}', None, 60)
             found = self.execute(READS, query, (name,))
         copies = sum(int(value.partition("/")[0]) for value in dict(found[0][0]).values() if value[:1].isdigit())
