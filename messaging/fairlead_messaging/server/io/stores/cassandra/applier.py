@@ -22,8 +22,8 @@ from fairlead_wire.io import logs
 
 WAITING_MAX: Final = SLOTS - 2
 WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
-SNAPSHOT_SECONDS: Final = 10.0
-"""So long a writer that has no room waits for snapshots."""
+SNAPSHOT_SECONDS: Final = 4.0
+"""So long a writer that has no room waits for snapshots: less than a lease, which it could not renew meanwhile."""
 ROOM_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 0.5
 

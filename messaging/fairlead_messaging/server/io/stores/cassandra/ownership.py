@@ -34,6 +34,11 @@ def steady_clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+def pause(seconds: float) -> None:
+    """While another may still be the owner."""
+    time.sleep(seconds)
+
+
 class TakenOver(StorageError):
     """Another instance is the owner."""
 
@@ -121,7 +126,7 @@ class Ownership:
                 )
             if before is None:
                 _log.info("waiting_for_owner", owner=state.owner_name, seconds=LEASE_SECONDS + MARGIN_SECONDS)
-            time.sleep(LOOK_SECONDS)
+            pause(LOOK_SECONDS)
 
     def beat(self, applied: int) -> None:
         """Be confirmed.  Raises: TakenOver, StorageError."""

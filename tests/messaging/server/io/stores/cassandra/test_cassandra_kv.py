@@ -12,6 +12,7 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra import cassandra_kv, ownership
 from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV
 from fairlead_messaging.server.io.stores.cassandra.ownership import TakenOver
+from fairlead_messaging.server.io.stores.cassandra.snapshot import CassandraSnapshot
 from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
@@ -93,7 +94,7 @@ def test_a_second_instance_is_told_who_the_first_is(monkeypatch: pytest.MonkeyPa
     """While that shows signs of life."""
     disk = Disk()
     first = opened(disk, name="process 4711 on till")
-    monkeypatch.setattr(ownership.time, "sleep", lambda _: first.apply(Batch()))
+    monkeypatch.setattr(ownership, "pause", lambda seconds: first.apply(Batch()))
     with pytest.raises(TakenOver, match="in use by process 4711 on till"):
         opened(disk)
     first.close()
@@ -202,7 +203,8 @@ def test_it_is_what_the_twin_is(steps: list[tuple[list[tuple[str, bytes, bytes]]
     buckets.changes.__defaults__ = (80,)  # so that there are many
     disk, twin = Disk(), MemoryKV()
     kv = opened(disk)
-    held, rows_held = None, ([], None)
+    held: CassandraSnapshot | None = None
+    rows_held: list[tuple[bytes, bytes]] = []
     try:
         for operations_, fate in steps:
             batch = Batch()
@@ -221,7 +223,7 @@ def test_it_is_what_the_twin_is(steps: list[tuple[list[tuple[str, bytes, bytes]]
             for _, key, _ in operations_:
                 assert kv.get(key) == twin.get(key)
             if fate == "hold" and held is None:
-                held, rows_held = kv.snapshot(), seen(kv)
+                held, rows_held = kv.snapshot(), seen(kv)[0]
             elif fate == "let go" and held is not None:
                 held.close()
                 held = None
@@ -229,7 +231,7 @@ def test_it_is_what_the_twin_is(steps: list[tuple[list[tuple[str, bytes, bytes]]
                 kv.close()
                 kv = opened(disk)
             elif held is not None:
-                assert list(held.scan(b"", b"\xff\xff")) == rows_held[0]
+                assert list(held.scan(b"", b"\xff\xff")) == rows_held
     finally:
         if held is not None:
             held.close()

@@ -14,7 +14,7 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.disk, self.now, self.lost = Disk(), 0.0, 0
-        monkeypatch.setattr(ownership.time, "sleep", self.sleep)
+        monkeypatch.setattr(ownership, "pause", self.sleep)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
