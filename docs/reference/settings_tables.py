@@ -98,16 +98,24 @@ def _default(key: str, value: Any) -> str:
 
 def _defaults(model: Any) -> dict[str, Any]:
     if struct_mistakes.is_model(model):
-        return {each.encode_name: REQUIRED if each.required else each.default for each in msgspec.structs.fields(model)}
+        return {each.encode_name: _struct_default(each) for each in msgspec.structs.fields(model)}
     return {
         each.alias or name: REQUIRED if each.is_required() else each.default
         for name, each in model.model_fields.items()
     }
 
 
+def _struct_default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.required:
+        return REQUIRED
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
 def _texts(model: Any) -> dict[str, str]:
     """The text below each key, of the model itself or of one it is made from."""
-    own = {name: name for name in getattr(model, "__struct_fields__", ())}
+    own = dict(
+        zip(getattr(model, "__struct_fields__", ()), getattr(model, "__struct_encode_fields__", ()), strict=True)
+    )
     own |= {name: each.alias or name for name, each in getattr(model, "model_fields", {}).items()}
     found: dict[str, str] = {}
     for ancestor in reversed(model.__mro__):

@@ -12,6 +12,9 @@ from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
+from fairlead_edge.outbox.plan import status as plan_status
+from fairlead_edge.outbox.plan.gate import Held, Why
+from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import message
 from fairlead_wire.backoff import delivery_text
@@ -80,6 +83,10 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """How long messages take from here to a table, by priority."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
+    line: LineStatus = LineStatus()
+    """What the link carried, and what it may carry a day."""
+    queues_held: Mapping[tuple[str, int], Held] = {}
+    """By endpoint and priority: why messages may not leave now."""
 
 
 def status(agent: AgentStatus) -> dict[str, Any]:
@@ -97,6 +104,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "sinceSeconds": _ago(agent.now, link.since),
             "offlineSeconds": link.offline_at(agent.now),
             "lastContactSeconds": _ago(agent.now, link.last_contact),
+            "plan": plan_status.body(agent.line),
         },
         "identity": None if agent.identity is None else identity_status.body(agent.identity),
         "objects": {
@@ -121,6 +129,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
                 "damaged": queue.damaged,
                 "inDoubt": queue.in_doubt,
                 "stalled": msgspec.to_builtins(agent.stalls.get((queue.endpoint, queue.priority))),
+                "held": plan_status.held(agent.queues_held.get((queue.endpoint, queue.priority)), agent.now),
                 **_given_out(agent.given_out.get((queue.endpoint, queue.priority))),
             }
             for queue in agent.outbox.queues
@@ -161,7 +170,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
-                **_stalled(agent.stalls.get((queue.endpoint, queue.priority))),
+                **_stands_still(agent, (queue.endpoint, queue.priority)),
             )
             for queue in agent.outbox.queues
             if queue.length
@@ -186,6 +195,15 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
 def _two_digits(seconds: float) -> float:
     """A status that says nothing new is not sent."""
     return float(f"{seconds:.2g}")
+
+
+def _stands_still(agent: AgentStatus, queue: tuple[str, int]) -> dict[str, Any]:
+    """Why nothing of it is taken.  That a budget is used up is said in the same place: hubs of all versions show it."""
+    held = agent.queues_held.get(queue)
+    if held is None or held.why is not Why.DAY or not agent.line.used_up:
+        return _stalled(agent.stalls.get(queue))
+    said = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
+    return {"stalled_seconds": STALLED_SECONDS, "stalled_by": said[: message.NAME_CHARS_MAX]}
 
 
 def _stalled(stall: Stall | None) -> dict[str, Any]:
@@ -243,6 +261,7 @@ def families(agent: AgentStatus) -> list[Family]:
         ),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
+    found.extend(plan_status.families(agent.line, agent.queues_held))
     offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:

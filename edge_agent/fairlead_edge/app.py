@@ -40,6 +40,7 @@ from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.opened_folder import OpenedFolder, open_folder
 from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.plan import opening
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.service_manager import ServiceManager
 from fairlead_edge.io.status_reporter import StatusReporter
@@ -155,6 +156,7 @@ class Agent:
         self._identity = identity_keeper.open_keeper(
             settings, folder.path, store, agent=agent, renew=lambda request: self._link.renew(request)
         )
+        self._plan = opening.open_plan(settings, folder.path, clock=outbox.now)
         self._link = Link(
             hub_url=settings.hub_url,
             node=settings.node,
@@ -168,6 +170,7 @@ class Agent:
             unfit=self._unfit,
             spans=spans,
             identity=self._identity,
+            meter=self._plan.meter,
         )
         self._upstream = Upstream(
             outbox=outbox,
@@ -181,6 +184,8 @@ class Agent:
             brokered_policy=settings.brokered.delivery,
             spans=spans,
             modules_have_tokens=modules is not None,
+            plan=self._plan,
+            floor_share=settings.pump.floor_share,
         )
         self._mover = Mover(MoveFiles(folder.path), link=self._link, upstream=self._upstream)
         self._routes = RoutesInUse(
@@ -204,6 +209,7 @@ class Agent:
             certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
             encryption=opened.encryption,
             identity=self._identity.status if self._identity is not None else None,
+            line=self._plan.status,
         )
         self._http = server.application(
             guard,
@@ -254,6 +260,7 @@ class Agent:
             ("report", self._reporter.run()),
             ("upstream", self._upstream.run()),
             ("move", self._mover.run()),
+            ("plan", self._plan.run()),
         ]
         if self._module_tokens is not None:
             loops.append(("module tokens", self._module_tokens.keep_loaded()))
@@ -290,6 +297,7 @@ class Agent:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._link.write_contact()
+        self._plan.close()
 
     # ---- listening -------------------------------------------------------------------------------
 

@@ -14,7 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
+from fairlead_edge.outbox.plan.settings import WindowSettings, zone_mistakes
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
+from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX
 from fairlead_wire.traces.settings import TracesSettings
 from fairlead_wire.validation import listen_address, mistakes, route_manifest
 from fairlead_wire.validation.file_path import FilePath
@@ -75,6 +77,26 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
     """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
+    bytes_per_second: Annotated[int, Meta(ge=0)] = 0
+    """Messages leave at this rate at most, counted as packed; 0: no limit. Acknowledgements, objects and the session
+    itself are not held back by it."""
+    bytes_per_day: Annotated[int, Meta(ge=0)] = 0
+    """What the link may carry a day, both ways, every packet counted; 0: no limit. At nine tenths of it messages wait
+    for the next day, those of priority 0 at all of it; the session goes on. Mind that a session alone takes about
+    3 MB a day."""
+    timezone: str = "UTC"
+    """Where the day of `bytes_per_day` begins at midnight: a name such as `Europe/Berlin`."""
+
+    def __post_init__(self) -> None:
+        mistakes.refuse(zone_mistakes("timezone", self.timezone))
+
+
+class PumpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who goes first where messages of several priorities wait."""
+
+    floor_share: Annotated[float, Meta(ge=0, le=FLOOR_SHARE_MAX)] = 0.0
+    """The part of the line that each less urgent priority gets while more urgent ones wait; 0: none, strictly the most
+    urgent first. Where more wait than there are parts, they share equally."""
 
 
 class ModulesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,6 +150,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     link: LinkSettings = LinkSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     brokered: BrokeredSettings = BrokeredSettings()
+    pump: PumpSettings = PumpSettings()
+    windows: list[WindowSettings] = []
+    """Hours in which messages of some priorities may leave."""
     modules: ModulesSettings = ModulesSettings()
     traces: TracesSettings = TracesSettings()
 

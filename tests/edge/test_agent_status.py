@@ -11,6 +11,9 @@ from fairlead_edge import agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
+from fairlead_edge.outbox.plan import status as plan_status
+from fairlead_edge.outbox.plan.gate import Held, Why
+from fairlead_edge.outbox.plan.status import Limits, LineStatus
 from fairlead_wire import message
 
 
@@ -66,6 +69,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "sinceSeconds": 60.0,
         "offlineSeconds": 0.0,
         "lastContactSeconds": 1.5,
+        "plan": plan_status.body(LineStatus()),
     }
     assert status["queues"][1] == {
         "endpoint": "iothub",
@@ -82,6 +86,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "damaged": 0,
         "inDoubt": 0,
         "stalled": None,
+        "held": None,
     }
     assert status["routes"]["r"]["accepted"] == ["all"] and status["deadLetters"] == 4
     assert msgspec.json.encode(status)
@@ -144,6 +149,21 @@ def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
     short = msgspec.structs.replace(stall, for_seconds=29.0)
     [queue] = agent_status.for_hub(agent(stalls={("iothub", 1): short})).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (0.0, "")
+
+
+def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
+    """As what a queue stands still by; hours that are over are no news, they are wanted."""
+    held = {("iothub", 1): Held(Why.DAY, 130.0)}
+    used_up = agent(queues_held=held, line=LineStatus(used=95, limits=Limits(100), used_up=True))
+    [queue] = agent_status.for_hub(used_up).queues
+    assert queue.stalled_seconds == 30 and "bytes_per_day is used up" in queue.stalled_by
+    assert agent_status.for_hub(used_up) == agent_status.for_hub(used_up)
+    found = agent_status.status(used_up)
+    assert found["queues"][1]["held"]["by"] == "day" and found["link"]["plan"]["usedUp"]
+    text = metrics.render(agent_status.families(used_up))
+    assert 'fairlead_edge_queue_held{endpoint="iothub",priority="1",by="day"} 1' in text
+    at_night = agent(queues_held={("iothub", 1): Held(Why.WINDOW, 130.0)})
+    assert agent_status.for_hub(at_night) == agent_status.for_hub(agent())
 
 
 def test_metrics_say_how_full_the_store_is_and_what_modules_have() -> None:

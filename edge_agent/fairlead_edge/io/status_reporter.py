@@ -19,6 +19,7 @@ from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_wire.errors import Temporary
 
 WHOLE_SECONDS: Final = 60.0
@@ -45,7 +46,9 @@ class StatusReporter:
         certificate_ends: Callable[[], float] | None = None,
         encryption: agent_status.Encryption | None = None,
         identity: Callable[[], IdentityStatus] | None = None,
+        line: Callable[[], LineStatus] = LineStatus,
     ) -> None:
+        self._line = line
         self._identity = identity
         self._node = node
         self._agent = agent
@@ -111,6 +114,8 @@ class StatusReporter:
             damaged=self._store.damaged,
             encryption=self._encryption,
             certificate_ends=self._certificate_ends() if self._certificate_ends is not None else None,
+            line=self._line(),
+            queues_held=self._upstream.pump.held(),
             identity=self._identity() if self._identity is not None else None,
         )
 

@@ -62,6 +62,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     lines = [
         f"node      {found['node']}, agent {found['agent']}",
         f"link      {state}{why}; hub last heard {heard}",
+        *_plan(link.get("plan")),
         f"objects   {objects['held']} held, {objects['bytes']} of {objects['maxBytes']} bytes",
         f"messages  {store['bytes']} of {store['maxBytes']} bytes, {found['deadLetters']} dead letters",
     ]
@@ -73,8 +74,19 @@ def _lines(found: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _plan(plan: dict[str, Any] | None) -> list[str]:
+    """Earlier agents do not count."""
+    if plan is None:
+        return []
+    limit = plan["bytesPerDay"]
+    of_limit = "" if limit is None else f" of {limit}"
+    used_up = f", used up: goes on in {durations.span(plan['nextDaySeconds'])}" if plan["usedUp"] else ""
+    rate = "" if plan["bytesPerSecond"] is None else f", messages at {plan['bytesPerSecond']} bytes/s at most"
+    return [f"line      {plan['bytesToday']}{of_limit} bytes today{used_up}{rate}"]
+
+
 def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
-    stalled = queue["stalled"]
+    stalled, held = queue["stalled"], queue.get("held")
     return (
         queue["endpoint"],
         to_table.priority_shown(queue["priority"]),
@@ -84,5 +96,5 @@ def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
         queue["sent"],
         queue["expired"],
         queue["deadLettered"],
-        f"{stalled['code']}: {stalled['reason']}" if stalled else "-",
+        f"{stalled['code']}: {stalled['reason']}" if stalled else held["reason"] if held else "-",
     )

@@ -15,6 +15,7 @@ from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
 from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
+from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_wire.io import handshake
 from fairlead_wire.io.handshake import Refusal
 from fairlead_wire.link import codec
@@ -49,10 +50,10 @@ class TurnedAway(Exception):
 
 
 class Dialler:
-    """``agent`` is the version of the program."""
+    """``agent`` is the version of the program, ``meter`` counts what its connections carry."""
 
-    def __init__(self, hub_url: str, *, agent: str) -> None:
-        self._hub_url, self._agent = hub_url, agent
+    def __init__(self, hub_url: str, *, agent: str, meter: LineMeter | None = None) -> None:
+        self._hub_url, self._agent, self._meter = hub_url, agent, meter
         url = urlsplit(hub_url)
         self.host = url.hostname or ""
         self.port = url.port or (443 if url.scheme == "wss" else 80)
@@ -69,9 +70,11 @@ class Dialler:
         try:
             proxy = None if is_loopback(self.host) else get_proxy(parse_uri(self._hub_url))
             dialled_socket = None if proxy else await self._dial()
+            if dialled_socket is not None and self._meter is not None:
+                self._meter.watch(dialled_socket)
             if dialled_socket is not None and context is not None:
                 alert_socket = handshake.spare(dialled_socket)
-            return await connect(
+            connection = await connect(
                 self._hub_url,
                 sock=dialled_socket,
                 ssl=context,
@@ -84,6 +87,9 @@ class Dialler:
                 create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
                 user_agent_header=f"fairlead-edge/{self._agent}",
             )
+            if proxy and self._meter is not None:  # what it took to reach it through the proxy is counted with it
+                self._meter.watch(connection.transport.get_extra_info("socket"))
+            return connection
         except InvalidStatus as error:
             raise _turned_away(error) from None
         except (OSError, WebSocketException, TimeoutError) as error:

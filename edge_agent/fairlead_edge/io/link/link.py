@@ -21,6 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link.conversation import Conversation
 from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects, events, session
@@ -68,7 +69,7 @@ class Link:
 
     ``clock`` is the store's clock (seconds; survives restarts), ``random`` draws the jitter, ``client_tls`` gives each
     dial its TLS context (None: plain), ``unfit`` says what is wrong with our own certificate.  ``attempt_seconds_max``
-    is the longest pause between two attempts unless the hub asked for a longer one.
+    is the longest pause between two attempts unless the hub asked for a longer one.  ``meter`` counts what it carries.
     """
 
     def __init__(
@@ -86,10 +87,11 @@ class Link:
         unfit: Callable[[], str] = lambda: "",
         spans: Spans | None = None,
         identity: Identity | None = None,
+        meter: LineMeter | None = None,
     ) -> None:
-        self._spans, self._identity = spans, identity
+        self._spans, self._identity, self._meter = spans, identity, meter
         self._unfit = unfit
-        self._dialler = Dialler(hub_url, agent=agent)
+        self._dialler = Dialler(hub_url, agent=agent, meter=meter)
         self._node = node
         self._agent = agent
         self._store_epoch = store_epoch
@@ -109,6 +111,8 @@ class Link:
         self.state = LinkState()
         self.counters: Counter[str] = Counter()
         """Events since the start: sessions, frames and bytes each way, ends by code."""
+        if meter is not None:
+            meter.without_kernel(self.counters)
 
     @property
     def upstream_window(self) -> int:
@@ -180,6 +184,9 @@ class Link:
                 except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
                     _log.error("link_error", **logs.describe_error(error), remedy="report it; the agent dials again")
                     end = effects.Close(code="error", reason=f"{type(error).__name__}: {error}")
+                finally:
+                    if self._meter is not None:
+                        self._meter.end()
                 self.counters[f"ended_{end.code}"] += 1
                 self._note_end(end)
                 if end.retry_after is None:

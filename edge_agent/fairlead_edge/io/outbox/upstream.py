@@ -19,7 +19,7 @@ from fairlead_edge.io.outbox.publisher import Publisher
 from fairlead_edge.io.outbox.receipts import Receipts, TablesLink
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import timestamp
-from fairlead_edge.io.outbox.upstream_pump import UpstreamLink, UpstreamPump
+from fairlead_edge.io.outbox.upstream_pump import LinePlan, UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import OutboxStatus
@@ -46,7 +46,8 @@ class Upstream:
 
     ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
     ``random``, seeded by the system, names messages and draws the jitter of ``policy``, by which a batch the hub could
-    not take is sent again; ``brokered_policy`` is the same for what a module does not acknowledge.
+    not take is sent again; ``brokered_policy`` is the same for what a module does not acknowledge.  ``plan`` is what
+    the line costs, ``floor_share`` that of ``[pump]``.
     """
 
     def __init__(
@@ -63,6 +64,8 @@ class Upstream:
         brokered_policy: DeliveryPolicy = BROKERED_POLICY,
         spans: Spans | None = None,
         modules_have_tokens: bool = False,
+        plan: LinePlan | None = None,
+        floor_share: float = 0.0,
     ) -> None:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
@@ -81,6 +84,8 @@ class Upstream:
             policy=policy,
             spans=spans,
             departed=self.receipts,
+            plan=plan,
+            floor_share=floor_share,
         )
         self.broker = Broker(
             self.outbox, clock=clock, timestamp=timestamp, uniform=random.random, policy=brokered_policy

@@ -14,6 +14,7 @@ from fairlead_edge.agent_status import STALLED_SECONDS, Stall
 from fairlead_edge.errors import LinkDown, StoreFull
 from fairlead_edge.outbox import envelope, traces
 from fairlead_edge.outbox.outbox import Item, Outbox
+from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
@@ -82,6 +83,23 @@ class Departed(Protocol):
         ...
 
 
+class LinePlan(Protocol):
+    """What the line costs, kept to; ``io.plan.data_plan.DataPlan`` is one."""
+
+    @property
+    def gate(self) -> Gate:
+        """What the pump asks."""
+        ...
+
+    def look(self, in_flight: int) -> None:
+        """Before the pump decides; ``in_flight``: bytes of batches that are unanswered."""
+        ...
+
+    def leaving(self, in_flight: int) -> None:
+        """A batch leaves now; ``in_flight`` with it."""
+        ...
+
+
 class _NoReceipts:
     def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
         return []
@@ -107,14 +125,23 @@ class UpstreamPump:
         policy: DeliveryPolicy = UPSTREAM_POLICY,
         spans: Spans | None = None,
         departed: Departed = NO_RECEIPTS,
+        plan: LinePlan | None = None,
+        floor_share: float = 0.0,
     ) -> None:
+        self._plan = plan
         self._departed = departed
         self._spans = spans
         self._outbox = outbox
         self._link = link
         self._clock = clock
         self._timestamp = timestamp
-        self._pump = pump.Pump(UPSTREAM, policy=policy, uniform=uniform)
+        self._pump = pump.Pump(
+            UPSTREAM,
+            policy=policy,
+            uniform=uniform,
+            gate=OPEN if plan is None else plan.gate,
+            floor_share=floor_share,
+        )
         self._wake = asyncio.Event()
         self._stalled: set[QueueId] = set()
         self.counters: Counter[str] = Counter()
@@ -142,6 +169,10 @@ class UpstreamPump:
             )
             for priority, trouble in self._pump.troubles().items()
         }
+
+    def held(self) -> dict[tuple[str, int], Held]:
+        """Queues whose messages may not leave now, by hours, budget or rate."""
+        return {(UPSTREAM, priority): held for priority, held in self._pump.held(self._clock()).items()}
 
     def _watch_stalls(self, queue: QueueId) -> None:
         """Say once that a queue stands still, and once that it moves again."""
@@ -172,6 +203,8 @@ class UpstreamPump:
         async with asyncio.TaskGroup() as batches:
             while True:
                 self._wake.clear()
+                if self._plan is not None:
+                    self._plan.look(self._pump.bytes_in_flight)
                 step = self._pump.next(self._clock())
                 if isinstance(step, Wait):
                     await self._wait(step)
@@ -209,6 +242,8 @@ class UpstreamPump:
             case Send() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
                 self._pump.packed(send.batch, len(content), self._clock())
+                if self._plan is not None:
+                    self._plan.leaving(self._pump.bytes_in_flight)
                 batches.create_task(self._deliver(send, encoding, content))
             case Settle() as settle:
                 await self._settle(settle, items)

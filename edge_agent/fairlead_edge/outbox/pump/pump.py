@@ -17,6 +17,8 @@ The rules, in the order they decide:
 - a lost link costs no retry, and a link that comes back ends every wait at once;
 - when nothing at all would be taken (the hub says so: messaging is away), nothing less urgent than what failed is
   tried before that is due again; then, and in a new session, one batch alone finds out, the most urgent first;
+- what the ``gate`` holds (hours, a budget for the day, a rate) waits and holds up no other;
+- with a floor share, a less urgent priority that has earned a batch goes before the most urgent goes on (``shares``);
 - the bytes unanswered are held to what the link carried lately (``pace``); what is more urgent than all in flight
   leaves all the same, and has the last place of the hub's window to itself.
 
@@ -33,10 +35,12 @@ import msgspec
 
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Item, Refusal
+from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
 from fairlead_edge.outbox.pump.pace import Pace
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
+from fairlead_edge.outbox.pump.shares import Shares
 from fairlead_edge.outbox.pump.stream import Stream, Trouble
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
@@ -63,8 +67,18 @@ class _Batch(msgspec.Struct):
 class Pump:
     """Decides for one endpoint.  Not thread-safe; the driver performs the effects."""
 
-    def __init__(self, endpoint: str, *, policy: DeliveryPolicy = UPSTREAM_POLICY, uniform: Uniform) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        policy: DeliveryPolicy = UPSTREAM_POLICY,
+        uniform: Uniform,
+        gate: Gate = OPEN,
+        floor_share: float = 0.0,
+    ) -> None:
         self.endpoint = endpoint
+        self._gate = gate
+        self._shares = Shares(floor_share)
         self._policy = policy
         self._uniform = uniform
         self._streams: dict[int, Stream] = {}
@@ -107,6 +121,7 @@ class Pump:
         known = self._batches[batch]
         known.stream.packed(known.content_bytes, size)
         self._pace.left(batch, size, now)
+        self._gate.left(size, now)
 
     def answered(self, batch: int, answer: Ack | Nack, now: float) -> Settle | None:
         """The hub answered; what is done has to be settled."""
@@ -145,6 +160,8 @@ class Pump:
             return Wait()
         self._come_due(now)
         until: float | None = None
+        if (favoured := self._favoured(now)) is not None:
+            return favoured
         for priority in sorted(self._streams):
             stream = self._streams[priority]
             if self._outage is not None and priority >= self._outage.priority and now < self._outage.until:
@@ -159,9 +176,12 @@ class Pump:
                 case State.IDLE | State.SENDING | State.DEAD:
                     if stream.must_settle_first:
                         continue
+                    if stream.state is not State.DEAD and (held := self._held(stream, now)) is not None:
+                        until = _earlier(until, held.until)
+                        continue
                     if stream.is_full or not self._may_leave(stream, now):
                         return Wait(until=until)  # nothing less urgent may pass
-                    return stream.fetch(self._pace.batch_bytes(now))
+                    return self._fetch(stream, now)
         return Wait(until=until)
 
     def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> Send | Settle | None:
@@ -179,7 +199,9 @@ class Pump:
             return _burial(stream, batch, offsets)
         content_bytes = sum(len(item.content) for item in live)
         self._batches[batch] = _Batch(stream, content_bytes)
-        self._pace.left(batch, stream.frame_bytes(content_bytes), now)
+        size = stream.frame_bytes(content_bytes)
+        self._pace.left(batch, size, now)
+        self._shares.left(fetch.queue.priority, size, self._waiting(now))
         return Send(batch=batch, queue=stream.queue, items=live, follows=stream.send(batch, offsets))
 
     def state(self, priority: int) -> State:
@@ -191,12 +213,45 @@ class Pump:
         found = {priority: stream.trouble() for priority, stream in self._streams.items()}
         return {priority: trouble for priority, trouble in found.items() if trouble is not None}
 
+    def held(self, now: float) -> dict[int, Held]:
+        """By priority: what the gate holds back, as far as anything waits there."""
+        found = {priority: self._held(stream, now) for priority, stream in self._streams.items() if stream.has_more}
+        return {priority: held for priority, held in found.items() if held is not None}
+
     @property
     def bytes_in_flight(self) -> int:
         """Of frames that left and are not answered."""
         return self._pace.in_flight
 
     # ---- parts ----
+
+    def _held(self, stream: Stream, now: float) -> Held | None:
+        return self._gate.held(stream.queue.priority, self._pace.in_flight, now)
+
+    def _fetch(self, stream: Stream, now: float) -> Fetch:
+        room = self._gate.room(stream.queue.priority, self._pace.in_flight, now)
+        batch_bytes = self._pace.batch_bytes(now)
+        return stream.fetch(batch_bytes if room is None else min(room, batch_bytes))
+
+    def _favoured(self, now: float) -> Fetch | None:
+        """The turn of a less urgent priority that has earned it by its share."""
+        if self._probing or self._outage is not None:
+            return None
+        for priority in self._shares.due(self._pace.batch_bytes(now)):
+            stream = self._streams[priority]
+            if self._could_go(stream, now) and not stream.is_full and self._may_leave(stream, now):
+                return self._fetch(stream, now)
+        return None
+
+    def _waiting(self, now: float) -> list[int]:
+        """Priorities that could go now, if the line had room."""
+        if not self._shares.counts:
+            return []
+        return [priority for priority, stream in self._streams.items() if self._could_go(stream, now)]
+
+    def _could_go(self, stream: Stream, now: float) -> bool:
+        is_ready = stream.state in (State.IDLE, State.SENDING) and not stream.must_settle_first
+        return stream.has_more and is_ready and self._held(stream, now) is None
 
     def _may_leave(self, stream: Stream, now: float) -> bool:
         """Is there room in the hub's window, and on the link?"""

@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 
 from fairlead_edge.outbox.outbox import Item
+from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held, PlanGate, Why
 from fairlead_edge.outbox.pump import pace, stream
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
@@ -34,8 +35,10 @@ REST = DEFAULT_PRIORITY
 class Bench:
     """A pump on a store of lists: ``store`` puts messages in, ``go`` lets the pump act once."""
 
-    def __init__(self, policy: DeliveryPolicy = POLICY, window: int = 8) -> None:
-        self.pump = Pump(UPSTREAM, policy=policy, uniform=Random(1).random)
+    def __init__(
+        self, policy: DeliveryPolicy = POLICY, window: int = 8, gate: Gate = OPEN, floor_share: float = 0.0
+    ) -> None:
+        self.pump = Pump(UPSTREAM, policy=policy, uniform=Random(1).random, gate=gate, floor_share=floor_share)
         self.logs: dict[int, list[Item]] = {}
         self.stored: Counter[int] = Counter()
         self.sent: list[Send] = []
@@ -592,3 +595,84 @@ def test_what_is_in_flight_follows_the_line(bench: Bench) -> None:
     fetch = bench.pump.next(0.5)
     assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
     assert bench.pump.bytes_in_flight == 0
+
+
+class Closed:
+    """A gate that holds some priorities, and lets the others have batches of one byte."""
+
+    def __init__(self, *priorities: int) -> None:
+        self.priorities = set(priorities)
+
+    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+        return Held(Why.WINDOW, now + 7) if priority in self.priorities else None
+
+    def room(self, priority: int, in_flight: int, now: float) -> int | None:
+        return 1
+
+    def left(self, size: int, now: float) -> None:
+        pass
+
+
+def test_what_the_gate_holds_waits_and_holds_up_no_other() -> None:
+    gate = Closed(0)
+    bench = Bench(gate=gate)
+    bench.store(0, 2)
+    assert bench.go(5.0) == Wait(until=12.0)
+    bench.store(9, 1)
+    sent = bench.send(5.0)
+    assert sent.queue.priority == 9
+    assert bench.pump.held(5.0) == {0: Held(Why.WINDOW, 12.0)}
+    gate.priorities.clear()
+    assert bench.send(5.0).queue.priority == 0
+
+
+def test_a_batch_has_no_more_than_the_gate_has_room_for() -> None:
+    bench = Bench(gate=Closed())
+    bench.store(0, 5)
+    fetch = bench.pump.next(0.0)
+    assert isinstance(fetch, Fetch) and fetch.bytes_max == 1
+
+
+def test_the_rate_of_the_line_is_kept_over_a_backlog() -> None:
+    """Batches of a second each; the clock of the test is as fast as the pump asks it to be."""
+    gate = PlanGate(bytes_per_second=50)
+    bench = Bench(gate=gate)
+    bench.store(3, 4000)
+    now, size = 0.0, 0
+    while now < 60:
+        gate.look(now=now, wall=1e9, carried=0)
+        step = bench.go(now)
+        if isinstance(step, Wait):
+            assert step.until is not None and step.until > now
+            now = step.until
+        elif isinstance(step, Send):
+            bytes_left = 2 * len(step.items)
+            bench.pump.packed(step.batch, bytes_left, now)
+            size += bytes_left
+            bench.ack(step, now)
+    assert 50 * 60 * 0.9 <= size <= 50 * 61 + 2 * 256
+
+
+def test_with_a_floor_share_less_urgent_ones_get_it_and_no_more() -> None:
+    """Endless backlogs: of what leaves, nine tenths are the alarms."""
+    bench = Bench(floor_share=0.1)
+    bench.store(0, 40_000)
+    bench.store(9, 10_000)
+    sent: Counter[int] = Counter()
+    for _ in range(120):
+        step = bench.send()
+        sent[step.queue.priority] += 1
+        bench.pump.packed(step.batch, sum(len(item.content) for item in step.items) * 100, 0.0)
+        bench.ack(step)
+    assert 0.07 <= sent[9] / sent.total() <= 0.13, sent
+
+
+def test_a_share_probes_nothing_and_sends_nothing_while_messaging_is_away() -> None:
+    bench = Bench(floor_share=0.5)
+    bench.store(0, 1000)
+    bench.store(9, 1000)
+    first = bench.send()
+    assert first.queue.priority == 0  # the first batch of a session is the most urgent
+    bench.nack(first, scope="hub", retry_after=1.0)
+    assert isinstance(bench.go(0.5), Wait)
+    assert bench.send(5.0).queue.priority == 0

@@ -9,6 +9,25 @@ from fairlead_edge.io.local_api.bodies.answer import Answer
 from fairlead_wire import message
 
 
+class PlanStatus(Answer, frozen=True, kw_only=True):
+    """What the link carried since the day began, and what it may carry; null: no limit."""
+
+    date: str
+    bytes_today: int
+    bytes_per_day: int | None
+    bytes_per_second: int | None
+    used_up: bool
+    next_day_seconds: float
+
+
+class HeldStatus(Answer, frozen=True, kw_only=True):
+    """Why messages may not leave now: `window`, `day` or `rate`."""
+
+    by: str
+    reason: str
+    asked_again_in_seconds: float
+
+
 class LinkStatus(Answer, frozen=True, kw_only=True):
     """The link to the hub."""
 
@@ -19,6 +38,7 @@ class LinkStatus(Answer, frozen=True, kw_only=True):
     since_seconds: float | None
     offline_seconds: float
     last_contact_seconds: float | None
+    plan: PlanStatus
 
 
 class RenewalStatus(Answer, frozen=True, kw_only=True):
@@ -69,6 +89,7 @@ class QueueStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
     damaged: int
     in_doubt: int
     stalled: Stall | None
+    held: HeldStatus | None
     leased: int = 0
     retrying: int = 0
 

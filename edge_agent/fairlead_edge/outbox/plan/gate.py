@@ -1,0 +1,152 @@
+"""What the pump asks before a batch leaves: may this priority go now, and how large may its batch be?
+
+    closed_until(priority)   None: it may; else the store's clock, by which to ask again
+      window   the hours of the priority are over
+      day      the day's budget is used up, or all but the part that is kept for the most urgent
+      rate     the line had its bytes of this second
+
+What is held back by one reason waits; its time to live goes on.  Nothing but messages is held back.
+
+Pure: ``look`` brings the clocks and the bytes that the line carried.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from datetime import UTC, tzinfo
+from typing import Final, Protocol
+
+import msgspec
+
+from fairlead_edge.outbox.plan import day
+from fairlead_edge.outbox.plan.day import DayCount
+from fairlead_edge.outbox.plan.rate import Rate
+from fairlead_edge.outbox.plan.windows import Hours, Window
+
+KEPT_SHARE: Final = 0.1
+"""This part of the day's budget is kept for the session itself and for messages of ``URGENT``."""
+URGENT: Final = 0
+"""The most urgent priority that a route may have."""
+LOOK_SECONDS: Final = 60.0
+"""The wall clock may be set at any time: it is looked at so often."""
+
+
+class Why(enum.StrEnum):
+    """Why messages of a priority wait."""
+
+    WINDOW = "window"
+    DAY = "day"
+    RATE = "rate"
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Messages of a priority may not leave before ``until`` (the store's clock)."""
+
+    why: Why
+    until: float
+
+
+class Gate(Protocol):
+    """What the pump needs."""
+
+    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+        """None: messages of this priority may leave.  ``in_flight``: bytes that left and are not answered."""
+
+    def room(self, priority: int, in_flight: int, now: float) -> int | None:
+        """The most bytes that a batch of this priority should have on the line; None: any."""
+
+    def left(self, size: int, now: float) -> None:
+        """A batch of so many bytes leaves."""
+
+
+class _Open:
+    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+        return None
+
+    def room(self, priority: int, in_flight: int, now: float) -> int | None:
+        return None
+
+    def left(self, size: int, now: float) -> None:
+        pass
+
+
+OPEN: Final[Gate] = _Open()
+"""Nothing is held back."""
+
+
+class PlanGate:
+    """By windows, by a budget for the day and by a rate; 0: no limit.  ``zone`` is where the day begins."""
+
+    def __init__(
+        self,
+        *,
+        windows: Mapping[int, Sequence[Window]] | None = None,
+        bytes_per_day: int = 0,
+        bytes_per_second: int = 0,
+        zone: tzinfo = UTC,
+        count: DayCount | None = None,
+    ) -> None:
+        self.bytes_per_day = bytes_per_day
+        self._hours = Hours(windows or {})
+        self._zone = zone
+        self._rate = Rate(bytes_per_second) if bytes_per_second else None
+        self._count = count
+        self._carried = 0
+        self._now, self._wall = 0.0, 0.0
+
+    def look(self, *, now: float, wall: float, carried: int) -> None:
+        """What the clocks show, and how many bytes the line carried both ways since the start."""
+        self._now, self._wall = now, wall
+        counted = day.on(self._count, now=now, wall=wall, zone=self._zone)
+        self._count = counted.plus(carried - self._carried)
+        self._carried = carried
+
+    @property
+    def count(self) -> DayCount | None:
+        """None before the first look."""
+        return self._count
+
+    @property
+    def day_ends(self) -> float | None:
+        """When a new budget begins, on the store's clock."""
+        if self._count is None:
+            return None
+        return day.ends(self._count, now=self._now, wall=self._wall, zone=self._zone)
+
+    @property
+    def is_used_up(self) -> bool:
+        """Messages wait for the next day; perhaps but the most urgent."""
+        return bool(self.bytes_per_day) and self._used >= self._day_limit(URGENT + 1)
+
+    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+        closed_until = self._hours.closed_until(priority, self._wall)
+        if closed_until is not None:
+            return Held(Why.WINDOW, now + min(LOOK_SECONDS, max(0.0, closed_until - self._wall)))
+        if self.bytes_per_day and self._used + in_flight >= self._day_limit(priority):
+            ends = self.day_ends
+            return Held(Why.DAY, min(now + LOOK_SECONDS, max(now, now if ends is None else ends)))
+        if self._rate is not None:
+            due = self._rate.due(now)
+            if due > now:
+                return Held(Why.RATE, due)
+        return None
+
+    def room(self, priority: int, in_flight: int, now: float) -> int | None:
+        rooms: list[int] = []
+        if self.bytes_per_day:
+            rooms.append(self._day_limit(priority) - self._used - in_flight)
+        if self._rate is not None:
+            rooms.append(self._rate.room(now))
+        return max(1, min(rooms)) if rooms else None
+
+    def left(self, size: int, now: float) -> None:
+        if self._rate is not None:
+            self._rate.left(size, now)
+
+    @property
+    def _used(self) -> int:
+        return 0 if self._count is None else self._count.used
+
+    def _day_limit(self, priority: int) -> int:
+        return self.bytes_per_day if priority <= URGENT else int(self.bytes_per_day * (1 - KEPT_SHARE))

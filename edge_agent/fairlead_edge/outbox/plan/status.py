@@ -1,0 +1,91 @@
+"""What people see of the data plan: for ``GET /v1/status``, as metrics, and in words for the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from fairlead_edge.metrics import Family, single
+from fairlead_edge.outbox.plan.gate import Held, PlanGate, Why
+
+IN_WORDS: Final = {
+    Why.WINDOW: "its hours ([[windows]]) are over",
+    Why.DAY: "[link] bytes_per_day is used up",
+    Why.RATE: "[link] bytes_per_second is reached",
+}
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """0: no limit."""
+
+    bytes_per_day: int = 0
+    bytes_per_second: int = 0
+    priorities: tuple[int, ...] = ()
+    """Those with windows."""
+
+    @property
+    def any(self) -> bool:
+        """Something may be held back."""
+        return bool(self.bytes_per_day or self.bytes_per_second or self.priorities)
+
+
+class LineStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One moment; ``carried`` since the start of the agent."""
+
+    date: str = ""
+    used: int = 0
+    carried: int = 0
+    limits: Limits = Limits()
+    used_up: bool = False
+    next_day_seconds: float = 0.0
+
+
+def of(gate: PlanGate, carried: int, limits: Limits, now: float) -> LineStatus:
+    count, ends = gate.count, gate.day_ends
+    return LineStatus(
+        date="" if count is None else count.date,
+        used=0 if count is None else count.used,
+        carried=carried,
+        limits=limits,
+        used_up=gate.is_used_up,
+        next_day_seconds=0.0 if ends is None else round(max(0.0, ends - now), 1),
+    )
+
+
+def body(line: LineStatus) -> dict[str, Any]:
+    """``link.plan`` of ``GET /v1/status``; limits that are not set are null."""
+    return {
+        "date": line.date,
+        "bytesToday": line.used,
+        "bytesPerDay": line.limits.bytes_per_day or None,
+        "bytesPerSecond": line.limits.bytes_per_second or None,
+        "usedUp": line.used_up,
+        "nextDaySeconds": line.next_day_seconds,
+    }
+
+
+def held(found: Held | None, now: float) -> dict[str, Any] | None:
+    """``held`` of a queue; null while it may leave."""
+    if found is None:
+        return None
+    seconds = round(max(0.0, found.until - now), 1)
+    return {"by": found.why.value, "reason": IN_WORDS[found.why], "askedAgainInSeconds": seconds}
+
+
+def families(line: LineStatus, held: Mapping[tuple[str, int], Held]) -> list[Family]:
+    """Metrics."""
+    return [
+        single("fairlead_edge_link_carried_bytes_total", "counter", "what the link carried, both ways", line.carried),
+        single("fairlead_edge_link_day_bytes", "gauge", "what the link carried since the day began", line.used),
+        single("fairlead_edge_link_day_bytes_max", "gauge", "[link] bytes_per_day; 0: none", line.limits.bytes_per_day),
+        single("fairlead_edge_link_day_used_up", "gauge", "1 while messages wait for the next day", line.used_up),
+        Family(
+            name="fairlead_edge_queue_held",
+            kind="gauge",
+            help="1 while the messages that wait may not leave, by reason: window, day or rate",
+            labels=("endpoint", "priority", "by"),
+            samples={(endpoint, str(priority), each.why.value): 1.0 for (endpoint, priority), each in held.items()},
+        ),
+    ]
