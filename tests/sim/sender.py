@@ -13,6 +13,7 @@ from random import Random
 import msgspec
 from tests.sim.edge import run
 from tests.sim.laws import LawBroken
+from tests.sim.line_plan import LinePlan
 from tests.sim.topic import NAMES, NAMESPACE
 
 from fairlead_edge.errors import StoreFull
@@ -20,6 +21,7 @@ from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
+from fairlead_edge.outbox.plan.gate import OPEN
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
@@ -47,8 +49,10 @@ class Sender:
         settles_before_ack: bool,
         forgets_what_is_out: bool = False,
         max_bytes: int = 1 << 30,
+        plan: LinePlan | None = None,
     ) -> None:
         self.name = name
+        self._plan = plan
         self.accepted: dict[str, float | None] = {}
         """Message id → when it expires; what an application heard is on disk."""
         self.excused: set[str] = set()
@@ -77,7 +81,13 @@ class Sender:
         self._is_away = False
         """The last answer said that nothing would be taken."""
         self._next_id = 0
-        self.pump = pump.Pump(UPSTREAM, uniform=self._random.random)
+        plan = self._plan
+        self.pump = pump.Pump(
+            UPSTREAM,
+            uniform=self._random.random,
+            gate=OPEN if plan is None else plan.gate,
+            floor_share=0.0 if plan is None else plan.floor_share,
+        )
         for queue in run(self.outbox.queues()):
             self.pump.found(queue, run(self.outbox.checkpoint(queue)))
 
@@ -85,6 +95,8 @@ class Sender:
         """kill -9 or a power cut: the disk is opened again, with a new epoch."""
         self.outbox.epoch = self._random.getrandbits(53)
         self.outbox.in_flight = InFlight()
+        if self._plan is not None:
+            self._plan.crash()
         self._start()
 
     def copy_disk(self) -> None:
@@ -160,6 +172,8 @@ class Sender:
         """Do the one thing the pump wants, if it is not being done."""
         if self._busy or self._send is None:
             return
+        if self._plan is not None:
+            self._plan.look()
         step = self.pump.next(self._now())
         if isinstance(step, Wait):
             return
@@ -212,6 +226,8 @@ class Sender:
         self._flying[self._next_id] = send
         encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
         self.pump.packed(send.batch, len(content), self._now())
+        if self._plan is not None:
+            self._plan.left(send.queue.priority, len(content), self.pump.bytes_in_flight)
         if self._settles_before_ack:
             # The planted mistake: forget the messages as soon as they left.
             offsets = tuple(item.offset for item in send.items)
@@ -250,6 +266,10 @@ class Sender:
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
             left = [item for item in waiting if (queue, item.offset) not in handed_out]
             is_free = queue not in settling and self.pump.state(queue.priority) is State.IDLE
+            if self._plan is not None:  # what is held may be passed over, and what has a share may pass
+                if self._plan.gate.held(queue.priority, self.pump.bytes_in_flight, self._now()) is not None:
+                    continue
+                is_free = is_free and not self._plan.floor_share
             if left and (self._is_away or is_free):
                 raise LawBroken(
                     f"law 2 at {self._now():.2f}: {self.name} goes on with {fetch.queue} while {queue} has {len(left)}"

@@ -12,6 +12,8 @@ from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
+from fairlead_edge.outbox.plan.rate import Rate
+from fairlead_edge.outbox.plan.windows import Hours
 from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.subscriptions import progress, push, subscription
 
@@ -103,6 +105,27 @@ def test_the_laws_notice_a_store_that_takes_what_is_on_its_way():
             assert "law 7" in str(error)
             broken += 1
     assert broken > 5
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize(
+    ("law", "mistake"),
+    [
+        ("law 8", lambda patch: patch.setattr(Hours, "closed_until", lambda self, priority, instant: None)),
+        ("law 9", lambda patch: None),
+        ("law 10", lambda patch: patch.setattr(Rate, "due", lambda self, now: now)),
+    ],
+)
+def test_the_laws_notice_a_plan_that_is_not_kept(law, mistake, monkeypatch):
+    """Hours that are not looked at, a day's count that a kill forgets, a rate that waits for nothing."""
+    mistake(monkeypatch)
+    for seed in range(60):
+        try:
+            UpWorld(seed, plans=True, forgets_the_day=law == "law 9").run()
+        except LawBroken as error:
+            assert str(error).startswith(law), f"seed {seed}: {error}"
+            return
+    raise AssertionError("60 worlds did not notice it")
 
 
 @pytest.mark.verify

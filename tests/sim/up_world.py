@@ -27,6 +27,7 @@ from typing import Any
 
 from tests.sim.edge import run
 from tests.sim.laws import LawBroken
+from tests.sim.line_plan import LinePlan
 from tests.sim.link import Link
 from tests.sim.sender import Sender
 from tests.sim.topic import NAMES, NAMESPACE, Topics
@@ -108,7 +109,10 @@ class UpWorld:
         forgets_what_is_out: bool = False,
         disasters: frozenset[str] = DISASTERS,
         max_bytes: int = 1 << 30,
+        plans: bool = False,
+        forgets_the_day: bool = False,
     ) -> None:
+        """``plans``: the edges have budgets, windows and shares (``line_plan``, with laws of its own)."""
         self.random = Random(seed)
         self.now = 0.0
         self.calm = False
@@ -126,6 +130,7 @@ class UpWorld:
                 settles_before_ack=settles_before_ack,
                 forgets_what_is_out=forgets_what_is_out,
                 max_bytes=max_bytes,
+                plan=LinePlan(self.random, lambda: self.now, forgets=forgets_the_day) if plans else None,
             )
             for n in range(edges)
         ]

@@ -16,6 +16,7 @@ WORLDS: dict[str, Callable[[int], None]] = {
     "messaging": lambda seed: MessagingWorld(seed).run(),
     "push": lambda seed: PushWorld(seed).run(),
     "up": lambda seed: UpWorld(seed).run(),
+    "plans": lambda seed: UpWorld(seed, plans=True).run(),
     "books": lambda seed: UpWorld(
         seed, max_bytes=60_000, disasters=frozenset[str]() if seed % 2 else frozenset({"messaging", "hub", "cut"})
     ).run(),

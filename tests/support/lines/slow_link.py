@@ -45,6 +45,7 @@ class SlowLink:
         self._down = _Lane(bytes_per_second, delay_seconds)
         self._tasks: set[asyncio.Task[None]] = set()
         self.up_bytes = 0
+        self.down_bytes = 0
         self.port = 0
 
     @property
@@ -83,7 +84,7 @@ class SlowLink:
             return
         for source, target, lane, note in (
             (reader, far_writer, self._up, self._count),
-            (far_reader, writer, self._down, lambda size: None),
+            (far_reader, writer, self._down, self._count_down),
         ):
             task = asyncio.create_task(self._pump(source, target, lane, note))
             self._tasks.add(task)
@@ -91,6 +92,9 @@ class SlowLink:
 
     def _count(self, size: int) -> None:
         self.up_bytes += size
+
+    def _count_down(self, size: int) -> None:
+        self.down_bytes += size
 
     async def _pump(
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter, lane: _Lane, note: Callable[[int], None]
