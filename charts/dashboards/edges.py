@@ -60,6 +60,22 @@ ROWS = (
                 QUEUE,
                 alarm=300,
             ),
+            one(
+                "Held back",
+                "short",
+                "Queues whose messages may not leave now: out of their hours, the day's budget used up, or the rate.",
+                f"max by ({NODES}, endpoint, priority, by) ({E}queue_held)",
+                QUEUE + " {{by}}",
+            ),
+            Panel(
+                "Carried today",
+                "bytes",
+                "What the link carried since its day began, both ways, and what its data plan allows.",
+                (
+                    (f"max by ({NODES}) ({E}link_day_bytes)", f"{AT} carried"),
+                    (f"max by ({NODES}) ({E}link_day_bytes_max > 0)", f"{AT} allowed"),
+                ),
+            ),
             Panel(
                 "Accepted and delivered",
                 "ops",

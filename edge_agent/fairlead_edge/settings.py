@@ -82,8 +82,8 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     itself are not held back by it."""
     bytes_per_day: Annotated[int, Meta(ge=0)] = 0
     """What the link may carry a day, both ways, every packet counted; 0: no limit. At nine tenths of it messages wait
-    for the next day, those of priority 0 at all of it; the session goes on. Mind that a session alone takes about
-    3 MB a day."""
+    for the next day, those of priority 0 at all of it; the session goes on, and alone takes
+    about 2.5 MB a day."""
     timezone: str = "UTC"
     """Where the day of `bytes_per_day` begins at midnight: a name such as `Europe/Berlin`."""
 

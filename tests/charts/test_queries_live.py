@@ -33,6 +33,7 @@ QUIET = {
     "fairlead_hub_upstream_refused_total": "no message is refused",
     "fairlead_edge_queue_leased": "no module takes messages",
     "fairlead_edge_queue_retrying": "no module takes messages",
+    "fairlead_edge_queue_held": "nothing may not leave",
     "fairlead_messaging_known_messages_total": "no batch is sent twice",
     "fairlead_messaging_topic_blocked_seconds": "no transaction is open",
     "fairlead_messaging_pushed_messages_total": "there is no subscription",

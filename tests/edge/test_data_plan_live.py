@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,21 @@ async def test_a_budget_is_kept_over_kill_9_and_counted_as_a_proxy_counts(tmp_pa
         # TCP's content is counted by the proxy, packets' headers by the agent alone.
         assert carried <= counted <= 1.5 * carried + LARGEST_BATCH
         assert carried <= BYTES_PER_DAY
+
+
+@pytest.mark.process
+async def test_what_the_agent_counts_is_what_a_proxy_counts_to_the_byte(tmp_path: Path) -> None:
+    """TCP's content, both ways, also of a connection that has ended; headers of packets come on top."""
+    async with line_up(tmp_path, ROUTES) as up:
+        for _ in range(3):
+            await up.publish("log", 50, "x" * 100)
+            await up.drained()
+        server = up.core.hub
+
+        async def same() -> bool:
+            # A frame may be between the two counts: one of these times there is none.
+            _, text = await up.ask("GET", "/metrics")
+            parts = re.findall(r'link_carried_bytes_total\{part="(?:up|down)"\} (\d+)', text)
+            return sum(map(int, parts)) == up.line.up_bytes + up.line.down_bytes
+
+        await up.until(same)

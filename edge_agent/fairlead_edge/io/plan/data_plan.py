@@ -13,6 +13,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from fairlead_edge.io.plan.day_file import DayFile
 from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.outbox.plan import status
@@ -80,7 +82,8 @@ class DataPlan:
     def status(self) -> LineStatus:
         """As it is now."""
         self._read()
-        return status.of(self._gate, self.meter.carried().total, self._limits, self._clock())
+        carried = msgspec.structs.asdict(self.meter.carried())
+        return status.of(self._gate, carried, self._limits, self._clock())
 
     async def run(self) -> None:
         """Until cancelled: counts what the session alone carries, and says once that the budget is used up."""

@@ -32,17 +32,18 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class LineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment; ``carried`` since the start of the agent."""
+    """One moment; ``carried``: bytes ``up``, ``down`` and of ``headers``, since the
+    start of the agent."""
 
     date: str = ""
     used: int = 0
-    carried: int = 0
+    carried: Mapping[str, int] = {}
     limits: Limits = Limits()
     used_up: bool = False
     next_day_seconds: float = 0.0
 
 
-def of(gate: PlanGate, carried: int, limits: Limits, now: float) -> LineStatus:
+def of(gate: PlanGate, carried: Mapping[str, int], limits: Limits, now: float) -> LineStatus:
     count, ends = gate.count, gate.day_ends
     return LineStatus(
         date="" if count is None else count.date,
@@ -77,7 +78,13 @@ def held(found: Held | None, now: float) -> dict[str, Any] | None:
 def families(line: LineStatus, held: Mapping[tuple[str, int], Held]) -> list[Family]:
     """Metrics."""
     return [
-        single("fairlead_edge_link_carried_bytes_total", "counter", "what the link carried, both ways", line.carried),
+        Family(
+            name="fairlead_edge_link_carried_bytes_total",
+            kind="counter",
+            help="what the link carried since the start: up, down (TCP's content), headers of packets",
+            labels=("part",),
+            samples={(part,): size for part, size in line.carried.items()},
+        ),
         single("fairlead_edge_link_day_bytes", "gauge", "what the link carried since the day began", line.used),
         single("fairlead_edge_link_day_bytes_max", "gauge", "[link] bytes_per_day; 0: none", line.limits.bytes_per_day),
         single("fairlead_edge_link_day_used_up", "gauge", "1 while messages wait for the next day", line.used_up),

@@ -21,6 +21,10 @@ LOOK_AHEAD: Final = timedelta(days=15)
 """A window of one weekday opens within eight days, or within fifteen when the first falls into an hour left out."""
 
 
+SOON: Final = timedelta(days=2)
+"""Nearly all are found so soon; the rest of ``LOOK_AHEAD`` is not looked at then."""
+
+
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """Minutes of the day, ``ends`` up to 1440; ``days`` by number, Monday is 0."""
 
@@ -46,15 +50,19 @@ def next_change(windows: Sequence[Window], instant: float) -> float:
     """The first instant after this one at which ``is_open`` is different; where there is none in ``LOOK_AHEAD``, the
     end of that time, to look again then."""
     now = is_open(windows, instant)
-    end = instant + LOOK_AHEAD.total_seconds()
-    candidates = sorted({each for window in windows for each in _steps(window, instant) if instant < each < end})
-    return next((each for each in candidates if is_open(windows, each) != now), end)
+    for ahead in (SOON, LOOK_AHEAD):
+        end = instant + ahead.total_seconds()
+        steps = {each for window in windows for each in _steps(window, instant, ahead.days)}
+        for each in sorted(steps):
+            if instant < each < end and is_open(windows, each) != now:
+                return each
+    return end
 
 
-def _steps(window: Window, instant: float) -> Iterator[float]:
+def _steps(window: Window, instant: float, days: int) -> Iterator[float]:
     """Instants around which the window may open or close: its two times each day, and where clocks are changed."""
     first = datetime.fromtimestamp(instant, window.zone).date() - timedelta(days=1)
-    for number in range(LOOK_AHEAD.days + 3):
+    for number in range(days + 3):
         day = first + timedelta(days=number)
         for minute in (window.begins, window.ends):
             yield from _shown(day, minute, window.zone)

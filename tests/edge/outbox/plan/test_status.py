@@ -15,7 +15,7 @@ NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
 def test_the_day_its_limit_and_the_next_day() -> None:
     gate = PlanGate(bytes_per_day=1000)
     gate.look(now=0.0, wall=NOON, carried=950)
-    line = status.of(gate, 950, Limits(1000), 0.0)
+    line = status.of(gate, {"up": 950}, Limits(1000), 0.0)
     assert status.body(line) == {
         "date": "2026-11-23",
         "bytesToday": 950,
@@ -33,6 +33,8 @@ def test_why_a_queue_is_held() -> None:
 
 
 def test_metrics_of_a_line_without_limits_say_so() -> None:
-    text = render(status.families(LineStatus(carried=7), {("iothub", 9): Held(Why.DAY, 1.0)}))
-    assert "fairlead_edge_link_carried_bytes_total 7" in text and "fairlead_edge_link_day_bytes_max 0" in text
+    text = render(status.families(LineStatus(carried={"up": 7}), {("iothub", 9): Held(Why.DAY, 1.0)}))
+    assert (
+        'fairlead_edge_link_carried_bytes_total{part="up"} 7' in text and "fairlead_edge_link_day_bytes_max 0" in text
+    )
     assert 'fairlead_edge_queue_held{endpoint="iothub",priority="9",by="day"} 1' in text
