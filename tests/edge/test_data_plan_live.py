@@ -74,7 +74,6 @@ async def test_what_the_agent_counts_is_what_a_proxy_counts_to_the_byte(tmp_path
         for _ in range(3):
             await up.publish("log", 50, "x" * 100)
             await up.drained()
-        server = up.core.hub
 
         async def same() -> bool:
             # A frame may be between the two counts: one of these times there is none.
