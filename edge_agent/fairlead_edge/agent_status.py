@@ -12,6 +12,7 @@ from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.outbox.outbox import OutboxStatus
+from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
 from fairlead_edge.outbox.plan.gate import Held, Why
 from fairlead_edge.outbox.plan.status import LineStatus
@@ -261,7 +262,7 @@ def families(agent: AgentStatus) -> list[Family]:
         ),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
-    found.extend(plan_status.families(agent.line, agent.queues_held))
+    found.extend(line_metrics.families(agent.line, agent.queues_held))
     offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:

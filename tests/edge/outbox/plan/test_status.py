@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from fairlead_edge.metrics import render
 from fairlead_edge.outbox.plan import status
 from fairlead_edge.outbox.plan.gate import Held, PlanGate, Why
-from fairlead_edge.outbox.plan.status import Limits, LineStatus
+from fairlead_edge.outbox.plan.status import Limits
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
 
@@ -30,11 +29,3 @@ def test_why_a_queue_is_held() -> None:
     assert status.held(None, 0.0) is None
     found = status.held(Held(Why.WINDOW, 30.0), 10.0)
     assert found is not None and found["by"] == "window" and found["askedAgainInSeconds"] == 20.0
-
-
-def test_metrics_of_a_line_without_limits_say_so() -> None:
-    text = render(status.families(LineStatus(carried={"up": 7}), {("iothub", 9): Held(Why.DAY, 1.0)}))
-    assert (
-        'fairlead_edge_link_carried_bytes_total{part="up"} 7' in text and "fairlead_edge_link_day_bytes_max 0" in text
-    )
-    assert 'fairlead_edge_queue_held{endpoint="iothub",priority="9",by="day"} 1' in text
