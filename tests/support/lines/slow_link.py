@@ -46,6 +46,7 @@ class SlowLink:
         self._tasks: set[asyncio.Task[None]] = set()
         self.up_bytes = 0
         self.down_bytes = 0
+        self.connections = 0
         self.port = 0
 
     @property
@@ -82,6 +83,7 @@ class SlowLink:
         except OSError:
             writer.close()
             return
+        self.connections += 1
         for source, target, lane, note in (
             (reader, far_writer, self._up, self._count),
             (far_reader, writer, self._down, self._count_down),

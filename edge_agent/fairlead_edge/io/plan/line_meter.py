@@ -70,4 +70,4 @@ class LineMeter:
         up, down = self._frames["bytes_sent"], self._frames["bytes_received"]
         headers = FRAME_BYTES * (self._frames["frames_sent"] + self._frames["frames_received"])
         past = self._past
-        return Carried(up - past.up, down - past.down, headers - past.headers)
+        return Carried(up - past.up, down - past.down, headers=headers - past.headers)

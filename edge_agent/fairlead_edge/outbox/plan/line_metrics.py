@@ -15,7 +15,7 @@ def families(line: LineStatus, held: Mapping[tuple[str, int], Held]) -> list[Fam
         Family(
             name="fairlead_edge_link_carried_bytes_total",
             kind="counter",
-            help="what the link carried since the start: up, down (TCP's content), headers of packets",
+            help="what the link carried since the start: up, down, again (what TCP repeated), headers",
             labels=("part",),
             samples={(part,): size for part, size in line.carried.items()},
         ),

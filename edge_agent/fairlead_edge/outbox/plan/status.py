@@ -31,8 +31,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class LineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment; ``carried``: bytes ``up``, ``down`` and of ``headers``, since the
-    start of the agent."""
+    """One moment; ``carried``: bytes ``up``, ``down``, sent ``again`` and of ``headers``,
+    since the start of the agent."""
 
     date: str = ""
     used: int = 0

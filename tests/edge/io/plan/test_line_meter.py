@@ -51,7 +51,7 @@ def test_frames_are_counted_where_the_kernel_does_not(monkeypatch: pytest.Monkey
         here, there = _pair()
         meter.watch(here)
         counters.update(bytes_sent=100, bytes_received=30, frames_sent=2, frames_received=1)
-        assert meter.carried() == Carried(100 * number, 30 * number, 3 * FRAME_BYTES * number)
+        assert meter.carried() == Carried(100 * number, 30 * number, headers=3 * FRAME_BYTES * number)
         meter.end()
         here.close()
         there.close()
