@@ -33,7 +33,7 @@ async def test_a_budget_is_kept_over_kill_9_and_counted_as_a_proxy_counts(tmp_pa
             await up.publish("log", 20, dice.randbytes(600).hex())
 
         async def under_way() -> bool:
-            return (await plan(up))["bytesToday"] > BYTES_PER_DAY / 4
+            return bool((await plan(up))["bytesToday"] > BYTES_PER_DAY / 4)
 
         await up.until(under_way)
         await asyncio.to_thread(up.agent.kill)

@@ -24,7 +24,7 @@ def test_windows_are_read_with_their_four_keys_and_days() -> None:
     found = msgspec.convert({**AGENT, "windows": [NIGHT, {**NIGHT, "days": ["sat", "sun"], "to": "24:00"}]}, Settings)
     first, second = settings.windows_by_priority(found.windows)[9]
     assert (first.begins, first.ends, len(first.days)) == (1320, 360, 7) and str(first.zone) == "Europe/Berlin"
-    assert (second.ends, second.days) == (1440, {5, 6})
+    assert second.ends == 1440 and second.days == frozenset({5, 6})
     assert WindowSettings(priorities=[1], begins="01:00", to="02:00").timezone == "UTC"
 
 
