@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = {
     **{"gcc": "build-essential", "chromium": "chromium", "prometheus": "prometheus", "promtool": "prometheus"},
-    **{"mvn": "maven", "javac": "openjdk-17-jdk-headless", "setpriv": "util-linux"},
+    **{"java": "openjdk-17-jre-headless", "mvn": "maven", "javac": "openjdk-17-jdk-headless", "setpriv": "util-linux"},
 }
 """Which Debian package brings which program."""
 

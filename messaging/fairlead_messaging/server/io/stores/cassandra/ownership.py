@@ -109,8 +109,11 @@ class Ownership:
         began = self._clock()
         signs = 0
         while True:
-            before = self._rival
+            before, looked = self._rival, self._clock()
             state = self._journal.read()
+            self._rival_since += (
+                self._clock() - looked
+            )  # while Cassandra does not answer its owner cannot write, either
             if self.may_take(state):
                 try:
                     return self.take(state)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.topics.cassandra_twin import Disk
+from tests.support.topics.cassandra_twin import Disk, TwinJournal
 
 from fairlead_messaging.server.io.stores.cassandra import ownership
+from fairlead_messaging.server.io.stores.cassandra.journal import State
 from fairlead_messaging.server.io.stores.cassandra.ownership import LEASE_SECONDS, MARGIN_SECONDS, Ownership, TakenOver
 
 
@@ -43,6 +44,21 @@ def test_a_silent_owner_is_waited_for(world: World) -> None:
     with pytest.raises(TakenOver, match="second"):
         first.beat(0)
     assert world.lost == 1 and first.taken_by == "second"
+
+
+def test_time_without_answers_does_not_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner that hears nothing either is not silent."""
+    world.instance("first").wait_and_take()
+    second, read = world.instance("second"), TwinJournal.read
+    slow = iter([0.0, 60.0, 0.0])
+
+    def slowly(journal: TwinJournal) -> State:
+        world.now += next(slow, 0.0)
+        return read(journal)
+
+    monkeypatch.setattr(TwinJournal, "read", slowly)
+    second.wait_and_take()
+    assert world.now >= 60 + LEASE_SECONDS + MARGIN_SECONDS
 
 
 def test_an_owner_that_gave_it_up_is_not_waited_for(world: World) -> None:
