@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -146,8 +148,23 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
         r"ingest.config.pipelines\[0\].table_format=parquet",
     ),
     "no time": ({"compaction": {"schedule": "at night"}}, "/ingest/compaction/schedule"),
+    "no minute": ({"compaction": {"schedule": "61 * * * *"}}, "/ingest/compaction/schedule"),
+    "no step": ({"compaction": {"schedule": "*/0 2 * * *"}}, "/ingest/compaction/schedule"),
+    "no month": ({"compaction": {"schedule": "30 2 * 13 *"}}, "/ingest/compaction/schedule"),
+    "no day of the week": ({"compaction": {"schedule": "30 2 * * 7"}}, "/ingest/compaction/schedule"),
     "a size that the command refuses": ({"compaction": {"targetMib": 0}}, "/ingest/compaction/targetMib"),
 }
+
+
+@pytest.mark.parametrize(
+    "schedule", ["*/5 0-6 1,15 JAN-MAR mon-FRI", "0 0 ? * SUN", "@daily", "00 09 31 12 6", "5/15 * * * *"]
+)
+def test_a_time_of_a_cron_job_is_taken_as_it_is(schedule: str) -> None:
+    """In all forms that Kubernetes takes."""
+    pattern = json.loads((CHARTS / "fairlead" / "values.schema.json").read_text())["properties"]["ingest"][
+        "properties"
+    ]["compaction"]["properties"]["schedule"]["pattern"]
+    assert re.search(pattern, schedule)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -14,10 +14,9 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-import itertools
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
@@ -81,11 +80,15 @@ def with_new_credentials(ask: Callable[P, T]) -> Callable[P, T]:
         try:
             return ask(*args, **keywords)
         except errors.Stop as error:
-            if error.code != errors.STORE_DENIED or store_errors.ENDED not in error.sentence:
+            if not _has_ended(error):
                 raise
         return ask(*args, **keywords)
 
     return asked
+
+
+def _has_ended(error: errors.Stop | errors.Wait) -> bool:
+    return error.code == errors.STORE_DENIED and store_errors.ENDED in error.sentence
 
 
 class Upload:
@@ -179,18 +182,9 @@ def found(path: StorePath) -> bytes | None:
         raise explain(path, error) from error
 
 
-@with_new_credentials
 def sizes(path: StorePath) -> dict[str, int]:
     """Bytes of each object below ``path``, by its name relative to it.  Raises ``Wait``, ``Stop``."""
-    prefix = f"{path.key}/"
-    try:
-        return {
-            each["path"].removeprefix(prefix): each["size"]
-            for page in obstore.list(_store(path), prefix)
-            for each in page
-        }
-    except (BaseError, OSError) as error:
-        raise explain(path, error) from error
+    return {each["path"].removeprefix(f"{path.key}/"): each["size"] for each in _objects(path)}
 
 
 @with_new_credentials
@@ -228,23 +222,27 @@ def delete(path: StorePath) -> None:
 
 def below(path: StorePath) -> Iterator[tuple[str, float]]:
     """(path relative to this one, seconds since 1970) of every object under it.  Raises ``Wait``, ``Stop``."""
-    first, more = _listed(path)
-    try:
-        for page in itertools.chain(first, more):
-            for each in page:
-                yield each["path"].removeprefix(f"{path.key}/"), each["last_modified"].timestamp()
-    except (BaseError, OSError) as error:
-        raise explain(path, error) from error
+    for each in _objects(path):
+        yield each["path"].removeprefix(f"{path.key}/"), each["last_modified"].timestamp()
 
 
-@with_new_credentials
-def _listed(path: StorePath) -> tuple[Sequence[Sequence[obstore.ObjectMeta]], Iterator[Sequence[obstore.ObjectMeta]]]:
-    """The first page, if any, and those after it."""
-    try:
-        pages = iter(obstore.list(_store(path), prefix=f"{path.key}/"))
-        return list(itertools.islice(pages, 1)), pages
-    except (BaseError, OSError) as error:
-        raise explain(path, error) from error
+def _objects(path: StorePath) -> Iterator[obstore.ObjectMeta]:
+    """Page by page; a list that is longer than a session goes on with new credentials behind what it had."""
+    last: str | None = None
+    is_refused = False
+    while True:
+        try:
+            for page in obstore.list(_store(path), f"{path.key}/", offset=last):
+                for each in page:
+                    yield each
+                    last = each["path"]
+                is_refused = False
+            return
+        except (BaseError, OSError) as error:
+            explained = explain(path, error)
+            if is_refused or not _has_ended(explained):
+                raise explained from error
+            is_refused = True
 
 
 @with_new_credentials

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -144,6 +145,30 @@ def test_a_list_is_asked_for_again_where_credentials_ended(store: ObjectStore, m
     ended[:] = [1, 1]
     with pytest.raises(errors.Stop, match=r"DENIED: .*ExpiredToken"):
         next(object_store.below(path))
+
+
+def test_a_list_that_outlives_its_credentials_goes_on_behind_what_it_had(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often they end in it: nothing is left out, and nothing comes twice."""
+    path = store.place("long/list")
+    names = [f"part-{number}" for number in range(7)]
+    for name in names:
+        object_store.write(path / name, b"123")
+    real, sessions = obstore.list, []
+
+    def listed(*args: Any, **keywords: Any) -> Any:
+        sessions.append(keywords)
+        yield from itertools.islice(real(*args, chunk_size=2, **keywords), 1)
+        raise OSError("Generic S3 error: <Error><Code>ExpiredToken</Code><Message>No.</Message></Error>")
+
+    def listed_to_the_end(*args: Any, **keywords: Any) -> Any:
+        yield from listed(*args, **keywords) if len(sessions) < 3 else real(*args, **keywords)
+
+    monkeypatch.setattr(obstore, "list", listed_to_the_end)
+    assert [name for name, _ in object_store.below(path)] == names and len(sessions) == 3
+    sessions.clear()
+    assert object_store.sizes(path) == dict.fromkeys(names, 3)
 
 
 def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None:

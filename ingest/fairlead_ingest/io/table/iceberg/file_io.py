@@ -29,6 +29,7 @@ from fairlead_wire.validation import mistakes
 STORAGE: Final = "fairlead.storage"
 """The property with how the store is reached, as JSON."""
 KEPT_BYTES_MAX: Final = 32 * 1024 * 1024
+_PATHS: Final = (TableProperties.WRITE_METADATA_PATH, TableProperties.WRITE_DATA_PATH)
 _KEPT_ENDINGS: Final = (".avro", ".json")
 
 
@@ -99,6 +100,25 @@ def relative(table: Place, location: str) -> str:
             f"{table}: its file {location} lies elsewhere (write.data.path?): not supported",
         )
     return found.removeprefix(above)
+
+
+def refuse_elsewhere(table: Place, properties: Properties) -> None:
+    """Any writer of a table may set where new files go; ours stay below the table, where its rights and vacuum reach.
+
+    Raises ``Stop``.
+    """
+    above = plain(location_of(table))
+    for key in _PATHS:
+        named = properties.get(key)
+        if named is None:
+            continue
+        found = plain(named)
+        if not f"{found}/".startswith(f"{above}/") or ".." in found.split("/"):
+            raise errors.Stop(
+                errors.TABLE_UNFIT,
+                f"{table}: its property {key} names {mistakes.shown(named)}, which is not below the table: not"
+                " supported; remove the property",
+            )
 
 
 def properties(storage: Storage) -> dict[str, str]:

@@ -34,7 +34,9 @@ class OpenTables:
         self._kept = _Kept()
 
     def find(self, table: Place) -> Table | None:
-        """As it is now; None where there is none. Raises ``Stop``, ``Wait``."""
+        """As it is now; None where there is none, or no catalog yet. Raises ``Stop``, ``Wait``."""
+        if self._is_catalog_missing():
+            return None  # asking would make it, also for those who only read
         with self.explained(table):
             try:
                 found = self.catalog(table).load_table(self.identifier(table))
@@ -47,6 +49,7 @@ class OpenTables:
                     f"{table}: in the catalog {'.'.join(self.identifier(table))} lies at {found.location()}; give that"
                     " as table, or another namespace",
                 )
+            file_io.refuse_elsewhere(table, found.properties)
             self._kept.tables[table] = found
             return found
 
@@ -54,7 +57,8 @@ class OpenTables:
         """Raises ``Stop`` where there is none."""
         found = self.find(table)
         if found is None:
-            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+            lacks = f"the catalog {self._settings().uri} does not exist" if self._is_catalog_missing() else ""
+            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here" + (f": {lacks}" if lacks else ""))
         return found
 
     def when_decided(self, table: Place) -> Table:
@@ -108,6 +112,9 @@ class OpenTables:
         if self._catalog is None:
             raise errors.Stop(errors.BAD_OPTION, '[catalog] uri: required with table_format = "iceberg"')
         return self._catalog
+
+    def _is_catalog_missing(self) -> bool:
+        return self._catalog is not None and catalogs.is_missing(self._catalog)
 
     def _forget(self, table: Place) -> None:
         self._kept.tables.pop(table, None)

@@ -47,7 +47,10 @@ def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -
         ("format-version", 3),
         ("manifest-list", "gs://elsewhere/list.avro"),
         ("manifest-list", __file__),
+        ("manifest-list", str(Path(__file__).parent)),
         ("properties", {"write.metadata.path": "gs://elsewhere"}),
+        ("properties", {"write.metadata.path": "/tmp/elsewhere"}),
+        ("properties", {"write.data.path": "s3://bucket:hunter2/elsewhere"}),
         ("properties", {"write.metadata.previous-versions-max": "many"}),
         ("properties", {"write.object-storage.enabled": "perhaps"}),
         ("properties", {"fairlead.newest": "{"}),
@@ -90,3 +93,27 @@ def test_a_summary_of_others_is_not_taken_for_ours(table: IcebergTable) -> None:
     assert found is not None and found.rows == 1
     assert len(table.format.last_entries(table.place, 5)) == 1
     assert table.commit(1, 2) is True
+
+
+@pytest.mark.parametrize("end", ["", "2", "/../../elsewhere", "/a/../.."])
+def test_new_files_go_below_the_table_or_nowhere(table: IcebergTable, end: str) -> None:
+    """What another writer set as the place of metadata is kept to where it is inside, and said where it is not."""
+    table.rewrite("properties", {"write.metadata.path": f"file://{table.place}/metadata{end}"})
+    if ".." in end:
+        with pytest.raises(errors.Stop, match=r"write.metadata.path names .* not below the table"):
+            table.commit(0, 1)
+    else:
+        assert table.commit(0, 1) and table.format.version(table.place) is not None
+    assert not (table.folder / "elsewhere").exists()
+
+
+def test_who_only_reads_makes_no_catalog(tmp_path: Path) -> None:
+    """SQLite makes the file of a database that is asked; the job that makes the table makes it."""
+    reading = IcebergFormat(Catalog(type="sql", uri=f"sqlite:///{tmp_path}/catalog.db"))
+    place = tmp_path / "rows"
+    assert reading.version(place) is None and reading.size(place) is None and reading.last_entries(place, 3) == []
+    with pytest.raises(errors.Stop, match=r"there is no table here: the catalog sqlite:.*catalog\.db does not exist"):
+        reading.open.required(place)
+    assert list(tmp_path.iterdir()) == []
+    reading.ensure(place, SCHEMA)
+    assert (tmp_path / "catalog.db").exists() and reading.size(place) is not None

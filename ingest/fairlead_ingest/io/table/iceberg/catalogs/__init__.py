@@ -23,6 +23,11 @@ from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Storage
 
 
+def is_missing(catalog: Catalog) -> bool:
+    """A file of SQLite that is not there. Connecting makes it, so only who makes a table connects then."""
+    return catalog.type == "sql" and sql.is_missing(catalog.uri)
+
+
 def connect(catalog: Catalog, storage: Storage) -> Opened:
     """Raises ``Stop``, ``Wait``."""
     try:

@@ -85,6 +85,8 @@ def explain(catalog: Catalog, error: BaseException) -> errors.Stop | errors.Wait
     # Not the catalog's doing: it is asked and the table's files are read and written by the same calls.
     if isinstance(error, FileNotFoundError):
         return errors.Stop(errors.TABLE_UNFIT, f"a file that the table names is not there: {said}")
+    if isinstance(error, IsADirectoryError | NotADirectoryError):
+        return errors.Stop(errors.TABLE_UNFIT, f"where the table names a file is a folder, or the reverse: {said}")
     if (isinstance(error, OSError) and error.errno in _NO_ROOM) or _FULL.search(said):
         return errors.Wait(errors.DISK_FULL, said)
     is_answer = isinstance(error, _NO_CATALOG | exceptions.RESTError) and catalog.type == "rest"

@@ -6,6 +6,7 @@ that hangs, or that waits for the lock of another client, is one that does not a
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from pyiceberg.catalog.sql import SqlCatalog
@@ -42,6 +43,18 @@ class _Sql(SqlCatalog):
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return file_io.of_table(self.properties, properties)
+
+
+def is_missing(uri: str) -> bool:
+    """Is it a file of SQLite, in a folder that is there, and not there itself?"""
+    try:
+        url = make_url(uri)
+    except (ArgumentError, ValueError):
+        return False  # which ``connect`` says in a sentence
+    file = url.database or ""
+    if url.get_backend_name() != "sqlite" or not file or file.startswith((":", "file:")):
+        return False
+    return Path(file).parent.is_dir() and not Path(file).exists()
 
 
 def connect(catalog: Catalog, storage: Storage) -> SqlCatalog:
