@@ -20,7 +20,7 @@ from fairlead_ingest.io.checkpoint import batch_times
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.range_reader import go_on
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.source import batch_pace, batch_shares, data_loss_policy, offsets
+from fairlead_ingest.source import batch_pace, batch_shares, data_loss_policy, offsets, place_after
 from fairlead_ingest.source.batch_pace import START_ROWS, BatchPace, BatchTimes
 from fairlead_ingest.source.batch_shares import Limits, Used
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
@@ -189,42 +189,11 @@ class BatchPlanner:
                 offset = data_loss_policy.recreated(topic, offset, error.generation, self._options.on_recreated)
                 after = offset.position
                 continue
-            return _after(offset, plan, target), plan
+            return place_after.after(offset, plan, target), plan
 
 
 def _have_moved(before: Mapping[str, TopicOffset], found: Mapping[str, Found]) -> bool:
     return any(
         (after.generation, after.position) != (before[topic].generation, before[topic].position)
         for topic, (after, _) in found.items()
-    )
-
-
-def _after(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:
-    """The place after the batch that ``plan`` allows; ``offset`` itself where there is nothing to take or to count.
-
-    Messages with a short time to live may leave a topic unread. The totals of both ends say how many: where nothing
-    is left to read, what has gone is a batch of its own, of no rows.
-    """
-    before, total = offset.known_total, plan.passed
-    # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
-    reached = max(plan.upto or "", offset.position, offset.gap.upto if offset.gap else "")
-    if not plan.rows and total is not None and (offset.gap is not None or (before is not None and total > before)):
-        stable = plan.stable or ""
-        reached = max(reached, stable if target is None else min(stable, target))
-    if not plan.rows and reached == offset.position and offset.gap is None:
-        return offset
-    end = begin = None
-    if total is not None:
-        # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
-        end = total if before is None else max(total, before + plan.rows)
-        begin = max(0, end - plan.rows) if before is None else before
-    return TopicOffset(
-        generation=plan.generation,
-        position=reached,
-        start_generation=offset.start_generation or plan.generation,
-        start_position=offset.start_position,
-        rows=plan.rows,
-        total=end,
-        start_total=begin,
-        gap=offset.gap,
     )
