@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
 from fairlead_edge.outbox.plan.gate import Held, Why
 from fairlead_edge.outbox.plan.status import LineStatus
+from fairlead_edge.outbox.queue_id import base, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import message
 from fairlead_wire.backoff import delivery_text
@@ -117,7 +118,8 @@ def status(agent: AgentStatus) -> dict[str, Any]:
         "queues": [
             {
                 "endpoint": queue.endpoint,
-                "priority": queue.priority,
+                "priority": base(queue.priority),
+                "lane": "live" if is_live_lane(queue.priority) else "",
                 "queue": queue.queue,
                 "length": queue.length,
                 "bytes": queue.bytes,
@@ -164,10 +166,10 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
     """What the hub writes into EdgeNode and EdgeRoutes."""
     return message.EdgeStatus(
         held=agent.held,
-        queues=[
+        queues=_whole_priorities(
             message.QueueStatus(
                 endpoint=queue.endpoint,
-                priority=queue.priority,
+                priority=base(queue.priority),
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
@@ -175,7 +177,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
             )
             for queue in agent.outbox.queues
             if queue.length
-        ],
+        ),
         routes=dict(agent.routes),
         dead_letters=agent.outbox.dead_letters,
         delivery={name: delivery_text.summary(policy) for name, policy in agent.delivery.items()},
@@ -191,6 +193,25 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
         store_bytes=agent.outbox.bytes,
         authorities=agent.identity.authorities if agent.identity is not None else "",
     )
+
+
+def _whole_priorities(queues: Iterable[message.QueueStatus]) -> list[message.QueueStatus]:
+    """A priority and its live lane as one: the hub knows no lanes."""
+    found: dict[tuple[str, int], message.QueueStatus] = {}
+    for queue in queues:
+        other = found.get((queue.endpoint, queue.priority))
+        found[queue.endpoint, queue.priority] = queue if other is None else msgspec.structs.replace(
+            max(queue, other, key=lambda each: each.stalled_seconds),
+            length=queue.length + other.length,
+            bytes=queue.bytes + other.bytes,
+            oldest_age_seconds=max(queue.oldest_age_seconds, other.oldest_age_seconds),
+        )  # fmt: skip
+    return list(found.values())
+
+
+def _place(priority: int) -> str:
+    """A label: a priority, or its live lane."""
+    return f"{base(priority)}-live" if is_live_lane(priority) else str(priority)
 
 
 def _two_digits(seconds: float) -> float:
@@ -262,7 +283,8 @@ def families(agent: AgentStatus) -> list[Family]:
         ),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
-    found.extend(line_metrics.families(agent.line, agent.queues_held))
+    held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
+    found.extend(line_metrics.families(agent.line, held))
     offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:
@@ -274,7 +296,7 @@ def families(agent: AgentStatus) -> list[Family]:
             help="since when nothing was taken of what waits, while the hub is there",
             labels=("endpoint", "priority"),
             samples={
-                (queue.endpoint, str(queue.priority)): stall.for_seconds
+                (queue.endpoint, _place(queue.priority)): stall.for_seconds
                 if (stall := agent.stalls.get((queue.endpoint, queue.priority)))
                 else 0.0
                 for queue in outbox.queues
@@ -317,7 +339,9 @@ def families(agent: AgentStatus) -> list[Family]:
                 kind="counter" if kind == "counter" else "gauge",
                 help=text,
                 labels=("endpoint", "priority"),
-                samples={(queue.endpoint, str(queue.priority)): float(getattr(queue, name)) for queue in outbox.queues},
+                samples={
+                    (queue.endpoint, _place(queue.priority)): float(getattr(queue, name)) for queue in outbox.queues
+                },
             )
         )
     return found

@@ -186,6 +186,7 @@ class Agent:
             modules_have_tokens=modules is not None,
             plan=self._plan,
             floor_share=settings.pump.floor_share,
+            live_first_share=settings.pump.live_first_share,
         )
         self._mover = Mover(MoveFiles(folder.path), link=self._link, upstream=self._upstream)
         self._routes = RoutesInUse(

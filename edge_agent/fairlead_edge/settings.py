@@ -16,7 +16,7 @@ from msgspec import Meta
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
 from fairlead_edge.outbox.plan.settings import WindowSettings, zone_mistakes
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
-from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX
+from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX, LIVE_FIRST_SHARE_MAX
 from fairlead_wire.traces.settings import TracesSettings
 from fairlead_wire.validation import listen_address, mistakes, route_manifest
 from fairlead_wire.validation.file_path import FilePath
@@ -97,6 +97,10 @@ class PumpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     floor_share: Annotated[float, Meta(ge=0, le=FLOOR_SHARE_MAX)] = 0.0
     """The part of the line that each less urgent priority gets while more urgent ones wait; 0: none, strictly the most
     urgent first. Where more wait than there are parts, they share equally."""
+    live_first_share: Annotated[float, Meta(ge=0, le=LIVE_FIRST_SHARE_MAX)] = 0.0
+    """While messages of a priority have waited for more than 10 s, what is accepted then gets this part of what the
+    line gives to the priority; 0: all goes in the order of acceptance. With it a priority is two streams, each in
+    order."""
 
 
 class ModulesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -85,6 +85,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "deadLettered": 2,
         "damaged": 0,
         "inDoubt": 0,
+        "lane": "",
         "stalled": None,
         "held": None,
     }

@@ -38,6 +38,7 @@ class LinePlan:
         self.bytes_per_day = random.choice([0, 60_000, 200_000])
         self.bytes_per_second = random.choice([0, 4000, 20_000])
         self.floor_share = random.choice([0.0, 0.05, 0.3])
+        self.live_first_share = random.choice([0.0, 0.2, 0.5])
         self.windows: dict[int, list[Window]] = {}
         for priority in random.sample([0, 1, 5, 2_000_000_000], random.randrange(3)):
             begins, ends = random.sample(range(0, MINUTES, 30), 2)

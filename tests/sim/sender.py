@@ -25,7 +25,7 @@ from fairlead_edge.outbox.plan.gate import OPEN
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base, rank
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -87,6 +87,7 @@ class Sender:
             uniform=self._random.random,
             gate=OPEN if plan is None else plan.gate,
             floor_share=0.0 if plan is None else plan.floor_share,
+            live_first_share=0.0 if plan is None else plan.live_first_share,
         )
         for queue in run(self.outbox.queues()):
             self.pump.found(queue, run(self.outbox.checkpoint(queue)))
@@ -122,7 +123,7 @@ class Sender:
             id=id, source="/messages", enqueued_at="2026-11-20T00:00:00Z", properties={}, system_properties={},
             body=self._random.choice(BODIES),
         )  # fmt: skip
-        queue = QueueId(UPSTREAM, priority)
+        queue = self.pump.lane(QueueId(UPSTREAM, priority))
         reference = Reference(queue, ttl, f"{NAMESPACE}/{self._random.choice(NAMES)}")
         try:
             run(self.outbox.append([Entry(id, envelope.stored(stored), (reference,))], now=self._now(), evict=True))
@@ -130,7 +131,7 @@ class Sender:
             self.refused += 1
             return
         self.accepted[id] = None if ttl is None else self._now() + ttl
-        self.pump.appended(priority)
+        self.pump.appended(queue.priority)
         self.step()
 
     # ---- the link --------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ class Sender:
         encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
         self.pump.packed(send.batch, len(content), self._now())
         if self._plan is not None:
-            self._plan.left(send.queue.priority, len(content), self.pump.bytes_in_flight)
+            self._plan.left(base(send.queue.priority), len(content), self.pump.bytes_in_flight)
         if self._settles_before_ack:
             # The planted mistake: forget the messages as soon as they left.
             offsets = tuple(item.offset for item in send.items)
@@ -260,16 +261,16 @@ class Sender:
         handed_out |= {(settle.queue, offset) for settle in self._settling.values() for offset in settle.sent}
         settling = {settle.queue for settle in self._settling.values()}
         for queue in run(self.outbox.queues()):
-            if queue.priority >= fetch.queue.priority:
+            if rank(queue.priority) >= rank(fetch.queue.priority):
                 continue
             done = run(self.outbox.checkpoint(queue))
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
             left = [item for item in waiting if (queue, item.offset) not in handed_out]
             is_free = queue not in settling and self.pump.state(queue.priority) is State.IDLE
             if self._plan is not None:  # what is held may be passed over, and what has a share may pass
-                if self._plan.gate.held(queue.priority, self.pump.bytes_in_flight, self._now()) is not None:
+                if self._plan.gate.held(base(queue.priority), self.pump.bytes_in_flight, self._now()) is not None:
                     continue
-                is_free = is_free and not self._plan.floor_share
+                is_free = is_free and not (self._plan.floor_share or self._plan.live_first_share)
             if left and (self._is_away or is_free):
                 raise LawBroken(
                     f"law 2 at {self._now():.2f}: {self.name} goes on with {fetch.queue} while {queue} has {len(left)}"

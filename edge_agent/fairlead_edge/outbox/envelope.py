@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base
 
 _encode = msgspec.json.encode
 
@@ -46,6 +46,7 @@ def read(content: bytes) -> Stored:
 def upstream(queue: QueueId, items: Iterable[Item]) -> bytes:
     """The content of one ``upstream`` frame: a JSON array of ``UpstreamMessage``."""
     topics: dict[str, bytes] = {}
+    priority = base(queue.priority)
     parts = []
     for item in items:
         topic = topics.get(item.topic)
@@ -53,6 +54,6 @@ def upstream(queue: QueueId, items: Iterable[Item]) -> bytes:
             topic = topics[item.topic] = _encode(item.topic)
         parts.append(
             b'{"topic":%b,"epoch":%d,"sequence":%d,"priority":%d,%b'
-            % (topic, item.epoch, item.offset, queue.priority, item.content[1:])
+            % (topic, item.epoch, item.offset, priority, item.content[1:])
         )
     return b"[%b]" % b",".join(parts)

@@ -29,7 +29,7 @@ from fairlead_edge.outbox.outbox import (
     replayed,
     segments,
 )
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 
 
@@ -238,8 +238,8 @@ class MemoryOutbox:
         """What has to go so that ``excess`` bytes become free, in steps; None when that is not enough."""
         left = Counter(self._references)
         found: list[tuple[QueueId, int]] = []
-        for queue in sorted(self._logs, key=lambda queue: (-queue.priority, queue.endpoint)):
-            if queue.priority <= least_urgent(entries):
+        for queue in sorted(self._logs, key=lambda queue: (-rank(queue.priority), queue.endpoint)):
+            if base(queue.priority) <= least_urgent(entries):
                 break
             offsets = self.in_flight.spare(queue, self._logs[queue].kept)
             for first in range(0, len(offsets), outbox.EVICT_ROWS):

@@ -26,7 +26,7 @@ import msgspec
 
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base
 
 if TYPE_CHECKING:
     from fairlead_edge.outbox.receipts.departure import Departure
@@ -119,7 +119,7 @@ def cost(entries: Sequence[Entry]) -> int:
 
 def least_urgent(entries: Sequence[Entry]) -> int:
     """The priority of the least urgent reference: eviction spares what is as urgent or more."""
-    return max(reference.queue.priority for entry in entries for reference in entry.references)
+    return max(base(reference.queue.priority) for entry in entries for reference in entry.references)
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):

@@ -190,9 +190,10 @@ def plan(
     new_id: Callable[[], str],
     enqueued_at: str,
     mark: Callable[[str], bytes] = lambda id: b"",
+    lane: Callable[[QueueId], QueueId] = lambda queue: queue,
 ) -> Plan:
     """Route what can be routed.  ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC; ``mark`` makes
-    of an id what receipts find the message by.
+    of an id what receipts find the message by; ``lane`` says in which queue of its priority a message waits.
     """
     entries: list[outbox.Entry] = []
     results: list[Accepted | NotAccepted] = []
@@ -219,7 +220,7 @@ def plan(
         results.append(Accepted(id, [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]))
         if deliveries:
             references = tuple(
-                outbox.Reference(QueueId(to.endpoint, to.priority), to.ttl_seconds, to.topic, to.inherits)
+                outbox.Reference(lane(QueueId(to.endpoint, to.priority)), to.ttl_seconds, to.topic, to.inherits)
                 for to in deliveries
             )
             entries.append(outbox.Entry(id, content, references, mark(id)))

@@ -34,3 +34,13 @@ def test_queues_sort_by_urgency() -> None:
     """Lower numbers first, the default last."""
     queues = [QueueId("iothub"), QueueId("iothub", 9), QueueId("iothub", 0)]
     assert [queue.priority for queue in sorted(queues)] == [0, 9, DEFAULT_PRIORITY]
+
+
+@pytest.mark.parametrize("priority", [*range(10), DEFAULT_PRIORITY])
+def test_each_priority_has_one_live_lane_which_goes_before_the_rest_of_it(priority: int) -> None:
+    lane = queue_id.live_lane(priority)
+    assert queue_id.is_live_lane(lane) and not queue_id.is_live_lane(priority)
+    assert queue_id.base(lane) == queue_id.base(priority) == priority and queue_id.live_lane(lane) == lane
+    assert queue_id.rank(lane) == queue_id.rank(priority) - 1
+    others = [each for each in (*range(10), DEFAULT_PRIORITY) if each != priority]
+    assert all((queue_id.rank(lane) < queue_id.rank(other)) == (priority < other) for other in others)

@@ -89,7 +89,7 @@ def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
     stalled, held = queue["stalled"], queue.get("held")
     return (
         queue["endpoint"],
-        to_table.priority_shown(queue["priority"]),
+        f"{to_table.priority_shown(queue['priority'])} {queue.get('lane', '')}".strip(),
         queue["length"],
         queue["bytes"],
         durations.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",

@@ -18,6 +18,7 @@ from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
+from fairlead_edge.outbox.queue_id import base
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire.errors import Temporary
 from fairlead_wire.traces.trace import TRACEPARENT
@@ -224,7 +225,7 @@ def _letter_view(letter: outbox.DeadLetter) -> dict[str, Any]:
     return {
         "number": letter.number,
         "endpoint": letter.queue.endpoint,
-        "priority": letter.queue.priority,
+        "priority": base(letter.queue.priority),
         "stream": str(letter.queue),
         "epoch": letter.epoch,
         "sequence": letter.offset,

@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Publisher:
     """One per agent.  ``new_id`` makes ids, ``timestamp`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when
-    that does not help and ``evict`` is set, the less urgent make room.
+    that does not help and ``evict`` is set, the less urgent make room.  ``lane``: as in ``publishing.plan``.
 
     There is no router until the first routes arrived; ``use_router`` changes where the next request goes.
     """
@@ -57,8 +57,10 @@ class Publisher:
         appended: Callable[[Iterable[QueueId]], None],
         evict: bool = False,
         spans: Spans | None = None,
+        lane: Callable[[QueueId], QueueId] = lambda queue: queue,
     ) -> None:
         self._spans = spans
+        self._lane = lane
         self._outbox = outbox
         self._clock = clock
         self._timestamp = timestamp
@@ -171,6 +173,7 @@ class Publisher:
             new_id=self._new_id,
             enqueued_at=self._timestamp(),
             mark=mark.marker(module),
+            lane=self._lane,
         )
         answer = plan.answer()
         if plan.entries or (key is not None and plan.refusal is None):

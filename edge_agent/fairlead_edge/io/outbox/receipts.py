@@ -20,7 +20,7 @@ import msgspec
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base
 from fairlead_edge.outbox.receipts import departure, latency, mark, reached, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import Left, Moment, Way
@@ -95,7 +95,7 @@ class Receipts:
         """It is on disk now."""
         for each in departures:
             first = next((item for item in items if item.offset == each.low), None)
-            if first is not None and self.latency.departed(queue.priority, each, first.enqueued):
+            if first is not None and self.latency.departed(base(queue.priority), each, first.enqueued):
                 self._wake.set()
         if self._awaited:
             for id in self._awaited.keys() & {mark.id_in(item.content) for item in items}:

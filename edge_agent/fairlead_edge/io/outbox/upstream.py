@@ -47,7 +47,7 @@ class Upstream:
     ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
     ``random``, seeded by the system, names messages and draws the jitter of ``policy``, by which a batch the hub could
     not take is sent again; ``brokered_policy`` is the same for what a module does not acknowledge.  ``plan`` is what
-    the line costs, ``floor_share`` that of ``[pump]``.
+    the line costs, the shares those of ``[pump]``.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Upstream:
         modules_have_tokens: bool = False,
         plan: LinePlan | None = None,
         floor_share: float = 0.0,
+        live_first_share: float = 0.0,
     ) -> None:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
@@ -86,6 +87,7 @@ class Upstream:
             departed=self.receipts,
             plan=plan,
             floor_share=floor_share,
+            live_first_share=live_first_share,
         )
         self.broker = Broker(
             self.outbox, clock=clock, timestamp=timestamp, uniform=random.random, policy=brokered_policy
@@ -105,6 +107,7 @@ class Upstream:
             appended=self._appended,
             evict=evict,
             spans=spans,
+            lane=self.pump.lane,
         )
 
     def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:

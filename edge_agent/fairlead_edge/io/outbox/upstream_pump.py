@@ -18,7 +18,7 @@ from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import message
@@ -127,6 +127,7 @@ class UpstreamPump:
         departed: Departed = NO_RECEIPTS,
         plan: LinePlan | None = None,
         floor_share: float = 0.0,
+        live_first_share: float = 0.0,
     ) -> None:
         self._plan = plan
         self._departed = departed
@@ -141,6 +142,7 @@ class UpstreamPump:
             uniform=uniform,
             gate=OPEN if plan is None else plan.gate,
             floor_share=floor_share,
+            live_first_share=live_first_share,
         )
         self._wake = asyncio.Event()
         self._stalled: set[QueueId] = set()
@@ -153,6 +155,10 @@ class UpstreamPump:
             if queue.endpoint == UPSTREAM:
                 self._pump.appended(queue.priority)
                 self._wake.set()
+
+    def lane(self, queue: QueueId) -> QueueId:
+        """Where a message that is accepted now waits."""
+        return self._pump.lane(queue) if queue.endpoint == UPSTREAM else queue
 
     def stalls(self) -> dict[tuple[str, int], Stall]:
         """Queues of which nothing is taken, while the hub is there, and why."""
@@ -284,7 +290,7 @@ class UpstreamPump:
                     encoding,
                     content,
                     follows=send.follows,
-                    priority=send.queue.priority,
+                    priority=rank(send.queue.priority),
                     traceparent=traceparent,
                 )
         except LinkDown:

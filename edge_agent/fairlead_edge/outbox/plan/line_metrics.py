@@ -9,8 +9,8 @@ from fairlead_edge.outbox.plan.gate import Held
 from fairlead_edge.outbox.plan.status import LineStatus
 
 
-def families(line: LineStatus, held: Mapping[tuple[str, int], Held]) -> list[Family]:
-    """Metrics."""
+def families(line: LineStatus, held: Mapping[tuple[str, str], Held]) -> list[Family]:
+    """Metrics; ``held`` by endpoint and priority, as labels."""
     return [
         Family(
             name="fairlead_edge_link_carried_bytes_total",
@@ -27,6 +27,6 @@ def families(line: LineStatus, held: Mapping[tuple[str, int], Held]) -> list[Fam
             kind="gauge",
             help="1 while the messages that wait may not leave, by reason: window, day or rate",
             labels=("endpoint", "priority", "by"),
-            samples={(endpoint, str(priority), each.why.value): 1.0 for (endpoint, priority), each in held.items()},
+            samples={(endpoint, priority, each.why.value): 1.0 for (endpoint, priority), each in held.items()},
         ),
     ]

@@ -19,6 +19,8 @@ The rules, in the order they decide:
   tried before that is due again; then, and in a new session, one batch alone finds out, the most urgent first;
 - what the ``gate`` holds (hours, a budget for the day, a rate) waits and holds up no other;
 - with a floor share, a less urgent priority that has earned a batch goes before the most urgent goes on (``shares``);
+- with a live share, what is accepted while a priority is behind goes into its live lane, a queue with an order of its
+  own, which goes before the rest of its priority with that share;
 - the bytes unanswered are held to what the link carried lately (``pace``); what is more urgent than all in flight
   leaves all the same, and has the last place of the hub's window to itself.
 
@@ -42,7 +44,7 @@ from fairlead_edge.outbox.pump.pace import Pace
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.shares import Shares
 from fairlead_edge.outbox.pump.stream import Stream, Trouble
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base, live_lane, rank
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
@@ -51,9 +53,9 @@ SPARING_WINDOW: Final = 4
 
 
 class _Outage(msgspec.Struct, frozen=True):
-    """Nothing would be taken: ``priority`` and what is less urgent wait until then (inf: until answers are in)."""
+    """Nothing would be taken: ``rank`` and what is less urgent wait until then (inf: until answers are in)."""
 
-    priority: int
+    rank: int
     until: float
 
 
@@ -75,13 +77,16 @@ class Pump:
         uniform: Uniform,
         gate: Gate = OPEN,
         floor_share: float = 0.0,
+        live_first_share: float = 0.0,
     ) -> None:
         self.endpoint = endpoint
         self._gate = gate
-        self._shares = Shares(floor_share)
+        self._shares = Shares(floor_share, live_first_share)
+        self._has_lanes = live_first_share > 0
         self._policy = policy
         self._uniform = uniform
         self._streams: dict[int, Stream] = {}
+        """By ``queue_id.rank``."""
         self._window = 0
         self._pace = Pace()
         self._outage: _Outage | None = None
@@ -94,13 +99,13 @@ class Pump:
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
         """A queue lies on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
-        self._streams[queue.priority] = Stream(queue, checkpoint)
+        self._streams[rank(queue.priority)] = Stream(queue, checkpoint)
 
     def appended(self, priority: int) -> None:
         """Something was stored under this priority."""
-        stream = self._streams.get(priority)
+        stream = self._streams.get(rank(priority))
         if stream is None:
-            self._streams[priority] = Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
+            self._streams[rank(priority)] = Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
         else:
             stream.appended()
 
@@ -162,9 +167,9 @@ class Pump:
         until: float | None = None
         if (favoured := self._favoured(now)) is not None:
             return favoured
-        for priority in sorted(self._streams):
-            stream = self._streams[priority]
-            if self._outage is not None and priority >= self._outage.priority and now < self._outage.until:
+        for place in sorted(self._streams):
+            stream = self._streams[place]
+            if self._outage is not None and place >= self._outage.rank and now < self._outage.until:
                 return Wait(until=_earlier(until, self._outage.until))
             if not stream.has_more:
                 continue
@@ -186,7 +191,7 @@ class Pump:
 
     def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> Send | Settle | None:
         """The store's answer to ``Fetch``.  Time to live is tested once more, for this is the moment of sending."""
-        stream = self._streams[fetch.queue.priority]
+        stream = self._streams[rank(fetch.queue.priority)]
         live = stream.fetched(fetch, items, now)
         if not live:
             return None
@@ -201,21 +206,29 @@ class Pump:
         self._batches[batch] = _Batch(stream, content_bytes)
         size = stream.frame_bytes(content_bytes)
         self._pace.left(batch, size, now)
-        self._shares.left(fetch.queue.priority, size, self._waiting(now))
+        self._shares.left(stream.rank, size, self._waiting(now))
         return Send(batch=batch, queue=stream.queue, items=live, follows=stream.send(batch, offsets))
+
+    def lane(self, queue: QueueId) -> QueueId:
+        """Where a message that is accepted now goes: into the live lane of its priority while that is behind."""
+        stream = self._streams.get(rank(queue.priority))
+        if not self._has_lanes or self._window == 0 or stream is None or not stream.is_behind:
+            return queue
+        return QueueId(queue.endpoint, live_lane(queue.priority))
 
     def state(self, priority: int) -> State:
         """The state of one priority, for status and tests."""
-        return self._streams[priority].state
+        return self._streams[rank(priority)].state
 
     def troubles(self) -> dict[int, Trouble]:
         """By priority: why nothing is taken of what waits there."""
-        found = {priority: stream.trouble() for priority, stream in self._streams.items()}
+        found = {stream.queue.priority: stream.trouble() for stream in self._streams.values()}
         return {priority: trouble for priority, trouble in found.items() if trouble is not None}
 
     def held(self, now: float) -> dict[int, Held]:
         """By priority: what the gate holds back, as far as anything waits there."""
-        found = {priority: self._held(stream, now) for priority, stream in self._streams.items() if stream.has_more}
+        waiting = [stream for stream in self._streams.values() if stream.has_more]
+        found = {stream.queue.priority: self._held(stream, now) for stream in waiting}
         return {priority: held for priority, held in found.items() if held is not None}
 
     @property
@@ -226,10 +239,10 @@ class Pump:
     # ---- parts ----
 
     def _held(self, stream: Stream, now: float) -> Held | None:
-        return self._gate.held(stream.queue.priority, self._pace.in_flight, now)
+        return self._gate.held(base(stream.queue.priority), self._pace.in_flight, now)
 
     def _fetch(self, stream: Stream, now: float) -> Fetch:
-        room = self._gate.room(stream.queue.priority, self._pace.in_flight, now)
+        room = self._gate.room(base(stream.queue.priority), self._pace.in_flight, now)
         batch_bytes = self._pace.batch_bytes(now)
         return stream.fetch(batch_bytes if room is None else min(room, batch_bytes))
 
@@ -237,17 +250,17 @@ class Pump:
         """The turn of a less urgent priority that has earned it by its share."""
         if self._probing or self._outage is not None:
             return None
-        for priority in self._shares.due(self._pace.batch_bytes(now)):
-            stream = self._streams[priority]
+        for place in self._shares.due(self._pace.batch_bytes(now)):
+            stream = self._streams[place]
             if self._could_go(stream, now) and not stream.is_full and self._may_leave(stream, now):
                 return self._fetch(stream, now)
         return None
 
     def _waiting(self, now: float) -> list[int]:
-        """Priorities that could go now, if the line had room."""
+        """Ranks of those that could go now, if the line had room."""
         if not self._shares.counts:
             return []
-        return [priority for priority, stream in self._streams.items() if self._could_go(stream, now)]
+        return [place for place, stream in self._streams.items() if self._could_go(stream, now)]
 
     def _could_go(self, stream: Stream, now: float) -> bool:
         is_ready = stream.state in (State.IDLE, State.SENDING) and not stream.must_settle_first
@@ -260,7 +273,7 @@ class Pump:
             return True
         if in_flight >= self._window:
             return False
-        if stream.queue.priority < min(other.queue.priority for other in self._streams.values() if other.batches):
+        if stream.rank < min(other.rank for other in self._streams.values() if other.batches):
             return True
         spared = 1 if self._window >= SPARING_WINDOW else 0
         return not self._probing and in_flight < self._window - spared and self._pace.has_room(now)
@@ -273,7 +286,7 @@ class Pump:
         else:
             due = max(_due(self._streams.values(), now), default=-math.inf)
         for stream in self._streams.values():
-            if stream.queue.priority <= due:
+            if stream.rank <= due:
                 stream.come_due()
 
     def _done(self, stream: Stream, batch: int, answer: Ack | Nack, now: float) -> Settle:
@@ -298,19 +311,19 @@ class Pump:
 
     def _hold_back(self, stream: Stream) -> None:
         """Nothing would be taken: what is as urgent as this or less waits, until its answers are in and it is due."""
-        urgent = stream.queue.priority if self._outage is None else min(self._outage.priority, stream.queue.priority)
+        urgent = stream.rank if self._outage is None else min(self._outage.rank, stream.rank)
         self._outage = _Outage(urgent, math.inf)
 
     def _conclude(self, stream: Stream, now: float) -> None:
         """An answer came: once it was the last one, the batches in flight failed together, if one did."""
         concluded = stream.conclude(self._policy, self._uniform, now)
         if concluded and self._outage is not None and self._outage.until == math.inf:
-            self._outage = _Outage(self._outage.priority, now if stream.retry_at is None else stream.retry_at)
+            self._outage = _Outage(self._outage.rank, now if stream.retry_at is None else stream.retry_at)
 
 
 def _due(streams: Iterable[Stream], now: float) -> list[int]:
-    """Priorities whose retry time has come."""
-    return [each.queue.priority for each in streams if each.retry_at is not None and each.retry_at <= now]
+    """Ranks of those whose retry time has come."""
+    return [each.rank for each in streams if each.retry_at is not None and each.retry_at <= now]
 
 
 def _refusals(answer: Ack | Nack, offsets: tuple[int, ...]) -> dict[int, Refusal]:

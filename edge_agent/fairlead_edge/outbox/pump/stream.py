@@ -14,7 +14,7 @@ from fairlead_edge.outbox.checkpoint import Checkpointer
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump.effects import Fetch
 from fairlead_edge.outbox.pump.endpoint_state import Event, State, step
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, rank
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
 
@@ -28,6 +28,8 @@ RETRY_AFTER_SECONDS_MAX: Final = 3600.0
 """What a hub may ask for; beyond, it is taken for a mistake."""
 REVIVE_SECONDS: Final = 30.0
 """How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
+BEHIND_SECONDS: Final = 10.0
+"""A priority whose next message has waited for so long is behind: what is accepted now would be as late."""
 RATIO_DECAY: Final = 0.9
 """How slowly a stream that packs well is believed to: one batch that does not is taken for the rule at once."""
 RATIO_MIN: Final = 0.02
@@ -55,6 +57,7 @@ class Stream:
 
     def __init__(self, queue: QueueId, checkpoint: int) -> None:
         self.queue = queue
+        self.rank = rank(queue.priority)
         self._state = State.IDLE
         self._checkpointer = Checkpointer(checkpoint)
         self._cursor = checkpoint
@@ -82,6 +85,8 @@ class Stream:
         """Batches of this priority that may be unanswered now.  One after a failure: a cloud that comes back while
         several are in flight would take the later ones and miss the first."""
 
+        self._is_behind = False
+
     # ---- reads ----
 
     @property
@@ -92,6 +97,11 @@ class Stream:
     def has_more(self) -> bool:
         """Something may be in the log above the cursor."""
         return self._has_more
+
+    @property
+    def is_behind(self) -> bool:
+        """What was fetched last had waited for long, and more waits."""
+        return self._is_behind
 
     @property
     def retry_at(self) -> float | None:
@@ -163,6 +173,7 @@ class Stream:
             size = sum(len(item.content) for item in items)
             # A batch that ends short of its limits was the last: less urgent ones need not wait for its answer.
             self._has_more = self._has_more or len(items) >= fetch.messages_max or size >= fetch.bytes_max
+        self._is_behind = self._has_more and bool(items) and now - items[0].enqueued >= BEHIND_SECONDS
         return tuple(item for item in items if item.live(now))
 
     def send(self, batch: int, offsets: tuple[int, ...]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base
 from fairlead_edge.outbox.receipts import reached
 from fairlead_edge.outbox.receipts.departure import Departure, Entry
 from fairlead_edge.routes.sink import UPSTREAM
@@ -129,7 +129,7 @@ def _topic(way: Way) -> str:
 def _delivery(way: Way, topic: reached.Topic | None, now: Moment) -> dict[str, Any]:
     named: dict[str, Any] = {
         "endpoint": way.queue.endpoint,
-        "priority": way.queue.priority,
+        "priority": base(way.queue.priority),
         "topic": _topic(way) or None,
     }
     match way:

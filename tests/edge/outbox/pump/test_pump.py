@@ -15,7 +15,7 @@ from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.pump import Pump
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
+from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId, live_lane
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.message import Ack, Nack, Refused
@@ -36,9 +36,21 @@ class Bench:
     """A pump on a store of lists: ``store`` puts messages in, ``go`` lets the pump act once."""
 
     def __init__(
-        self, policy: DeliveryPolicy = POLICY, window: int = 8, gate: Gate = OPEN, floor_share: float = 0.0
+        self,
+        policy: DeliveryPolicy = POLICY,
+        window: int = 8,
+        gate: Gate = OPEN,
+        floor_share: float = 0.0,
+        live_first_share: float = 0.0,
     ) -> None:
-        self.pump = Pump(UPSTREAM, policy=policy, uniform=Random(1).random, gate=gate, floor_share=floor_share)
+        self.pump = Pump(
+            UPSTREAM,
+            policy=policy,
+            uniform=Random(1).random,
+            gate=gate,
+            floor_share=floor_share,
+            live_first_share=live_first_share,
+        )
         self.logs: dict[int, list[Item]] = {}
         self.stored: Counter[int] = Counter()
         self.sent: list[Send] = []
@@ -676,3 +688,34 @@ def test_a_share_probes_nothing_and_sends_nothing_while_messaging_is_away() -> N
     bench.nack(first, scope="hub", retry_after=1.0)
     assert isinstance(bench.go(0.5), Wait)
     assert bench.send(5.0).queue.priority == 0
+
+
+def test_while_a_priority_is_behind_what_is_accepted_has_a_lane_of_its_own() -> None:
+    """Never without a live share, nor while there is no link, nor for a priority that keeps up."""
+    for share, behind in ((0.0, False), (0.5, True)):
+        bench = Bench(live_first_share=share)
+        bench.store(3, 1000)
+        queue = QueueId(UPSTREAM, 3)
+        assert bench.pump.lane(queue) == queue
+        bench.send(now=5.0)  # of ages up to five seconds
+        assert bench.pump.lane(queue) == queue
+        bench.ack(bench.sent[-1], 20.0)
+        bench.send(now=20.0)
+        assert (bench.pump.lane(queue) != queue) == behind
+        bench.pump.link_down()
+        assert bench.pump.lane(queue) == queue
+
+
+def test_the_live_lane_goes_first_with_its_share_and_each_keeps_its_order() -> None:
+    bench = Bench(live_first_share=0.5)
+    live = live_lane(3)
+    bench.store(3, 8000)
+    bench.store(live, 8000)
+    offsets: dict[int, list[int]] = {3: [], live: []}
+    for _ in range(40):
+        step = bench.send()
+        offsets[step.queue.priority] += [item.offset for item in step.items]
+        bench.ack(step)
+    assert bench.sent[0].queue.priority == live
+    assert all(found == sorted(set(found)) for found in offsets.values())
+    assert 0.35 <= len(offsets[live]) / sum(map(len, offsets.values())) <= 0.65

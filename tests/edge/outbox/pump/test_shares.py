@@ -70,3 +70,25 @@ def test_a_message_larger_than_earned_is_paid_off() -> None:
     for _ in range(3):
         shares.left(0, 1000, [0, 9])
     assert shares.due(1) == [9]
+
+
+@pytest.mark.parametrize(
+    ("live", "floor", "ranks", "parts"),
+    [
+        (0.2, 0.0, (18, 19), {18: 20, 19: 80}),
+        (0.5, 0.0, (18, 19), {18: 50, 19: 50}),
+        (0.9, 0.0, (18, 19), {18: 90, 19: 10}),
+        (0.5, 0.1, (10, 11, 19), {10: 45, 11: 45, 19: 10}),
+    ],
+)
+def test_the_live_lane_and_the_rest_share_what_their_priority_gets(
+    live: float, floor: float, ranks: tuple[int, ...], parts: dict[int, int]
+) -> None:
+    shares, dice, sent = Shares(floor, live), Random(1), Counter[int]()
+    for _ in range(6000):
+        rank = (shares.due(BATCH) or [min(ranks)])[0]
+        size = dice.randrange(BATCH // 2, BATCH)
+        sent[rank] += size
+        shares.left(rank, size, ranks)
+    found = {rank: 100 * size / sent.total() for rank, size in sent.items()}
+    assert all(abs(found[rank] - part) <= 2 for rank, part in parts.items()), found

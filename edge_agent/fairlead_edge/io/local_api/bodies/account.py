@@ -73,10 +73,11 @@ class ObjectsStatus(Answer, frozen=True, kw_only=True):
 
 
 class QueueStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """One queue; ``leased`` and ``retrying`` of brokered endpoints only."""
+    """One queue; ``lane``: `live`, or empty; ``leased`` and ``retrying`` of brokered endpoints only."""
 
     endpoint: str
     priority: int
+    lane: str
     queue: str
     length: int
     bytes: int

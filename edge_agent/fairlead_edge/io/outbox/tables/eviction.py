@@ -13,7 +13,7 @@ from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, base, rank
 
 
 class Eviction(NamedTuple):
@@ -32,7 +32,7 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
     """
     freed = 0
     eviction.evicted.clear()  # a job may run twice
-    for number, endpoint, priority in rows(connection, sql.QUEUES_LESS_URGENT, (spared,)):
+    for number, endpoint, priority in _less_urgent(connection, spared):
         queue = QueueId(endpoint, priority)
         after = NOTHING_DONE
         while freed < excess:
@@ -49,3 +49,9 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
             freed += before - rows(connection, sql.USED_BYTES)[0][0]
             eviction.evicted.append((queue, going))
     return freed
+
+
+def _less_urgent(connection: apsw.Connection, spared: int) -> list[tuple[int, str, int]]:
+    """Queues (number, endpoint, priority), the least urgent first; a lane is as urgent as its priority."""
+    found = [each for each in rows(connection, sql.NUMBERED_QUEUES) if base(each[2]) > spared]
+    return sorted(found, key=lambda each: (-rank(each[2]), each[1]))

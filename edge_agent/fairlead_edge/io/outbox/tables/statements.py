@@ -36,10 +36,6 @@ QUEUE_BY_NAME: Final = "SELECT id, checkpoint FROM queues WHERE endpoint = ? AND
 """Number and checkpoint of one queue."""
 QUEUE_BY_NUMBER: Final = "SELECT endpoint, priority FROM queues WHERE id = ?"
 """The name of one queue."""
-QUEUES_LESS_URGENT: Final = (
-    "SELECT id, endpoint, priority FROM queues WHERE priority > ? ORDER BY priority DESC, endpoint"
-)
-"""Those that may have to make room, the least urgent first."""
 QUEUES_WITH_MESSAGES: Final = "SELECT id, endpoint, priority, checkpoint FROM queues WHERE stored > 0"
 """Those in which something may have expired."""
 QUEUE_COUNTERS: Final = (
