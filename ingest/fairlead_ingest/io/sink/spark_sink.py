@@ -27,6 +27,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
+from fairlead_ingest.io import worker_memory
 from fairlead_ingest.io.checkpoint import batch_times, checkpoint_mirror, spark_checkpoint, unread_notes
 from fairlead_ingest.io.sink import backfill_commit, batch_commit, batch_trace, side_tables, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
@@ -174,7 +175,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
         batch = (context.getLocalProperty(BATCH_PROPERTY) if context else None) or NO_BATCH
-        return task_writer.write(
+        written = task_writer.write(
             iterator,
             tables.of(self._table_format, self._catalog),
             self._table,
@@ -182,6 +183,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
             evolves=self._evolves,
             is_traced=bool(self._traces),
         )
+        worker_memory.settle()
+        return written
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         written = [message for message in messages if isinstance(message, Written)]
@@ -229,6 +232,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         with batch_trace.recording(self._traces, written, self._table.name, batchId):
             batch.append(self._table, rows, counts)
         batch_times.note(self._checkpoint, batchId, logged, task_writer.seconds_of(written))
+        worker_memory.settle()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: see the module's docstring."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -38,6 +39,10 @@ _ROWS: Final = 4096
 # for each core, and the one task of a live one would wait until one of those has ended.
 PLACES_MORE: Final = 1
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
+# By default Spark starts some ten programs (readlink, chmod) for each of a batch's two logs, by Hadoop's way to files
+# that knows symbolic links; this one starts two. Both put a file in its place by renaming it.
+CHECKPOINT_FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
+PLAIN_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 
@@ -104,7 +109,20 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
         builder = builder.master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if session.conf.get(CHECKPOINT_FILES, None) is None and _has_class(PLAIN_FILES):
+        session.conf.set(CHECKPOINT_FILES, PLAIN_FILES)
+    return session
+
+
+def _has_class(name: str) -> bool:
+    """Spark's own classes move with its versions."""
+    assert SparkContext._jvm is not None
+    try:
+        getattr(SparkContext._jvm, "java.lang.Class").forName(name)
+    except Py4JJavaError:
+        return False
+    return True
 
 
 def places(master: str, pipelines: int, cores: Callable[[], int]) -> tuple[str, dict[str, str]]:

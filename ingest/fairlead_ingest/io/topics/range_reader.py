@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from fairlead_ingest import errors
+from fairlead_ingest.io import worker_memory
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics.options import Options
 from fairlead_ingest.io.topics.retry import ask
@@ -45,7 +46,8 @@ def rows_of(partition: ReadPartition, options: Options) -> Iterator[pa.RecordBat
     Spark takes the next page only when the one before has passed all of its work; a task that began to ask then would
     leave its core idle while the service answers.
     """
-    return one_ahead(_rows_of(partition, options))
+    yield from one_ahead(_rows_of(partition, options))
+    worker_memory.settle()
 
 
 def one_ahead(elements: Iterator[T]) -> Iterator[T]:

@@ -37,6 +37,12 @@ def test_the_session_is_quiet_and_lives_in_utc(spark: SparkSession) -> None:
     assert spark.sparkContext.uiWebUrl is None
 
 
+def test_a_batchs_logs_are_written_without_starting_programs(spark: SparkSession) -> None:
+    """By Spark's own class for it, where its version has that under this name."""
+    assert spark.conf.get(session.CHECKPOINT_FILES) == session.PLAIN_FILES
+    assert not session._has_class(f"{session.PLAIN_FILES}OfAnotherVersion")
+
+
 def test_a_thread_can_take_the_session_for_its_own(spark: SparkSession) -> None:
     """Batch writes look there."""
     session.activate(spark)
