@@ -166,6 +166,35 @@ def two_jobs_on_one_table(lab: IngestLab) -> Count:
     return lab.verdict(1, acknowledged)
 
 
+def two_jobs_on_one_table_in_store(lab: IngestLab) -> Count:
+    """Both with checkpoints of their own in the store, begun at the same moment: the loser is told who fills the table, at
+    every start; the other one goes on, also after a kill."""
+    assert lab.store is not None
+    places = {name: str(lab.store.place(name)) for name in ("one", "other")}
+    publisher = Publisher(lab.service)
+    publisher.start()
+    jobs = {name: lab.start(name, checkpoint=place) for name, place in places.items()}
+    wait_until(
+        "one has stopped",
+        lambda: not all(job.alive for job in jobs.values()),
+        seconds=PATIENCE_SECONDS,
+        describe=lambda: "".join(job.tail() for job in jobs.values()),
+    )
+    lost = next(name for name, job in jobs.items() if not job.alive)
+    won = next(name for name in jobs if name != lost)
+    _stops(jobs[lost], "FAIRLEAD_TABLE_TAKEN")
+    lab.grown(jobs[won])
+    again = lab.start(lost, checkpoint=places[lost])
+    _stops(again, f"the checkpoint {places[won]} fills it now")
+    jobs[won].kill()
+    left = lab.start(won, checkpoint=places[won])
+    lab.grown(left)
+    acknowledged = publisher.finish()
+    lab.filled(left, acknowledged)
+    left.stop()
+    return lab.verdict(1, acknowledged)
+
+
 def two_jobs_on_one_checkpoint(lab: IngestLab) -> Count:
     """As when a pod is replaced and the old one does not go: also with both writing, each message is one row."""
     publisher = Publisher(lab.service)
@@ -246,6 +275,7 @@ STORIES = [
     *((mishap, sink) for mishap in MISHAPS for sink in SINKS),
     (machines_lost, IN_STORE),
     (two_machines_at_once, IN_STORE),
+    (two_jobs_on_one_table_in_store, IN_STORE),
 ]
 KILLS = len(STORIES)
 

@@ -80,12 +80,12 @@ class IngestLab:
         self.service = service
         self.sink = sink
         self._master = master
-        self._store = store
+        self.store = store
         self._jobs: list[Running] = []
 
     @property
     def table(self) -> Place:
-        return self.disk / "rows" if self._store is None else self._store.place("rows")
+        return self.disk / "rows" if self.store is None else self.store.place("rows")
 
     @property
     def checkpoint(self) -> Path:
@@ -99,8 +99,8 @@ class IngestLab:
             "topics": [TOPIC],
             "trigger": 0.2,
             "table": str(self.table),
-            "storage": {} if self._store is None else self._store.settings,
-            "checkpoint": str(self.checkpoint if self._store is None else self._store.place("checkpoint")),
+            "storage": {} if self.store is None else self.store.settings,
+            "checkpoint": str(self.checkpoint if self.store is None else self.store.place("checkpoint")),
             "table_format": self.sink,
             "request_seconds": 5.0,
             # Of rows that are all different, all of them: none may lack or be there twice.
@@ -131,8 +131,8 @@ class IngestLab:
     def rows(self, suffix: str = "") -> pl.DataFrame:
         """The table by its public door: as Delta, or as files by their names."""
         folder = f"{self.table}{suffix}"
-        if self._store is not None:
-            return self._rows_in(self._store, folder)
+        if self.store is not None:
+            return self._rows_in(self.store, folder)
         if self.sink == "delta":
             if not Path(folder, "_delta_log").is_dir():
                 return pl.DataFrame()
