@@ -167,8 +167,8 @@ def two_jobs_on_one_table(lab: IngestLab) -> Count:
 
 
 def two_jobs_on_one_table_in_store(lab: IngestLab) -> Count:
-    """Both with checkpoints of their own in the store, begun at the same moment: the loser is told who fills the table, at
-    every start; the other one goes on, also after a kill."""
+    """Both with checkpoints of their own there, begun at the same moment: the loser says at every start who fills the
+    table; the other one goes on, also after a kill."""
     assert lab.store is not None
     places = {name: str(lab.store.place(name)) for name in ("one", "other")}
     publisher = Publisher(lab.service)
