@@ -14,7 +14,7 @@ from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueStatus, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, live_lane
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 MODULE = QueueId("edge-1/m/in", 3)
@@ -409,3 +409,13 @@ async def test_attempts_lie_with_their_messages(box: Outbox) -> None:
     await box.settle(MODULE, sent=[0], refused=[Refusal(3, "code", "why")], checkpoint=0, at=AT)
     assert await box.sweep(now=60, entire=True) == 1
     assert await box.attempts() == {MODULE: [again]}
+
+
+async def test_a_live_lane_is_as_urgent_as_its_priority(box: Outbox) -> None:
+    """Its number is large; what makes room is the less urgent all the same, and not the lane of alarms."""
+    lane = QueueId(ALARMS.endpoint, live_lane(ALARMS.priority))
+    await box.append([entry("l", lane, size=9000) for _ in range(4)], now=0)
+    await box.append([entry("r", REST, size=9000) for _ in range(6)], now=0)
+    await box.append([entry("a", ALARMS, size=9000) for _ in range(4)], now=0, evict=True)
+    found = {queue.queue: queue.evicted for queue in (await box.status(now=0)).queues}
+    assert found[str(lane)] == 0 and found[str(REST)] > 0
