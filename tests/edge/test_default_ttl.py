@@ -53,7 +53,7 @@ def bodies(agent: EdgeAgent) -> list[Any]:
 
 def until_waiting(agent: EdgeAgent, length: int, expired: int) -> None:
     wait_until(
-        f"{length} wait and {expired} expired", lambda: waiting(agent) == (length, expired), seconds=30,
+        f"{length} wait and {expired} expired", lambda: waiting(agent) == (length, expired), seconds=100,
         describe=lambda: str(waiting(agent)),
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def until_waiting(agent: EdgeAgent, length: int, expired: int) -> None:
 def publish_own(agent: EdgeAgent) -> None:
     """As soon as the routes run."""
     own = {"messages": [OWN]}
-    wait_until("the routes run", lambda: agent.ask("POST", "/v1/messages", own)[0] == 200, seconds=30)
+    wait_until("the routes run", lambda: agent.ask("POST", "/v1/messages", own)[0] == 200, seconds=100)
 
 
 async def test_the_default_counts_for_what_waits_and_a_routes_own_time_does_not_change(

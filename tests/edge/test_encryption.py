@@ -93,7 +93,7 @@ async def _filled(hub: HubServer, agent: EdgeAgent) -> None:
             assert answer[0] == 200, answer
             return True
 
-        wait_until("messages are accepted", accepted, seconds=20.0)
+        wait_until("messages are accepted", accepted, seconds=100.0)
         for number in range(1, 30):
             assert agent.ask("POST", "/v1/messages", messages(number))[0] == 200
 

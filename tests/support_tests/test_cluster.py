@@ -68,7 +68,7 @@ def test_objects_of_a_deleted_owner_are_collected(cluster: Cluster, namespace: s
     wait_until(
         "the owned ConfigMap is collected",
         lambda: cluster.kubectl("-n", namespace, "get", "configmap", "owned", "--ignore-not-found") == "",
-        seconds=30,
+        seconds=100,
     )
 
 
@@ -109,7 +109,7 @@ def test_nothing_outlives_a_killed_test_run(tmp_path: Path) -> None:
     assert len(pids) == 3
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    wait_until("all three are gone", lambda: not any(is_running(pid) for pid in pids), seconds=10)
+    wait_until("all three are gone", lambda: not any(is_running(pid) for pid in pids), seconds=100)
 
 
 def is_running(pid: int) -> bool:

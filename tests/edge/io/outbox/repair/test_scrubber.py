@@ -26,7 +26,7 @@ async def test_damage_that_is_met_brings_a_look_at_the_other_queues(tmp_path: Pa
     running = asyncio.create_task(box.scrubber.run())
     await box.fetch(ALARMS, after=-1, now=0, messages_max=10, bytes_max=1 << 20)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while {each.priority: each.damaged for each in (await box.status(now=0)).queues} != {0: 1, 5: 1}:  # noqa: ASYNC110 - counted by the writer
             await asyncio.sleep(0.01)
     running.cancel()
