@@ -171,6 +171,7 @@ class Agent:
             spans=spans,
             identity=self._identity,
             meter=self._plan.meter,
+            inputs=lambda: self._upstream.inputs,
         )
         self._upstream = Upstream(
             outbox=outbox,

@@ -31,6 +31,9 @@ from fairlead_hub.io.cluster.watches import INPUTS, Watches
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.identity.authorities import Authorities
+from fairlead_hub.io.inputs.access_review import AccessReview
+from fairlead_hub.io.inputs.inputs import Inputs
+from fairlead_hub.io.inputs.inputs_api import InputsApi
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.cloud_event_publisher import CloudEventPublisher
@@ -191,6 +194,9 @@ class _App:
         app = web.Application()
         nodes_api = http.NodesApi(hub, self._freshness, clock)
         nodes_api.add_to(app)
+        review = AccessReview(client, is_open=settings.security == "insecure", clock=clock)
+        self._inputs_api = InputsApi(hub, review)
+        self._inputs_api.add_to(app)
         self._health = http.Health(nodes_api.stale)
         self._console = None
         if settings.console.enabled:
@@ -226,6 +232,7 @@ class _App:
         context = None if self._authorities is None else self._authorities.link
         traces = ChangeTraces(self._spans) if self._spans is not None else None
         identity = self._identity_service(hub, client, keeper)
+        inputs = Inputs(hub, messaging, counts=self._counts, may_send=keeper.may_send)
         server = LinkServer(
             hub,
             upstream,
@@ -237,6 +244,7 @@ class _App:
             joining=identity.joining if identity is not None else None,
             renewals=identity.renewals.accept if identity is not None else None,
             tables=TablePositions(hub, messaging),
+            inputs=inputs,
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(
@@ -251,7 +259,8 @@ class _App:
         )
         recorder = EventRecorder(client, hub.name, seconds_left=lambda: keeper.seconds_left)
         publisher = self._publisher(hub, messaging)
-        self._metrics.serves(server, publisher, identity)
+        self._metrics.serves(server, publisher, identity, inputs)
+        self._inputs_api.serves(inputs)
         watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts, traces=traces)
         hub.started(loop.time())
         if self._console is not None:
@@ -268,6 +277,7 @@ class _App:
                 group.create_task(self._heartbeat(hub, keeper), name="heartbeat"),
                 group.create_task(recorder.run(ready.kube_events), name="events"),
                 group.create_task(self._keep_topics(upstream), name="topics"),
+                group.create_task(inputs.run(), name="inputs"),
             ]
             if publisher is not None:
                 tasks.append(group.create_task(publisher.run(), name="cloud events"))
@@ -285,6 +295,8 @@ class _App:
             self._health.serves()
             await self._stop.wait()
             self._health.stops()
+            self._inputs_api.serves(None)
+            inputs.close()
             draining = group.create_task(server.drain(), name="drain")
             await asyncio.wait({draining}, timeout=GOODBYE_SECONDS)
             hub.stopped(loop.time())

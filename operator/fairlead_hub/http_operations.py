@@ -8,11 +8,14 @@ A change of an answer is a change of its struct here: a test reads real answers 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from fairlead_hub.explain import Code
+from fairlead_hub.inputs.outcomes import State
+from fairlead_hub.inputs.submission import TTL_SECONDS_DEFAULT, Submission, Submissions, Ttl
+from fairlead_wire import message
 from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import TEXT, Operation
 
@@ -158,6 +161,38 @@ class Explained(Answer, frozen=True, kw_only=True, omit_defaults=True):
     held: Version | None = None
 
 
+class MessageState(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a message: accepted (kept in messaging), delivered (durable at the node), consumed (its module
+    acknowledged it), expired, evicted, dead_lettered, or refused by the node for ``reason``."""
+
+    id: str
+    state: State
+    reason: str = ""
+    expires_in_seconds: float | None = None
+    """While it is accepted."""
+
+
+class Sent(Answer, frozen=True, kw_only=True):
+    """``results`` in the order of the request; ``id`` and ``state`` are those of the first."""
+
+    id: str
+    state: State
+    results: list[MessageState]
+
+
+class SendQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Of sending: ``ttl`` in seconds, of messages that name none."""
+
+    ttl: Ttl = TTL_SECONDS_DEFAULT
+
+
+class StateQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Waits up to ``wait`` seconds until the message is as far as ``until``, or nothing more becomes of it."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
+    until: Literal["delivered", "consumed"] = "consumed"
+
+
 class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Of ``/v1/explain``."""
 
@@ -167,6 +202,7 @@ class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
 
+_INPUT_NAME: Final = message.INPUT_NAME.replace("\\Z", "$")
 _PAGES = "A page of a browser asked; programs that are no browser are answered."
 
 NODES: Final = Operation(
@@ -183,6 +219,34 @@ EXPLAIN: Final = Operation(
     summary="Why an object is on a node or not: the step of its path at which it stands, and the reason.",
     refusals={400: "`missing_parameter`: node, kind and name are needed.", 403: _PAGES},
 )  # fmt: skip
+_WHO: Final = "`forbidden`: who asks may not, or is a page of a browser."
+_NO_IDENTITY: Final = "`no_identity`: a token or a certificate is needed."
+SEND_INPUT: Final = Operation(
+    name="sendToInput", method="POST", path="/v1/nodes/{node}/inputs/{module}/{input}/messages",
+    query=SendQuery, request=Submission | Submissions, answer=Sent,
+    headers={"Idempotency-Key": "The same again is the same message, for as long as it lives."},
+    summary="Send a message to a module's input: 202 once messaging keeps it, 200 once the node does (a hub without"
+    " messaging).",
+    refusals={
+        400: "`bad_request`, `bad_message`, `bad_ttl`, `bad_input`, `bad_idempotency_key`, `too_slow`.",
+        401: _NO_IDENTITY, 403: _WHO, 404: "`no_node`.",
+        409: "`agent_too_old`: the node's agent knows no such messages.",
+        413: "`too_large`: 256 KiB a message, 1 MiB and 100 messages a request.",
+        429: "`too_many_waiting`: 1,000 messages or 16 MiB wait for the node.",
+        503: "`starting`, `node_away` (a hub without messaging), `unanswered`, `messaging_unavailable`,"
+        " `messaging_refuses`, `access_unknown`, `not_the_hub`, `busy`.",
+    },
+)  # fmt: skip
+INPUT_STATE: Final = Operation(
+    name="getInputMessage", method="GET", path="/v1/nodes/{node}/inputs/{module}/{input}/messages/{id}",
+    query=StateQuery, answer=MessageState,
+    summary="What became of a message that was sent to a module.",
+    refusals={
+        400: "`bad_request`.", 401: _NO_IDENTITY, 403: _WHO, 404: "`no_node`, or `no_message`: nothing is known of it"
+        " (any more).",
+        503: "`node_away`: only the node knows; `starting`, `access_unknown`, `messaging_unavailable`.",
+    },
+)  # fmt: skip
 HEALTHZ: Final = Operation(
     name="healthz", method="GET", path="/healthz", media=TEXT, is_open=True, summary="The process answers."
 )  # fmt: skip
@@ -196,7 +260,7 @@ METRICS: Final = Operation(
     summary="Counts and durations as Prometheus text.",
 )  # fmt: skip
 
-OPERATIONS: Final = (NODES, NODE, EXPLAIN, openapi.DESCRIBE)
+OPERATIONS: Final = (NODES, NODE, EXPLAIN, SEND_INPUT, INPUT_STATE, openapi.DESCRIBE)
 """Of ``http_listen``."""
 HEALTH_OPERATIONS: Final = (HEALTHZ, READYZ, METRICS)
 """Of ``http_listen`` and ``health_listen``."""
@@ -207,12 +271,22 @@ def document() -> dict[str, Any]:
     return openapi.document(
         (*OPERATIONS, *HEALTH_OPERATIONS),
         title="Fairlead hub",
-        description="Where every node stands. Read-only: what should change is changed in the cluster.",
-        parameters={"node": {"type": "string", "description": "Name of the edge node."}},
+        description="Where every node stands, and messages to modules. All else is changed in the cluster.",
+        parameters={
+            "node": {"type": "string", "description": "Name of the edge node."},
+            "module": {"type": "string", "description": "Name of the module.", "pattern": _INPUT_NAME},
+            "input": {"type": "string", "description": "Name of its input.", "pattern": _INPUT_NAME},
+            "id": {"type": "string", "description": "As sending answered it.", "pattern": "^[0-9a-f]{32}$"},
+        },
         security={
             "mutualTLS": {
                 "type": "mutualTLS",
                 "description": "Where the hub listens beyond loopback; on loopback no certificate is asked for.",
-            }
+            },
+            "token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token of the cluster, to send to modules; a certificate will do, too.",
+            },
         },
     )

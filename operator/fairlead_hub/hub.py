@@ -402,6 +402,11 @@ class Hub:
         session.say(answer, content)
         self._open.touch(session)
 
+    def say(self, session: NodeSession, header: message.Input | message.AskInputs, content: bytes = b"") -> None:
+        """A message for a module, or a question about some."""
+        session.say(header, content)
+        self._open.touch(session)
+
     def messages_refused(self, node: str, refused: list[message.Refused], now: float) -> None:
         """Messages that will never be stored."""
         self.cloud_events.messages_refused(node, refused, now)

@@ -22,6 +22,8 @@ class IoCounts:
         """By outcome: ``joined``, ``repeated``, or the code of the refusal."""
         self.renewals: Counter[str] = Counter()
         """By outcome: ``renewed``, ``late``, or the code of the refusal."""
+        self.inputs: Counter[str] = Counter()
+        """Messages for modules, by what became of them: ``accepted``, ``delivered``, ``expired``, ``refused``, …"""
         self.watch_restarts: dict[str, int] = defaultdict(int)
         self.unusable_objects: dict[str, int] = defaultdict(int)
 

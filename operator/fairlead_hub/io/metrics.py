@@ -44,6 +44,13 @@ class Identity(Protocol):
     def skew(self) -> float: ...
 
 
+class Inputs(Protocol):
+    """``io.inputs.inputs.Inputs``."""
+
+    @property
+    def waiting(self) -> int: ...
+
+
 class HubMetrics(Collector):
     """Reads the hub when asked; counting costs nothing but an addition."""
 
@@ -63,12 +70,19 @@ class HubMetrics(Collector):
         self._link: Link | None = None
         self._publisher: Publisher | None = None
         self._identity: Identity | None = None
+        self._inputs: Inputs | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def serves(self, link: Link, publisher: Publisher | None, identity: Identity | None = None) -> None:
-        """From now on nodes are served, events published, and certificates signed."""
-        self._link, self._publisher, self._identity = link, publisher, identity
+    def serves(
+        self,
+        link: Link,
+        publisher: Publisher | None,
+        identity: Identity | None = None,
+        inputs: Inputs | None = None,
+    ) -> None:
+        """From now on nodes are served, events published, certificates signed, and messages sent to modules."""
+        self._link, self._publisher, self._identity, self._inputs = link, publisher, identity, inputs
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
@@ -152,6 +166,11 @@ class HubMetrics(Collector):
                 "Nodes whose next object waits for the overall rate limit.",
                 hub.send_rate.waiting if hub.send_rate is not None else 0,
             ),
+            (
+                "inputs_waiting",
+                "Messages for modules that are accepted and not delivered.",
+                self._inputs.waiting if self._inputs is not None else 0,
+            ),
             ("fence", "Fencing number.", hub.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
@@ -230,6 +249,7 @@ class HubMetrics(Collector):
             ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),
             ("renewals", "Certificates of nodes renewed, also late, and what was refused.", "outcome", rim.renewals),
             ("joins", "Devices that asked for their first certificate.", "outcome", rim.joins),
+            ("inputs", "Messages for modules, by what became of them.", "outcome", rim.inputs),
             ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),
         ):

@@ -7,10 +7,10 @@ sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``ope
 
 Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
 
-    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · ask · status · renew
+    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · ask · states · status · renew
                  keepalive
-    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · tables · issued
-                 authorities · keepalive
+    hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · tables · input · where
+                 issued · authorities · keepalive
 
 A device without a certificate speaks another conversation, and nothing of the above:
 
@@ -45,6 +45,19 @@ from fairlead_wire.message.header import (
     Header,
     is_uid,
 )
+from fairlead_wire.message.inputs import (
+    INPUT_BYTES_MAX,
+    INPUT_NAME,
+    INPUT_NAME_CHARS_MAX,
+    INPUT_STATES_MAX,
+    INPUT_TTL_SECONDS_MAX,
+    INPUT_WINDOW,
+    AskInputs,
+    Input,
+    InputReached,
+    InputState,
+    InputStates,
+)
 from fairlead_wire.message.objects import Chunk, Delete, Progress, Update
 from fairlead_wire.message.opening import Hello, Refuse, Welcome
 from fairlead_wire.message.status import (
@@ -66,7 +79,9 @@ from fairlead_wire.message.tables import (
 )
 from fairlead_wire.message.upstream import Upstream, UpstreamMessage
 
-FromEdge = Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | AskTables | Status | Renew | Keepalive
+FromEdge = (
+    Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | AskTables | InputStates | Status | Renew | Keepalive
+)
 FromHub = (
     Welcome
     | Refuse
@@ -78,6 +93,8 @@ FromHub = (
     | Ack
     | Nack
     | Tables
+    | Input
+    | AskInputs
     | Issued
     | Authorities
     | Keepalive
@@ -88,6 +105,12 @@ ToDevice = Authorities | Challenge | Issued | Refuse
 AnyHeader = FromEdge | FromHub | FromDevice | ToDevice
 
 __all__ = [
+    "INPUT_BYTES_MAX",
+    "INPUT_NAME",
+    "INPUT_NAME_CHARS_MAX",
+    "INPUT_STATES_MAX",
+    "INPUT_TTL_SECONDS_MAX",
+    "INPUT_WINDOW",
     "NAME_CHARS_MAX",
     "PROTOCOL",
     "REASON_CHARS_MAX",
@@ -97,6 +120,7 @@ __all__ = [
     "Ack",
     "AnyHeader",
     "AskAuthorities",
+    "AskInputs",
     "AskTables",
     "Authorities",
     "Buckets",
@@ -113,6 +137,10 @@ __all__ = [
     "FromHub",
     "Header",
     "Hello",
+    "Input",
+    "InputReached",
+    "InputState",
+    "InputStates",
     "Issued",
     "IssuedCertificates",
     "Join",

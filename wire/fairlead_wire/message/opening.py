@@ -18,6 +18,8 @@ class Hello(Header, frozen=True, kw_only=True, tag="hello"):
     bits: Place
     held: Count
     root: Name
+    inputs: bool = False
+    """This edge takes ``input`` and answers ``where``; edges before 0.3 do not know these frames."""
 
 
 class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):

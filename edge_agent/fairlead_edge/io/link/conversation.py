@@ -21,6 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge.errors import LinkDown
+from fairlead_edge.io.link.module_inputs import Inputs, ModuleInputs
 from fairlead_edge.objects.metastore import Metastore, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
@@ -67,9 +68,11 @@ class Conversation:
         spans: Spans | None = None,
         remember: Callable[[], Awaitable[None]] | None = None,
         told: Callable[[message.Authorities, bytes], None] | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open;
-        ``told`` gets which authorities to believe."""
+        ``told`` gets which authorities to believe; ``inputs`` stores messages for modules."""
+        self._inputs = ModuleInputs(inputs, core, perform=self._perform, failed=self._failed, counters=counters)
         self._told = told
         self._remember = remember
         self._spans = spans
@@ -218,6 +221,8 @@ class Conversation:
             case effects.Told():
                 if self._told is not None:
                     self._told(effect.authorities, effect.content)
+            case effects.InputCame() | effects.InputsAsked():
+                self._inputs.handle(effect)
             case effects.Close():
                 self.end(effect)
 
@@ -245,7 +250,11 @@ class Conversation:
         self._room.set()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
-        if (error := task.exception()) is not None and not self._ended.done():
+        if (error := task.exception()) is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        if not self._ended.done():
             self._ended.set_exception(error)
 
     async def _apply(self, effect: effects.Apply) -> events.Event:

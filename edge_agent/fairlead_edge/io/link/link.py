@@ -21,6 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link.conversation import Conversation
 from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+from fairlead_edge.io.link.module_inputs import Inputs
 from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.objects.metastore import Metastore
@@ -88,7 +89,10 @@ class Link:
         spans: Spans | None = None,
         identity: Identity | None = None,
         meter: LineMeter | None = None,
+        inputs: Callable[[], Inputs] | None = None,
     ) -> None:
+        """``inputs`` gives what stores messages for modules; it is made after the link."""
+        self._inputs = inputs
         self._spans, self._identity, self._meter = spans, identity, meter
         self._unfit = unfit
         self._dialler = Dialler(hub_url, agent=agent, meter=meter)
@@ -278,6 +282,7 @@ class Link:
             self._spans,
             partial(identity.remember, self._store_epoch, peer) if identity is not None else None,
             identity.told if identity is not None else None,
+            self._inputs() if self._inputs is not None else None,
         )
         self._conversation = conversation
         contact = asyncio.create_task(self._keep_contact(conversation))

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.outbox.broker import Broker
 from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
+from fairlead_edge.io.outbox.inputs import Inputs
 from fairlead_edge.io.outbox.publisher import Publisher
 from fairlead_edge.io.outbox.receipts import Receipts, TablesLink
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -108,6 +109,14 @@ class Upstream:
             evict=evict,
             spans=spans,
             lane=self.pump.lane,
+        )
+
+        self.inputs = Inputs(
+            self.outbox,
+            node=node,
+            refuse_if_closed=self.publisher.refuse_if_closed,
+            make_room=lambda: self.sweeper.sweep(entire=True),
+            appended=self._appended,
         )
 
     def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:

@@ -74,6 +74,19 @@ class Told(msgspec.Struct, frozen=True):
     content: bytes
 
 
+class InputCame(msgspec.Struct, frozen=True):
+    """Store this message for a module (content: as ``message.Input`` says); ``EdgeSession.answer_input`` when done."""
+
+    header: message.Input
+    content: bytes
+
+
+class InputsAsked(msgspec.Struct, frozen=True):
+    """Say what became of these; ``EdgeSession.tell_inputs`` when known."""
+
+    header: message.AskInputs
+
+
 class Close(msgspec.Struct, frozen=True):
     """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
 
@@ -96,5 +109,7 @@ Effect = (
     | TablesTold
     | Certified
     | Told
+    | InputCame
+    | InputsAsked
     | Close
 )

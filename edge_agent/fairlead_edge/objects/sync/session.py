@@ -27,6 +27,8 @@ from fairlead_edge.objects.sync.effects import (
     Certified,
     Close,
     Effect,
+    InputCame,
+    InputsAsked,
     ListEntries,
     Opened,
     PersistFence,
@@ -72,6 +74,8 @@ class EdgeSession:
         self._chunks = Chunks()
         self._status: message.EdgeStatus | None = None
         self._sent_status: message.EdgeStatus | None = None
+        self._inputs: list[Effect] | None = []
+        """Those that came before the hub's fence was durable; None: it is."""
 
     @property
     def is_open(self) -> bool:
@@ -147,6 +151,14 @@ class EdgeSession:
         id = self.session.take_id()
         return id, self._send(message.Renew(id=id), now, request)
 
+    def answer_input(self, answer: message.Ack | message.Nack, now: float) -> list[Effect]:
+        """A message for a module is durable here, or was not taken; nothing where the session ended meanwhile."""
+        return [self._send(answer, now)] if self.is_open else []
+
+    def tell_inputs(self, parent_id: int, states: bytes, now: float) -> list[Effect]:
+        """What became of those the hub asked for (JSON array of ``message.InputReached``)."""
+        return [self._send(message.InputStates(parent_id=parent_id), now, states)] if self.is_open else []
+
     def _handle(self, event: Event, now: float) -> list[Effect]:
         match event:
             case Connected():
@@ -203,10 +215,22 @@ class EdgeSession:
                 return [Certified(header, content)]
             case message.Authorities():
                 return [Told(header, content)]
+            case message.Input():
+                return self._input(InputCame(header, content))
+            case message.AskInputs():
+                return self._input(InputsAsked(header))
             case message.Keepalive():
                 return []
             case _:
                 assert_never(header)
+
+    def _input(self, effect: InputCame | InputsAsked) -> list[Effect]:
+        if self._inputs is None:
+            return [effect]
+        if len(self._inputs) > 2 * message.INPUT_WINDOW:
+            raise Malformed(f"more than {2 * message.INPUT_WINDOW} messages for modules before the session is open")
+        self._inputs.append(effect)
+        return []
 
     def _welcome(self, welcome: message.Welcome) -> list[Effect]:
         if welcome.protocol != message.PROTOCOL:
@@ -322,6 +346,7 @@ class EdgeSession:
                 bits=buckets.bits,
                 held=summary.held,
                 root=buckets.root,
+                inputs=True,
             )
             return self._send(hello, now)
         assert isinstance(query.header, message.Compare)
@@ -337,7 +362,8 @@ class EdgeSession:
         query = self._done()
         assert isinstance(query.header, message.Welcome)
         self._fence = query.header.fence
-        return [Opened(query.header), *self._report(now)]
+        inputs, self._inputs = self._inputs or [], None
+        return [Opened(query.header), *self._report(now), *inputs]
 
     def _report(self, now: float) -> list[Effect]:
         if not self.is_open or self._status is None or self._status == self._sent_status:

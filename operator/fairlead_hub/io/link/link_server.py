@@ -79,6 +79,17 @@ class WithoutCertificate(Protocol):
     def close(self) -> None: ...
 
 
+class Inputs(Protocol):
+    """Messages for modules: ``io.inputs.inputs``."""
+
+    def opened(self, session: NodeSession) -> None: ...
+
+    def forget(self, session: NodeSession) -> None: ...
+
+    def answered(self, session: NodeSession, header: message.FromEdge, content: bytes) -> bool:
+        """False: the frame is not about them.  Raises ``Malformed``."""
+
+
 class LinkServer:
     """See the module.  ``send`` takes the sessions of a ``Ready``."""
 
@@ -96,6 +107,7 @@ class LinkServer:
         joining: WithoutCertificate | None = None,
         renewals: Callable[[NodeSession, message.Renew, bytes], None] | None = None,
         tables: TablePositions | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
 
@@ -103,6 +115,7 @@ class LinkServer:
         certificates in sessions, None: this hub signs none.
         """
         self._joining, self._renewals = joining, renewals
+        self._inputs = inputs
         self._tables = tables if tables is not None else TablePositions(hub, None)
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
@@ -186,6 +199,8 @@ class LinkServer:
         socket.on_room = partial(self._send, link)
         socket.on_part, socket.part_seconds = partial(self._receive_part, link), session.link.keepalive_seconds
         socket.on_lost = partial(self._forget, link)
+        if self._inputs is not None:
+            self._inputs.opened(session)
         _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
 
     def _open(self, socket: LinkSocket, frame: bytes | str) -> NodeSession | message.Refuse:
@@ -242,6 +257,8 @@ class LinkServer:
             elif isinstance(header, message.Renew):
                 if self._hub.renewal_received(link.session, header, now):
                     self._renew(link.session, header, content)
+            elif self._inputs is not None and self._inputs.answered(link.session, header, content):
+                link.session.heard(header, now)
             else:
                 self._hub.receive(link.session, header, content, now)
                 if self._traces is not None:
@@ -280,6 +297,8 @@ class LinkServer:
             link.timer.cancel()
         self._upstream.forget(link.session)
         self._tables.forget(link.session)
+        if self._inputs is not None:
+            self._inputs.forget(link.session)
         self._hub.closed(link.session, self._clock())
         if self._traces is not None:
             self._traces.closed(link.session)

@@ -11,6 +11,7 @@
     attempts     messages that modules have, or had and did not acknowledge, by (queue, offset)
     departed     messages that left, in pages, for receipts; numbered by the bytes of the ring up to their end
     reached      how far tables have read each topic, as the hub said last
+    inputs       messages from the cloud for modules, by id, until an hour after they expire (``inputs``)
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
 
@@ -153,6 +154,16 @@ ADDITIONS: Final = """
     CREATE TABLE IF NOT EXISTS reached(
         topic TEXT PRIMARY KEY, content BLOB NOT NULL, as_of REAL NOT NULL, checksum INTEGER NOT NULL
     );
+    CREATE TABLE IF NOT EXISTS inputs(
+        id TEXT PRIMARY KEY,
+        queue INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        expires REAL NOT NULL,
+        state TEXT NOT NULL,
+        checksum INTEGER NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS inputs_by_place ON inputs(queue, offset);
+    CREATE INDEX IF NOT EXISTS inputs_by_expiry ON inputs(expires);
     """
 """Tables that a program of this version can do without: it goes on with such a file, so that going back is possible.
 What it takes out of the log leaves its names behind; they go at an opening here (``names.drop_below``)."""

@@ -9,6 +9,7 @@ import apsw
 from fairlead_edge.io.outbox.tables import dead_letters, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
+from fairlead_edge.io.outbox.tables.inputs import taken
 from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
 from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
@@ -16,6 +17,7 @@ from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts.departure import Departure
+from fairlead_edge.routes.sink import UPSTREAM
 
 
 def settle(
@@ -32,6 +34,9 @@ def settle(
     number = log.number_of(connection, queue)
     if number is None:
         return []
+    if queue.endpoint != UPSTREAM:
+        taken.became(connection, number, sent, taken.CONSUMED)
+        taken.became(connection, number, [refusal.offset for refusal in refused], taken.DEAD_LETTERED)
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
     departures_table.note(connection, number, departures, runs=len(removed.runs))

@@ -1,0 +1,88 @@
+"""Messages from the hub for modules, in one connection: each is stored in a task of its own, and answered.
+
+InputCame   ─take──▶ store ─▶ ack, nack
+InputsAsked ─states▶ store ─▶ states
+
+A message that was handed to the store is put into its queue also when the connection is gone by then: its module gets
+it, and the hub, which sends it again, hears that it is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol
+
+from fairlead_edge.objects.sync import effects
+from fairlead_edge.objects.sync.session import EdgeSession
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed
+
+AT_ONCE_MAX: Final = 4 * message.INPUT_WINDOW
+"""A hub has ``INPUT_WINDOW`` messages and one question open."""
+
+
+class Inputs(Protocol):
+    """``io.outbox.inputs.Inputs``."""
+
+    async def take(self, header: message.Input, content: bytes) -> message.Ack | message.Nack:
+        """Ack: it is durable.  Raises ``StoreFailed``."""
+
+    async def states(self, ids: Sequence[str]) -> bytes:
+        """JSON array of ``message.InputReached``."""
+
+
+class ModuleInputs:
+    """Of one connection.  ``perform`` carries out effects; ``failed`` gets an error of the store, or of ours."""
+
+    def __init__(
+        self,
+        inputs: Inputs | None,
+        core: EdgeSession,
+        *,
+        perform: Callable[[effects.Effect], None],
+        failed: Callable[[BaseException], None],
+        counters: Counter[str],
+    ) -> None:
+        self._inputs, self._core, self._perform, self._failed = inputs, core, perform, failed
+        self._counters = counters
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(self, effect: effects.InputCame | effects.InputsAsked) -> None:
+        """Work on it; the answer follows."""
+        if len(self._tasks) >= AT_ONCE_MAX:
+            self._failed(Malformed(f"the hub sent more than {AT_ONCE_MAX} messages for modules at once"))
+            return
+        match effect:
+            case effects.InputCame():
+                self._work(self._take(effect.header, effect.content))
+            case effects.InputsAsked():
+                self._work(self._tell(effect.header))
+
+    def _work(self, asked: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(asked)
+        self._tasks.add(task)
+        task.add_done_callback(self._worked)
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(error)
+
+    async def _take(self, header: message.Input, content: bytes) -> None:
+        if self._inputs is None:
+            reason = "this agent has no store for messages of modules"
+            answer: message.Ack | message.Nack = message.Nack(parent_id=header.id, code="no_store", reason=reason)
+        else:
+            answer = await self._inputs.take(header, content)
+        self._counters["inputs_taken" if isinstance(answer, message.Ack) else "inputs_refused"] += 1
+        self._send(self._core.answer_input(answer, asyncio.get_running_loop().time()))
+
+    async def _tell(self, header: message.AskInputs) -> None:
+        states = b"[]" if self._inputs is None else await self._inputs.states(header.messages)
+        self._send(self._core.tell_inputs(header.id, states, asyncio.get_running_loop().time()))
+
+    def _send(self, wanted: list[effects.Effect]) -> None:
+        for effect in wanted:
+            self._perform(effect)

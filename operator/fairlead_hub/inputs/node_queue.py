@@ -1,0 +1,138 @@
+"""What waits for one node, in the order of its topic: one message of each input is on its way at a time.
+
+    came (read from messaging) ─▶ due ─▶ sent ─┬ delivered | refused ─▶ done
+         │                         ▲           ├ put off, session ended ─▶ waits
+         └─ its time is over ──────│───────────┴─▶ expired, done
+                                   └ the one behind it
+
+``checkpoint`` is the position up to which all are done: what a hub that starts anew reads on from.  Pure; ``now`` is
+seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+
+from fairlead_wire import message
+
+MESSAGES_MAX = 1000
+"""Waiting for one node."""
+BYTES_MAX = 16 * 1024 * 1024
+AT_START = ""
+"""Of a position: before the first message."""
+
+Place = tuple[str, str]
+"""Module and input."""
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that is not done; its body stays in messaging."""
+
+    id: str
+    position: str
+    before: str
+    """The position of the message before it in the topic."""
+    place: Place
+    expires: float
+    size: int
+
+
+class NodeQueue:
+    """Not thread-safe."""
+
+    def __init__(self) -> None:
+        self.read_upto = AT_START
+        """The topic was read up to this."""
+        self._waiting: dict[str, Waiting] = {}
+        self._places: dict[Place, deque[str]] = {}
+        self._in_flight: set[str] = set()
+        self._not_before: dict[Place, float] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def get(self, id: str) -> Waiting | None:
+        """None: it does not wait."""
+        return self._waiting.get(id)
+
+    def has_room(self, messages: int, size: int) -> bool:
+        """For so many more, of so many bytes together."""
+        return len(self._waiting) + messages <= MESSAGES_MAX and (not self._waiting or self.bytes + size <= BYTES_MAX)
+
+    @property
+    def checkpoint(self) -> str:
+        """All up to this are done."""
+        return next((each.before for each in self._waiting.values()), self.read_upto)
+
+    # ---- what comes ----
+
+    def came(self, found: Waiting) -> bool:
+        """The next message of the topic.  False: it waits already, sent twice under one key."""
+        if found.id in self._waiting:
+            return False
+        self._waiting[found.id] = found
+        self._places.setdefault(found.place, deque()).append(found.id)
+        self.bytes += found.size
+        return True
+
+    # ---- what goes ----
+
+    def due(self, now: float) -> list[Waiting]:
+        """To be sent now: the first of each input, as far as the window allows."""
+        found: list[Waiting] = []
+        room = message.INPUT_WINDOW - len(self._in_flight)
+        for place, ids in self._places.items():
+            if len(found) >= room:
+                break
+            if ids[0] not in self._in_flight and self._not_before.get(place, 0.0) <= now:
+                found.append(self._waiting[ids[0]])
+        return found
+
+    def sent(self, id: str) -> None:
+        """It is on its way."""
+        self._in_flight.add(id)
+
+    def done(self, id: str) -> Waiting | None:
+        """The node has it, or will never take it.  None: it was done."""
+        found = self._waiting.pop(id, None)
+        if found is None:
+            return None
+        self._in_flight.discard(id)
+        self.bytes -= found.size
+        ids = self._places[found.place]
+        ids.remove(id)
+        if not ids:
+            del self._places[found.place]
+            self._not_before.pop(found.place, None)
+        return found
+
+    def put_off(self, id: str, until: float) -> None:
+        """Not now: it, and what is behind it, waits so long."""
+        found = self._waiting.get(id)
+        self._in_flight.discard(id)
+        if found is not None:
+            self._not_before[found.place] = until
+
+    def session_ended(self) -> None:
+        """What was on its way may have arrived; it is sent again, and the node knows its id."""
+        self._in_flight.clear()
+        self._not_before.clear()
+
+    def expired(self, now: float) -> list[Waiting]:
+        """Those whose time is over: done, unless on their way; the node says what became of these."""
+        found = [each for each in self._waiting.values() if each.expires <= now and each.id not in self._in_flight]
+        for each in found:
+            self.done(each.id)
+        return found
+
+    def next_time(self, now: float) -> float | None:
+        """When something expires, or may be sent again; None: nothing waits."""
+        times: Iterable[float] = (
+            *(each.expires for each in self._waiting.values() if each.id not in self._in_flight),
+            *(until for until in self._not_before.values() if until > now),
+        )
+        return min(times, default=None)

@@ -1,0 +1,194 @@
+"""What a caller sends to a module's input: the request as messages, or the reason why not.
+
+    {"body": …} or {"messages": [{"body": …}, …]} ─parse▶ Submission each ─kept▶ what messaging keeps of it
+                                                                              └─read▶ Kept, to be delivered
+
+Bodies, properties and system properties are those of the edge's ``POST /v1/messages``.  Everything is bounded before it
+is parsed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed, Permanent
+from fairlead_wire.link import codec
+
+REQUEST_BYTES_MAX: Final = 1024 * 1024
+REQUEST_MESSAGES_MAX: Final = 100
+TTL_SECONDS_DEFAULT: Final = 3600
+KEY_CHARS_MAX: Final = 255
+SOURCE: Final = "/fairlead/cloud"
+"""Of every message that came this way, where a module reads from whom it is."""
+ID_CHARS: Final = 32
+_NAME: Final = re.compile(message.INPUT_NAME)
+_JSON: Final = {"contentType": "application/json", "contentEncoding": "utf-8"}
+_ROOM: Final = 512
+"""What ids and times take beside the message in messaging."""
+
+Ttl = Annotated[float, msgspec.Meta(gt=0, le=message.INPUT_TTL_SECONDS_MAX)]
+_TTL_SCHEMA: Final[dict[str, Any]] = {"description": "Seconds until it is worth nothing; 3600 where none is given."}
+
+
+class Refused(Permanent):
+    """The request is refused, for this ``code``."""
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One message as the caller sends it; exactly one of ``body`` and ``bodyBase64``."""
+
+    properties: dict[str, str | None] = {}
+    system_properties: dict[str, str | None] = {}
+    body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    body_base64: str | msgspec.UnsetType = msgspec.UNSET
+    ttl: Annotated[Ttl, msgspec.Meta(extra_json_schema=_TTL_SCHEMA)] | None = None
+
+
+class Submissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Several messages at once, taken all or none."""
+
+    messages: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1)]
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """As the edge stores it (its ``envelope.Stored``)."""
+
+    id: str
+    source: str
+    enqueued_at: str
+    properties: dict[str, str | None]
+    system_properties: dict[str, str | None]
+    body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    body_base64: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """As messaging keeps it; ``expires`` is seconds since 1970, ``message`` what the edge stores."""
+
+    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    node: str
+    uid: str
+    """Of the Node it was sent to; another one under its name does not get it."""
+    module: Annotated[str, msgspec.Meta(pattern=message.INPUT_NAME, max_length=message.INPUT_NAME_CHARS_MAX)]
+    input: Annotated[str, msgspec.Meta(pattern=message.INPUT_NAME, max_length=message.INPUT_NAME_CHARS_MAX)]
+    expires: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+    message: msgspec.Raw
+
+
+_many = msgspec.json.Decoder(Submissions)
+_one = msgspec.json.Decoder(Submission)
+_kept = msgspec.json.Decoder(Kept)
+_keys = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_encode = msgspec.json.encode
+
+
+def check_names(module: str, input: str) -> None:
+    """Raises ``Refused``: no module or input can be called so."""
+    for what, name in (("module", module), ("input", input)):
+        if len(name) > message.INPUT_NAME_CHARS_MAX or not _NAME.match(name):
+            longest = message.INPUT_NAME_CHARS_MAX
+            reason = f"{what}: 1 to {longest} letters, digits, '.', '_' and '-', a letter or digit first"
+            raise Refused(reason, code="bad_input")
+
+
+def parse(content: bytes) -> list[Submission]:
+    """Read a request.  Raises ``Refused``: not one message of it is taken then."""
+    if len(content) > REQUEST_BYTES_MAX:
+        raise Refused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
+    if codec.nesting(content) > codec.NESTING_MAX:
+        raise Refused(f"the request is nested deeper than {codec.NESTING_MAX} levels", code="bad_request")
+    try:
+        content.decode()
+        is_many = "messages" in _keys.decode(content)
+        raws = _many.decode(content).messages if is_many else [msgspec.Raw(content)]
+        if len(raws) > REQUEST_MESSAGES_MAX:
+            raise Refused(f"messages: at most {REQUEST_MESSAGES_MAX} in one request", code="too_large")
+        return [_checked(_one.decode(raw)) for raw in raws]
+    except UnicodeDecodeError as error:
+        raise Refused(f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refused(f"the request cannot be read: {error}", code="bad_request") from None
+
+
+def _checked(found: Submission) -> Submission:
+    if (found.body is msgspec.UNSET) == (found.body_base64 is msgspec.UNSET):
+        raise Refused("give exactly one of body and bodyBase64", code="bad_message")
+    if isinstance(found.body_base64, str):
+        try:
+            base64.b64decode(found.body_base64, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise Refused(f"bodyBase64: {error}", code="bad_message") from None
+    return found
+
+
+def ids(node: str, module: str, input: str, key: str | None, count: int, new_id: Callable[[], str]) -> list[str]:
+    """What the messages of a request are called: with the same Idempotency-Key always the same.
+
+    Raises ``Refused`` for a key that cannot be.
+    """
+    if key is None:
+        return [new_id() for _ in range(count)]
+    if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
+        reason = f"Idempotency-Key: must be 1 to {KEY_CHARS_MAX} printable characters"
+        raise Refused(reason, code="bad_idempotency_key")
+    named = (hashlib.sha256(_encode([node, module, input, key, index])) for index in range(count))
+    return [each.hexdigest()[:ID_CHARS] for each in named]
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """To whom: a Node by name and UID, and an input of a module there."""
+
+    node: str
+    uid: str
+    module: str
+    input: str
+
+
+def kept(found: Submission, to: Address, *, id: str, ttl: float, now: float, at: str) -> Kept:
+    """``now`` is seconds since 1970, ``at`` the same as RFC 3339.  Raises ``Refused`` for one that is too large."""
+    system = found.system_properties
+    if found.body is not msgspec.UNSET:
+        named = {name.lower() for name in system}
+        system = {**system, **{name: value for name, value in _JSON.items() if name.lower() not in named}}
+    stored = _encode(
+        _Stored(
+            id=id,
+            source=SOURCE,
+            enqueued_at=at,
+            properties=found.properties,
+            system_properties=system,
+            body=found.body,
+            body_base64=found.body_base64,
+        )
+    )
+    if len(stored) > message.INPUT_BYTES_MAX:
+        reason = f"the message has {len(stored)} bytes, the limit is {message.INPUT_BYTES_MAX}"
+        raise Refused(reason, code="too_large")
+    expires = now + (found.ttl if found.ttl is not None else ttl)
+    return Kept(id=id, **msgspec.structs.asdict(to), expires=expires, message=msgspec.Raw(stored))
+
+
+def encode(found: Kept) -> bytes:
+    """What messaging keeps."""
+    return _encode(found)
+
+
+def read(payload: bytes, node: str) -> Kept:
+    """What messaging kept.  Raises ``Malformed`` for what no hub wrote for this node."""
+    if len(payload) > message.INPUT_BYTES_MAX + 4 * message.INPUT_NAME_CHARS_MAX + _ROOM:
+        raise Malformed(f"{len(payload)} bytes are no message for a module")
+    try:
+        found = _kept.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(str(error)) from None
+    if found.node != node or len(found.message) > message.INPUT_BYTES_MAX:
+        raise Malformed("it is for another node, or too large")
+    return found

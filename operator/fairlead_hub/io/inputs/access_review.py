@@ -1,0 +1,177 @@
+"""Who may send to a node: who calls, and whether the cluster's own rules (RBAC) let them.
+
+    Authorization: Bearer …  ─TokenReview─▶ user, groups ┐
+    certificate of tls_ca    ─▶ fairlead:<name>          ├─SubjectAccessReview─▶ yes | no, kept for ten seconds
+    neither                  ─▶ refused                  ┘   create|get edgenodes/inputs, by the node's name
+
+With ``security = "insecure"`` all on this machine may, as they may say that they are any node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_wire.io import logs
+from fairlead_wire.log_limiter import LogLimiter
+
+TOKEN_REVIEWS: Final = "apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS: Final = "apis/authorization.k8s.io/v1/subjectaccessreviews"
+GROUP: Final = "fairlead.dev"
+RESOURCE: Final = "edgenodes"
+SUBRESOURCE: Final = "inputs"
+CERTIFICATE_USER: Final = "fairlead:"
+"""Before the name in a certificate: the authority here is not the cluster's, and may not name its users."""
+KNOWN_SECONDS: Final = 10.0
+KNOWN_MAX: Final = 4096
+ASK_SECONDS: Final = 5.0
+ASKING_MAX: Final = 16
+WAITING_MAX: Final = 256
+TOKEN_CHARS_MAX: Final = 8192
+NAME_CHARS_MAX: Final = 256
+SAID_SECONDS: Final = 60.0
+
+Verb = Literal["create", "get"]
+_log = logs.get("hub.inputs")
+
+
+class Kube(Protocol):
+    """What is used of ``io.cluster.kube.Kube``."""
+
+    async def request(
+        self, method: str, path: str, body: Any = None, *, attempts: int = 1, seconds: float | None = None
+    ) -> bytes: ...
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """What was shown: a token, or the name in a certificate; neither: a stranger."""
+
+    token: str = ""
+    certificate: str = ""
+
+
+class Denied(Exception):
+    """``status`` 401: say who you are; 403: you may not; 503: it cannot be asked."""
+
+    def __init__(self, status: int, code: str, text: str) -> None:
+        super().__init__(text)
+        self.status, self.code = status, code
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] = []
+    extra: dict[str, list[str]] = {}
+
+
+class _TokenStatus(msgspec.Struct):
+    authenticated: bool = False
+    user: _User = msgspec.field(default_factory=_User)
+
+
+class _TokenReview(msgspec.Struct):
+    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
+
+
+class _AccessStatus(msgspec.Struct):
+    allowed: bool = False
+
+
+class _AccessReview(msgspec.Struct):
+    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+
+
+class AccessReview:
+    """``is_open``: there is no security at all."""
+
+    def __init__(self, kube: Kube, *, is_open: bool, clock: Callable[[], float]) -> None:
+        self._kube, self._is_open, self._clock = kube, is_open, clock
+        self._known: dict[bytes, tuple[float, str]] = {}
+        """By caller, verb and node: when it was asked, and the user who may; "" no one."""
+        self._room = asyncio.Semaphore(ASKING_MAX)
+        self._waiting = 0
+        self._said = LogLimiter(SAID_SECONDS)
+
+    async def check(self, caller: Caller, verb: Verb, node: str) -> None:
+        """Raises ``Denied``."""
+        if self._is_open:
+            return
+        if not caller.token and not caller.certificate:
+            raise Denied(
+                401,
+                "no_identity",
+                "show a token (Authorization: Bearer …, for example of `kubectl create token NAME`) or, where the hub"
+                " listens beyond loopback, a certificate",
+            )
+        if len(caller.token) > TOKEN_CHARS_MAX or len(caller.certificate) > NAME_CHARS_MAX:
+            raise Denied(401, "no_identity", "no token or name of a certificate is so long")
+        key = hashlib.sha256(msgspec.json.encode([caller.token, caller.certificate, verb, node])).digest()
+        known = self._known.get(key)
+        if known is not None and self._clock() - known[0] < KNOWN_SECONDS:
+            allowed = known[1]
+        else:
+            allowed = await self._ask(caller, verb, node)
+            self._known.pop(key, None)
+            while len(self._known) >= KNOWN_MAX:
+                del self._known[next(iter(self._known))]
+            self._known[key] = (self._clock(), allowed)
+        if allowed != _MAY:
+            who = allowed or f"{CERTIFICATE_USER}{caller.certificate}"
+            raise Denied(
+                403,
+                "forbidden",
+                f"{who[:NAME_CHARS_MAX]} may not {verb} {RESOURCE}/{SUBRESOURCE} of group {GROUP}, name {node}: grant"
+                " it with a ClusterRole and a ClusterRoleBinding",
+            )
+
+    async def _ask(self, caller: Caller, verb: Verb, node: str) -> str:
+        """``_MAY``, or who may not.  Raises ``Denied`` for a token of no one, and where it cannot be asked."""
+        if self._waiting >= WAITING_MAX:
+            raise Denied(503, "busy", f"{WAITING_MAX} callers are being looked up")
+        self._waiting += 1
+        try:
+            async with self._room:
+                user = await self._user(caller)
+                attributes = {
+                    "group": GROUP, "version": "*", "resource": RESOURCE, "subresource": SUBRESOURCE,
+                    "name": node, "verb": verb,
+                }  # fmt: skip
+                spec = {
+                    "user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra,
+                    "resourceAttributes": attributes,
+                }  # fmt: skip
+                found = await self._post(ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
+                allowed = msgspec.json.decode(found, type=_AccessReview).status.allowed
+                return _MAY if allowed else user.username
+        except (Refused, Unavailable, msgspec.DecodeError) as error:
+            if (times := self._said.due("review", self._clock())) is not None:
+                remedy = "let the hub's account create tokenreviews and subjectaccessreviews (the chart does)"
+                _log.warning("access_unknown", reason=str(error), remedy=remedy, times=times)
+            raise Denied(
+                503, "access_unknown", "the API server does not say who may do this; see the hub's log"
+            ) from None
+        finally:
+            self._waiting -= 1
+
+    async def _user(self, caller: Caller) -> _User:
+        if not caller.token:
+            return _User(username=CERTIFICATE_USER + caller.certificate, groups=["system:authenticated"])
+        content = await self._post(TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": caller.token})
+        found = msgspec.json.decode(content, type=_TokenReview).status
+        if not found.authenticated or not found.user.username:
+            raise Denied(401, "no_identity", "the API server does not know this token, or it has ended")
+        return found.user
+
+    async def _post(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> bytes:
+        body = {"apiVersion": version, "kind": kind, "spec": spec}
+        return await self._kube.request("POST", path, body, attempts=1, seconds=ASK_SECONDS)
+
+
+_MAY: Final = "\x00may"
+"""No user is called so."""

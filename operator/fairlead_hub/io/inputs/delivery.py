@@ -1,0 +1,227 @@
+"""Delivers what waits for one node: reads its topic, sends what is due, notes how far it came.
+
+One task for each node for which something waits; none for a node for which nothing does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.hub import Hub
+from fairlead_hub.inputs import node_queue, submission
+from fairlead_hub.inputs.node_queue import NodeQueue, Waiting
+from fairlead_hub.inputs.outcomes import Outcomes
+from fairlead_hub.inputs.submission import Kept
+from fairlead_hub.io.inputs.input_log import InputLog
+from fairlead_hub.io.io_counts import IoCounts
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.io import logs
+from fairlead_wire.link import codec
+from fairlead_wire.log_limiter import LogLimiter
+
+RETRY_SECONDS = 1.0
+"""After messaging could not be asked."""
+PUT_OFF_SECONDS = 5.0
+"""Where a node says "not now" and no time."""
+READ_MAX = 2 * node_queue.MESSAGES_MAX
+"""Of a topic that others write into, too."""
+SAID_SECONDS = 3600.0
+_said = LogLimiter(SAID_SECONDS)
+_log = logs.get("hub.inputs")
+
+
+class Delivery:
+    """Of one node.  ``wall`` is seconds since 1970; ``idle`` is called when nothing waits any more."""
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        hub: Hub,
+        log: InputLog,
+        wall: Callable[[], float],
+        outcomes: Outcomes,
+        counts: IoCounts,
+        may_send: Callable[[], bool],
+        idle: Callable[[], None],
+    ) -> None:
+        self.node = node
+        self.queue = NodeQueue()
+        self.session: NodeSession | None = None
+        self.coming = 0
+        """Messages that are being published: room is kept for them."""
+        self.coming_bytes = 0
+        self.loaded = asyncio.Event()
+        """What waited before is known."""
+        self.changed = asyncio.Event()
+        """Set at each change, and taken by who waits for one."""
+        self._hub, self._input_log, self._wall = hub, log, wall
+        self._outcomes, self._counts, self._may_send, self._idle = outcomes, counts, may_send, idle
+        self._frames: dict[int, str] = {}
+        self._unread = True
+        self._noted = ""
+        self._wake = asyncio.Event()
+        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"inputs of {node}")
+
+    # ---- what happened ----
+
+    def published(self) -> None:
+        """There is more in the topic."""
+        self._unread = True
+        self._wake.set()
+
+    def session_opened(self, session: NodeSession) -> None:
+        """The node is there."""
+        self._leave()
+        self.session = session if session.hello.inputs else None
+        if not session.hello.inputs and len(self.queue):
+            times = _said.due(("old", self.node), asyncio.get_running_loop().time())
+            if times is not None:
+                remedy = "upgrade the agent; the messages wait until their time is over"
+                _log.warning("inputs_wait_for_agent", node=self.node, agent=session.hello.agent, remedy=remedy)
+        self._wake.set()
+
+    def session_closed(self, session: NodeSession) -> None:
+        """It went away."""
+        if self.session is session:
+            self._leave()
+            self._wake.set()
+
+    def answered(self, answer: message.Ack | message.Nack) -> bool:
+        """The node's answer.  False: it is not about a message for a module."""
+        id = self._frames.pop(answer.parent_id, None)
+        if id is None:
+            return False
+        if isinstance(answer, message.Ack):
+            self._end(id, "delivered")
+        elif answer.permanent:
+            self._end(id, "refused", f"{answer.code}: {answer.reason}")
+        else:
+            self._counts.inputs["put_off"] += 1
+            self.queue.put_off(id, self._wall() + (answer.retry_after or PUT_OFF_SECONDS))
+        self._wake.set()
+        return True
+
+    # ---- the task ----
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            seconds: float | None = None
+            try:
+                await self._step()
+                until = self.queue.next_time(self._wall())
+                seconds = None if until is None else max(0.05, until - self._wall())
+            except (Temporary, Permanent, RemoteError) as error:
+                if (times := _said.due("log", asyncio.get_running_loop().time())) is not None:
+                    _log.warning("inputs_delayed", node=self.node, reason=str(error), times=times)
+                seconds = RETRY_SECONDS
+            self.changed.set()
+            self.changed = asyncio.Event()
+            if not len(self.queue) and not self.coming and not self._unread and seconds is None:
+                self._idle()
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._wake.wait()
+
+    async def _step(self) -> None:
+        if not self.loaded.is_set():
+            self.queue.read_upto = self._noted = await self._input_log.reached(self.node)
+        while self._unread and len(self.queue) < READ_MAX:
+            self._unread = False
+            while len(self.queue) < READ_MAX and await self._read():
+                self._expire()
+            self._unread = self._unread or len(self.queue) >= READ_MAX
+        self.loaded.set()
+        self._expire()
+        while self.session is not None and (due := self.queue.due(self._wall())):
+            for each in due:
+                await self._send(each)
+            self._expire()
+        if (reached := self.queue.checkpoint) != self._noted:
+            await self._input_log.note(self.node, reached)
+            self._noted = reached
+
+    async def _read(self) -> bool:
+        """One page.  False: there was none."""
+        try:
+            found = await self._input_log.read(self.node, self.queue.read_upto)
+        except BaseException:
+            self._unread = True
+            raise
+        for position, payload in found:
+            before, self.queue.read_upto = self.queue.read_upto, position
+            try:
+                kept = submission.read(payload, self.node)
+            except Malformed as error:
+                _log.warning("input_unreadable", node=self.node, position=position, reason=str(error)[:200])
+                continue
+            place = (kept.module, kept.input)
+            self.queue.came(
+                Waiting(
+                    id=kept.id,
+                    position=position,
+                    before=before,
+                    place=place,
+                    expires=kept.expires,
+                    size=len(payload),
+                )
+            )
+        return bool(found)
+
+    def _expire(self) -> None:
+        for each in self.queue.expired(self._wall()):
+            self._note(each.id, "expired")
+
+    async def _send(self, waiting: Waiting) -> None:
+        payload = await self._input_log.one(self.node, waiting.position)
+        session = self.session
+        if session is None or session.closing is not None or not self._may_send():
+            self.session = None  # it is on its way out
+            return
+        if payload is None:  # messaging's clock is ahead of ours
+            self._end(waiting.id, "expired")
+            return
+        kept = submission.read(payload, self.node)
+        known = self._hub.node_status.node_uids.get(self.node)
+        if known is not None and kept.uid and known != kept.uid:
+            self._end(waiting.id, "refused", "the Node it was sent to is gone; another one has its name")
+            return
+        left = kept.expires - self._wall()
+        if left <= 0:
+            self._end(waiting.id, "expired")
+            return
+        self.queue.sent(waiting.id)
+        id = session.link.take_id()
+        self._frames[id] = waiting.id
+        self._hub.say(session, *frame(kept, id, left))
+
+    def _leave(self) -> None:
+        self.session = None
+        self._frames.clear()
+        self.queue.session_ended()
+
+    def _end(self, id: str, state: message.InputState | str, reason: str = "") -> None:
+        if self.queue.done(id) is not None:
+            self._note(id, state, reason)
+
+    def _note(self, id: str, state: message.InputState | str, reason: str = "") -> None:
+        self._counts.inputs[state] += 1
+        self._outcomes.note(self.node, id, state, reason)  # type: ignore[arg-type]
+        if state == "refused":
+            _log.warning("input_refused", node=self.node, message=id, reason=reason)
+
+
+def frame(kept: Kept, id: int, seconds_left: float) -> tuple[message.Input, bytes]:
+    """What the node gets."""
+    encoding, content = codec.pack(bytes(kept.message))
+    ttl = min(seconds_left, float(message.INPUT_TTL_SECONDS_MAX))
+    header = message.Input(
+        id=id, message=kept.id, module=kept.module, input=kept.input, ttl_seconds=ttl, encoding=encoding
+    )
+    return header, content

@@ -1,0 +1,331 @@
+"""Messages from the cloud for modules: takes them from callers, and says what became of them.
+
+send  ─▶ messaging (then the caller is answered ``accepted``) ─▶ Delivery of the node
+      └▶ without messaging: straight to the node (``delivered``), or refused where it is away
+state ─▶ what waits, what this hub saw, and what the node says
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.http_operations import MessageState
+from fairlead_hub.hub import Hub
+from fairlead_hub.inputs import node_queue, outcomes, submission
+from fairlead_hub.inputs.outcomes import Outcomes
+from fairlead_hub.inputs.submission import Address, Kept, Submission
+from fairlead_hub.io.inputs import delivery
+from fairlead_hub.io.inputs.delivery import Delivery
+from fairlead_hub.io.inputs.input_log import InputLog, Messaging, topic_of
+from fairlead_hub.io.inputs.node_answers import NodeAnswers
+from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import message
+from fairlead_wire.errors import Permanent, RemoteError, Temporary
+from fairlead_wire.io import logs
+
+NODES_MAX = 20_000
+"""For which something waits; a caller for one more is asked to come later."""
+LOAD_SECONDS = 10.0
+DIRECT_SECONDS = 20.0
+"""So long a caller waits for the node, where nothing keeps the message meanwhile."""
+LOOK_AGAIN_SECONDS = 1.0
+"""While a caller waits for the state to change at the node."""
+SCAN_RETRY_SECONDS = 5.0
+SCAN_PAUSE_SECONDS = 0.02
+SCANS_AT_ONCE = 16
+STATE_ASKERS_MAX = 256
+"""Callers that wait for a state at once; one more is answered with what is known now."""
+_log = logs.get("hub.inputs")
+
+
+class NotNow(Temporary):
+    """Try again: ``code`` says why not now, ``status`` is the answer's."""
+
+    def __init__(self, code: str, text: str, *, status: int = 503, retry_after_seconds: float = 5.0) -> None:
+        super().__init__(text, retry_after_seconds=retry_after_seconds)
+        self.code, self.status = code, status
+
+
+class Inputs:
+    """One for all nodes."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        messaging: Messaging | None,
+        *,
+        counts: IoCounts,
+        may_send: Callable[[], bool],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._hub, self._counts, self._may_send, self._wall = hub, counts, may_send, wall
+        self._input_log = InputLog(messaging) if messaging is not None else None
+        self._deliveries: dict[str, Delivery] = {}
+        self._outcomes = Outcomes()
+        self._answers = NodeAnswers(hub)
+        self._direct: dict[tuple[NodeSession, int], asyncio.Future[message.Ack | message.Nack]] = {}
+        self._askers = 0
+
+    @property
+    def waiting(self) -> int:
+        """Messages that are accepted and not delivered, of all nodes."""
+        return sum(len(each.queue) for each in self._deliveries.values())
+
+    # ---- from callers ----
+
+    async def send(
+        self, to: Address, messages: Sequence[Submission], *, ttl: float, key: str | None
+    ) -> list[MessageState]:
+        """Take all or none.  Raises ``submission.Refused``, ``NotNow``, and what messaging raises."""
+        submission.check_names(to.module, to.input)
+        ids = submission.ids(to.node, to.module, to.input, key, len(messages), lambda: secrets.token_hex(16))
+        now = self._wall()
+        at = WallClock.text_of(int(now))
+        every = [
+            submission.kept(each, to, id=id, ttl=ttl, now=now, at=at) for each, id in zip(messages, ids, strict=True)
+        ]
+        session = self._hub.sessions.get(to.node)
+        if session is not None and not session.hello.inputs:
+            raise NotNow(
+                "agent_too_old",
+                f"the agent of node {to.node} ({session.hello.agent}) takes no messages from the cloud: upgrade it",
+                status=409,
+            )
+        if self._input_log is None:
+            return [await self._hand_over(session, each) for each in every]
+        await self._keep(self._input_log, to.node, every)
+        self._counts.inputs["accepted"] += len(every)
+        return [MessageState(id=id, state="accepted") for id in ids]
+
+    async def _keep(self, log: InputLog, node: str, every: Sequence[Kept]) -> None:
+        if topic_of(node) is None:
+            raise submission.Refused("messages can be sent to nodes of up to 190 characters", code="bad_node")
+        found = await self._loaded(node)
+        new = [each for each in every if found.queue.get(each.id) is None]
+        payloads = [submission.encode(each) for each in new]
+        size = sum(map(len, payloads))
+        if not payloads:
+            return  # sent before under this key, and they wait
+        if not found.queue.has_room(found.coming + len(new), found.coming_bytes + size):
+            self._counts.inputs["too_many"] += 1
+            raise NotNow(
+                "too_many_waiting",
+                f"{len(found.queue)} messages ({found.queue.bytes} bytes) wait for node {node}; at most"
+                f" {node_queue.MESSAGES_MAX} messages and {node_queue.BYTES_MAX} bytes do",
+                status=429,
+            )
+        found.coming += len(new)
+        found.coming_bytes += size
+        # A caller that hangs up must not keep the node from hearing of what was kept.
+        await asyncio.shield(asyncio.ensure_future(self._append(log, found, payloads, len(new), size)))
+        if not self._may_send():
+            # The one that took over may have looked into the topic before it was there.
+            raise NotNow("not_the_hub", "another hub may have taken over; send it again with the same Idempotency-Key")
+
+    async def _append(self, log: InputLog, found: Delivery, payloads: Sequence[bytes], count: int, size: int) -> None:
+        try:
+            await log.append(found.node, payloads)
+        finally:
+            found.coming -= count
+            found.coming_bytes -= size
+            # Also after a lost answer: it may be there.
+            found.published()
+            if self._deliveries.get(found.node) is not found:
+                self._delivery(found.node)
+
+    async def _loaded(self, node: str) -> Delivery:
+        if node not in self._deliveries and len(self._deliveries) >= NODES_MAX:
+            raise NotNow("too_many_waiting", f"messages wait for {NODES_MAX} nodes", status=429)
+        found = self._delivery(node)
+        try:
+            async with asyncio.timeout(LOAD_SECONDS):
+                await found.loaded.wait()
+        except TimeoutError:
+            raise NotNow("messaging_unavailable", "messaging does not say what waits for the node") from None
+        return found
+
+    async def _hand_over(self, session: NodeSession | None, kept: Kept) -> MessageState:
+        """Without messaging: the node keeps it, or nothing does."""
+        if session is None or session.closing is not None:
+            raise NotNow(
+                "node_away",
+                f"node {kept.node} is away, and this hub has nothing to keep the message in: set messaging_url, or"
+                " send it again when the node is connected",
+            )
+        if sum(each is session for each, _ in self._direct) >= message.INPUT_WINDOW:
+            raise NotNow("too_many_waiting", f"{message.INPUT_WINDOW} messages are on their way to it", status=429)
+        id = session.link.take_id()
+        answer = self._direct[session, id] = asyncio.get_running_loop().create_future()
+        self._hub.say(session, *delivery.frame(kept, id, kept.expires - self._wall()))
+        try:
+            async with asyncio.timeout(min(DIRECT_SECONDS, kept.expires - self._wall())):
+                found = await answer
+        except TimeoutError:
+            raise NotNow("unanswered", _UNANSWERED.format(node=kept.node)) from None
+        finally:
+            self._direct.pop((session, id), None)
+        if isinstance(found, message.Ack):
+            self._counts.inputs["accepted"] += 1
+            self._counts.inputs["delivered"] += 1
+            self._outcomes.note(kept.node, kept.id, "delivered")
+            return MessageState(id=kept.id, state="delivered")
+        if found.permanent:
+            raise submission.Refused(found.reason, code=found.code)
+        raise NotNow(found.code, found.reason, retry_after_seconds=found.retry_after or 5.0)
+
+    async def state(self, node: str, id: str, *, until: frozenset[str], wait_seconds: float) -> MessageState | None:
+        """What became of it, as soon as that is one of ``until``, or after so long; None: nothing is known of it.
+
+        Raises ``NotNow`` where only the node knows, and it is away.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (wait_seconds if self._askers < STATE_ASKERS_MAX else 0.0)
+        self._askers += 1
+        try:
+            while True:
+                found = await self._state(node, id)
+                left = deadline - loop.time()
+                if found is None or found.state in until or found.state in outcomes.FINAL or left <= 0:
+                    return found
+                await self._changed(node, min(left, LOOK_AGAIN_SECONDS))
+        finally:
+            self._askers -= 1
+
+    async def _state(self, node: str, id: str) -> MessageState | None:
+        if self._input_log is not None and topic_of(node) is not None:
+            waits = (await self._loaded(node)).queue.get(id)
+            if waits is not None:
+                left = round(max(0.0, waits.expires - self._wall()), 3)
+                return MessageState(id=id, state="accepted", reason=self._why(node), expires_in_seconds=left)
+        seen = self._outcomes.of(node, id)
+        if seen is not None and seen[0] in outcomes.FINAL:
+            return MessageState(id=id, state=seen[0], reason=seen[1])
+        session = self._hub.sessions.get(node)
+        if session is not None and session.hello.inputs:
+            state = await self._answers.ask(session, id)
+            if state is not None:
+                self._outcomes.note(node, id, state)
+                return MessageState(id=id, state=state)
+        if seen is not None:
+            away = "" if session is not None else "as this hub saw it; the node is away"
+            return MessageState(id=id, state=seen[0], reason=seen[1] or away)
+        if session is None:
+            raise NotNow("node_away", f"what became of it is known at node {node}, which is away")
+        return None
+
+    def _why(self, node: str) -> str:
+        session = self._hub.sessions.get(node)
+        if session is None:
+            return "the node is away"
+        return "" if session.hello.inputs else "the node's agent takes no messages from the cloud: upgrade it"
+
+    async def _changed(self, node: str, seconds: float) -> None:
+        found = self._deliveries.get(node)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await (found.changed if found is not None else asyncio.Event()).wait()
+
+    # ---- from the link ----
+
+    def opened(self, session: NodeSession) -> None:
+        """A node is there."""
+        found = self._deliveries.get(session.node)
+        if found is not None:
+            found.session_opened(session)
+
+    def forget(self, session: NodeSession) -> None:
+        """Its session ended."""
+        found = self._deliveries.get(session.node)
+        if found is not None:
+            found.session_closed(session)
+        self._answers.forget(session)
+        for (of, _), answer in list(self._direct.items()):
+            if of is session and not answer.done():
+                answer.set_exception(NotNow("unanswered", _UNANSWERED.format(node=session.node)))
+
+    def answered(self, session: NodeSession, header: message.FromEdge, content: bytes) -> bool:
+        """A frame of a node.  False: it is not about messages for modules.  Raises ``Malformed``."""
+        match header:
+            case message.InputStates():
+                self._answers.told(session, header, content)
+                return True
+            case message.Ack() | message.Nack():
+                waiting = self._direct.get((session, header.parent_id)) if self._direct else None
+                if waiting is not None:
+                    if not waiting.done():
+                        waiting.set_result(header)
+                    return True
+                found = self._deliveries.get(session.node) if self._deliveries else None
+                return found is not None and found.session is session and found.answered(header)
+            case _:
+                return False
+
+    # ---- the start ----
+
+    async def run(self) -> None:
+        """Until cancelled: finds what waited when this hub began; a ``Delivery`` for whom nothing waits ends at once."""
+        log = self._input_log
+        while log is not None:
+            try:
+                for node in await log.nodes():
+                    while self._is_busy():
+                        await asyncio.sleep(SCAN_PAUSE_SECONDS)
+                    if topic_of(node) is not None:
+                        self._delivery(node)
+                break
+            except (Temporary, Permanent, RemoteError) as error:
+                _log.warning("inputs_delayed", reason=str(error))
+                await asyncio.sleep(SCAN_RETRY_SECONDS)
+        await asyncio.Event().wait()
+
+    def _is_busy(self) -> bool:
+        loading = sum(not each.loaded.is_set() for each in self._deliveries.values())
+        return loading >= SCANS_AT_ONCE or len(self._deliveries) >= NODES_MAX
+
+    def close(self) -> None:
+        """Stop delivering."""
+        for each in self._deliveries.values():
+            each.task.cancel()
+
+    def _delivery(self, node: str) -> Delivery:
+        found = self._deliveries.get(node)
+        if found is None:
+            assert self._input_log is not None
+
+            def idle() -> None:
+                self._deliveries.pop(node, None)
+
+            found = self._deliveries[node] = Delivery(
+                node,
+                hub=self._hub,
+                log=self._input_log,
+                wall=self._wall,
+                outcomes=self._outcomes,
+                counts=self._counts,
+                may_send=self._may_send,
+                idle=idle,
+            )
+            session = self._hub.sessions.get(node)
+            if session is not None:
+                found.session_opened(session)
+            found.task.add_done_callback(lambda task: self._ended(node, task))
+        return found
+
+    def _ended(self, node: str, task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.error("inputs_error", node=node, **logs.describe_error(error), remedy="report it; it is begun anew")
+        self._deliveries.pop(node, None)
+        asyncio.get_running_loop().call_later(SCAN_RETRY_SECONDS, self._delivery, node)
+
+
+_UNANSWERED = (
+    "node {node} went away before it answered, and whether it has the message is not known: send it again with the same"
+    " Idempotency-Key"
+)

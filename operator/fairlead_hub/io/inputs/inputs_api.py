@@ -1,0 +1,157 @@
+"""The hub's HTTP for messages to modules: the one part of it that changes something."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from aiohttp import web
+
+from fairlead_hub import http_operations
+from fairlead_hub.hub import Hub
+from fairlead_hub.inputs import submission
+from fairlead_hub.inputs.submission import Address
+from fairlead_hub.io.inputs.access_review import AccessReview, Caller, Denied, Verb
+from fairlead_hub.io.inputs.inputs import Inputs, NotNow
+from fairlead_wire import message
+from fairlead_wire.errors import Permanent, RemoteError, Temporary
+from fairlead_wire.io import tls
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+BODY_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 60.0
+_BEARER = "bearer "
+_UNTIL = {
+    "delivered": frozenset(("delivered",)),
+    "consumed": frozenset[str](),
+}
+
+
+class InputsApi:
+    """``serves`` once this hub is the one that serves nodes."""
+
+    def __init__(self, hub: Hub, access: AccessReview) -> None:
+        self._hub, self._access = hub, access
+        self._inputs: Inputs | None = None
+
+    def serves(self, inputs: Inputs | None) -> None:
+        """From now on messages are taken; None: no more."""
+        self._inputs = inputs
+
+    def add_to(self, app: web.Application) -> None:
+        app.router.add_post(http_operations.SEND_INPUT.path, self._answering(self._send))
+        app.router.add_get(http_operations.INPUT_STATE.path, self._answering(self._state), allow_head=False)
+
+    def _answering(self, handler: Handler) -> Handler:
+        async def answering(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except Denied as error:
+                return _error(error.status, error.code, str(error), 5.0 if error.status == 503 else None)
+            except submission.Refused as error:
+                return _error(413 if error.code == "too_large" else 400, error.code, str(error))
+            except NotNow as error:
+                again = None if error.status == 409 else error.retry_after_seconds
+                return _error(error.status, error.code, str(error), again)
+            except Temporary as error:
+                return _error(503, "messaging_unavailable", str(error), error.retry_after_seconds or 1.0)
+            except (Permanent, RemoteError) as error:
+                return _error(503, "messaging_refuses", str(error), 5.0)
+
+        return answering
+
+    async def _send(self, request: web.Request) -> web.StreamResponse:
+        inputs, to = await self._admitted(request, "create")
+        ttl = _ttl(request.query.get("ttl"))
+        messages = submission.parse(await _read(request))
+        found = await inputs.send(to, messages, ttl=ttl, key=request.headers.get("Idempotency-Key"))
+        status = 202 if any(each.state == "accepted" for each in found) else 200
+        answer = http_operations.Sent(id=found[0].id, state=found[0].state, results=found)
+        return _json(answer, status)
+
+    async def _state(self, request: web.Request) -> web.StreamResponse:
+        inputs, to = await self._admitted(request, "get")
+        wait = _number(request.query.get("wait", "0"))
+        until = _UNTIL.get(request.query.get("until", "consumed"))
+        if wait is None or not 0 <= wait <= WAIT_SECONDS_MAX or until is None:
+            raise submission.Refused(
+                f"wait: 0 to {WAIT_SECONDS_MAX:g} seconds; until: delivered or consumed", code="bad_request"
+            )
+        id = request.match_info["id"]
+        found = await inputs.state(to.node, id, until=until, wait_seconds=wait)
+        if found is None:
+            return _error(404, "no_message", f"nothing is known of message {id[:64]} at node {to.node} (any more)")
+        return _json(found)
+
+    async def _admitted(self, request: web.Request, verb: Verb) -> tuple[Inputs, Address]:
+        """Raises ``Denied``, ``Refused``, ``NotNow``."""
+        if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
+            raise Denied(403, "forbidden", "a page of a browser sends nothing to modules; programs are answered")
+        node = request.match_info["node"]
+        await self._access.check(_caller(request), verb, node)
+        if self._inputs is None or "nodes" not in self._hub.placement.listed.inputs:
+            raise NotNow("starting", "this hub does not serve nodes yet, or no more", retry_after_seconds=1.0)
+        if node not in self._hub.placement.rules.nodes:
+            raise Denied(404, "no_node", f"there is no edge Node {node}")
+        uid = self._hub.node_status.node_uids.get(node, "")
+        module, input = request.match_info["module"], request.match_info["input"]
+        submission.check_names(module, input)
+        return self._inputs, Address(node=node, uid=uid, module=module, input=input)
+
+
+def _caller(request: web.Request) -> Caller:
+    shown = request.headers.get("Authorization", "")
+    if shown.lower().startswith(_BEARER):
+        return Caller(token=shown[len(_BEARER) :].strip())
+    return Caller(certificate=tls.peer_name(request.get_extra_info("peercert")) or "")
+
+
+def _ttl(text: str | None) -> float:
+    if text is None:
+        return submission.TTL_SECONDS_DEFAULT
+    found = _number(text)
+    if found is None or not 0 < found <= message.INPUT_TTL_SECONDS_MAX:
+        reason = f"ttl: seconds above 0, at most {message.INPUT_TTL_SECONDS_MAX}, is {text[:40]!r}"
+        raise submission.Refused(reason, code="bad_ttl")
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+async def _read(request: web.Request) -> bytes:
+    """Raises ``Refused``: too much, or too slowly."""
+    too_large = submission.Refused(f"the request is over {submission.REQUEST_BYTES_MAX} bytes", code="too_large")
+    if request.content_length is not None and request.content_length > submission.REQUEST_BYTES_MAX:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            async for part in request.content.iter_any():
+                size += len(part)
+                if size > submission.REQUEST_BYTES_MAX:
+                    raise too_large
+                parts.append(part)
+    except TimeoutError:
+        raise submission.Refused(f"the body took longer than {BODY_SECONDS_MAX:g} s", code="too_slow") from None
+    return b"".join(parts)
+
+
+def _json(value: msgspec.Struct, status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), status=status, content_type="application/json")
+
+
+def _error(status: int, code: str, text: str, retry_after_seconds: float | None = None) -> web.Response:
+    body = msgspec.json.encode({"error": {"code": code, "message": text}})
+    response = web.Response(body=body, status=status, content_type="application/json")
+    if retry_after_seconds is not None:
+        response.headers["Retry-After"] = str(max(1, math.ceil(retry_after_seconds)))
+    return response
