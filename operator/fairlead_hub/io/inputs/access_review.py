@@ -161,7 +161,7 @@ class AccessReview:
 
     async def _user(self, caller: Caller) -> _User:
         if not caller.token:
-            return _User(username=CERTIFICATE_USER + caller.certificate, groups=["system:authenticated"])
+            return _User(username=CERTIFICATE_USER + caller.certificate)
         content = await self._post(TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": caller.token})
         found = msgspec.json.decode(content, type=_TokenReview).status
         if not found.authenticated or not found.user.username:

@@ -269,12 +269,12 @@ class Inputs:
     # ---- the start ----
 
     async def run(self) -> None:
-        """Until cancelled: finds what waited when this hub began; a ``Delivery`` for whom nothing waits ends at once."""
+        """Until cancelled: finds what waited when this hub began.  A ``Delivery`` without messages ends at once."""
         log = self._input_log
         while log is not None:
             try:
                 for node in await log.nodes():
-                    while self._is_busy():
+                    while self._is_busy():  # noqa: ASYNC110
                         await asyncio.sleep(SCAN_PAUSE_SECONDS)
                     if topic_of(node) is not None:
                         self._delivery(node)

@@ -1,0 +1,197 @@
+"""`fairlead send`: a message from the cloud to an input of a module on a node."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from fairlead_cli.clients import hub_client
+from fairlead_cli.clients.input_client import HubAddress, InputClient
+from fairlead_cli.output import forms, printer
+from fairlead_cli.output.printer import Printer
+
+MESSAGE_BYTES_MAX = 256 * 1024
+TTL_SECONDS_MAX = 7 * 24 * 3600
+WAIT_SECONDS_MAX = 20.0
+"""Of one question to the hub."""
+CONSUMED = "consumed"
+MEANS = {
+    "accepted": "kept, until the node has it or its time is over",
+    "delivered": "durable at the node",
+    CONSUMED: "its module acknowledged it",
+    "expired": "its time to live ended before the module acknowledged it",
+    "evicted": "the node needed the room for something more urgent",
+    "dead_lettered": "the module gave it back too often; it is among the node's dead letters",
+    "refused": "the node does not take it",
+}
+ENDED = (CONSUMED, "expired", "evicted", "dead_lettered", "refused")
+
+
+class _Place(click.ParamType[tuple[str, str]]):
+    """MODULE/INPUT."""
+
+    name = "module/input"
+
+    def convert(
+        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        module, slash, input = value.partition("/")
+        if not module or not slash or not input or "/" in input:
+            self.fail(f"{value!r} must be MODULE/INPUT, for example camera/commands", param, ctx)
+        return module, input
+
+
+class _Property(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = value.partition("=")
+        if not name or not equals:
+            self.fail(f"{value!r} must be NAME=VALUE", param, ctx)
+        return name, text
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def register(root: click.Group) -> None:
+    """Add `send` to the root command."""
+    root.add_command(send)
+
+
+@click.command(short_help="Send a message to an input of a module on a node.")
+@click.argument("node")
+@click.argument("place", metavar="MODULE/INPUT", type=_Place())
+@click.argument("body", required=False)
+@click.option(
+    "--ttl",
+    type=click.FloatRange(0, TTL_SECONDS_MAX, min_open=True),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long it is worth something, at most 604800 (a week).",
+)
+@click.option("--receipt", is_flag=True, help="Wait until its module has acknowledged it; exit 0 says that it has.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="With --receipt: at most so long; default: its time to live, and 60 at most.",
+)
+@click.option("--file", "source", type=click.File("rb"), help="Read the body from here; - is standard input.")
+@click.option("-p", "--property", "properties", type=_Property(), multiple=True, help="A property; may be repeated.")
+@click.option("--message-id", help="System property messageId, for the module.")
+@click.option("--correlation-id", help="System property correlationId, for the module.")
+@click.option("--idempotency-key", help="The same again is the same message, for as long as it lives.")
+@hub_client.options
+@click.option("--token-file", type=_FILE, help="A token of the cluster: `kubectl create token NAME`.")
+@click.option("--tls-ca", type=_FILE, help="Authority of the hub, for https.")
+@click.option("--tls-cert", type=_FILE, help="Certificate to show to the hub, for https.")
+@click.option("--tls-key", type=_FILE, help="The key of --tls-cert.")
+@printer.options(forms.DOCUMENTS)
+def send(
+    node: str,
+    place: tuple[str, str],
+    body: str | None,
+    ttl: float,
+    receipt: bool,
+    wait: float | None,
+    source: BinaryIO | None,
+    properties: tuple[tuple[str, str], ...],
+    message_id: str | None,
+    correlation_id: str | None,
+    idempotency_key: str | None,
+    hub: str | None,
+    config: Path | None,
+    token_file: Path | None,
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    shown: Printer,
+) -> None:
+    """Send BODY to an input of a module on NODE. The module leases it from the agent's HTTP, once.
+
+    BODY that is JSON travels as JSON, anything else as bytes (bodyBase64). Without BODY and --file it is read from
+    standard input. A node that is away gets it when it is back, within --ttl.
+
+    \b
+    fairlead send edge-1 camera/commands '{"do": "restart"}' --ttl 600
+    fairlead send edge-1 camera/commands --file update.bin --ttl 86400 --receipt --wait 30
+
+    Exit codes: 0 accepted, with --receipt: consumed; 1 refused, or not consumed (in time); 2 wrong use.
+    """
+    url = hub_client.hub_url(hub, config) or f"http://{hub_client.DEFAULT_LISTEN}"
+    address = HubAddress(url=url, token_file=token_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
+    client = InputClient(address, node, *place)
+    message = _message(_body(body, source), dict(properties), message_id, correlation_id)
+    until = time.monotonic() + (wait if wait is not None else min(ttl, 60.0))
+    found = client.send(message, ttl=ttl, key=idempotency_key)
+    if receipt:
+        found = _followed(client, found, until, shown)
+    if shown.is_for_people:
+        reason = f" ({found['reason']})" if found.get("reason") else ""
+        click.echo(shown.paint(f"{found['id']}  {found['state']}: {MEANS.get(found['state'], '')}{reason}", ""))
+    else:
+        shown.document({key: found[key] for key in ("id", "state", "reason", "expiresInSeconds") if key in found})
+    if receipt and found["state"] != CONSUMED:
+        raise click.exceptions.Exit(1)
+
+
+def _followed(client: InputClient, found: dict[str, Any], until: float, shown: Printer) -> dict[str, Any]:
+    """As far as it comes."""
+    while found["state"] not in ENDED and (left := until - time.monotonic()) > 0:
+        if shown.is_for_people:
+            shown.say(f"{found['id']}  {found['state']}")
+        newer = client.state(found["id"], wait=min(left, WAIT_SECONDS_MAX))
+        if newer is None:
+            raise click.ClickException(f"{found['id']}: nothing is known of it at node {client.node} (any more)")
+        found = newer
+    return found
+
+
+def _body(given: str | None, source: BinaryIO | None) -> bytes:
+    if given is not None and source is not None:
+        raise click.UsageError("give BODY or --file, not both")
+    if given is not None:
+        found = given.encode(errors="surrogateescape")
+    elif source is not None:
+        found = source.read(MESSAGE_BYTES_MAX + 1)
+    elif sys.stdin.isatty():
+        raise click.UsageError("give BODY, or --file FILE, or pipe it into standard input")
+    else:
+        found = sys.stdin.buffer.read(MESSAGE_BYTES_MAX + 1)
+    if len(found) > MESSAGE_BYTES_MAX:
+        raise click.ClickException(f"the body is over {MESSAGE_BYTES_MAX} bytes")
+    return found
+
+
+def _message(
+    body: bytes, properties: dict[str, str], message_id: str | None, correlation_id: str | None
+) -> dict[str, Any]:
+    system = {"messageId": message_id, "correlationId": correlation_id}
+    message: dict[str, Any] = {
+        "properties": properties,
+        "systemProperties": {name: value for name, value in system.items() if value is not None},
+    }
+    try:
+        return {**message, "body": json.loads(body, parse_constant=_no_constant)}
+    except (ValueError, RecursionError):
+        return {**message, "bodyBase64": base64.b64encode(body).decode()}
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
