@@ -19,6 +19,7 @@ true
 {{- $hub := $access.hubSubject | default (printf "%s-hub" $fullname) -}}
 {{- $ingest := $access.ingestSubject | default (printf "%s-ingest" $fullname) -}}
 {{- $entries := list (dict "subject" $hub "verbs" (list "publish" "create") "topics" (list "*" "!system/*")) -}}
+{{- $entries = append $entries (dict "subject" $hub "verbs" (list "publish" "consume" "create") "topics" (list "system/inputs-*")) -}}
 {{- if $hubEvents -}}
 {{- $entries = append $entries (dict "subject" $hub "verbs" (list "publish" "create") "topics" (list $hubEvents)) -}}
 {{- end -}}

@@ -70,8 +70,8 @@ class InputClient:
     module: str
     input: str
 
-    def send(self, message: dict[str, Any], *, ttl: float, key: str | None) -> dict[str, Any]:
-        """The hub's answer.  What goes wrong is one sentence, and exit code 1."""
+    def send(self, message: bytes, *, ttl: float, key: str | None) -> dict[str, Any]:
+        """``message`` is the request's JSON.  The hub's answer.  What goes wrong is one sentence, and exit code 1."""
         named = key or secrets.token_hex(16)
         try:
             found = self._ask("POST", f"?ttl={ttl:g}", message, {"Idempotency-Key": named})
@@ -89,12 +89,9 @@ class InputClient:
         except _NoAnswer as error:
             raise click.ClickException(str(error)) from None
 
-    def _ask(
-        self, method: str, rest: str, body: dict[str, Any] | None, headers: dict[str, str]
-    ) -> dict[str, Any] | None:
+    def _ask(self, method: str, rest: str, data: bytes | None, headers: dict[str, str]) -> dict[str, Any] | None:
         quoted = [urllib.parse.quote(each, safe="") for each in (self.node, self.module, self.input)]
         path = "/v1/nodes/{}/inputs/{}/{}/messages".format(*quoted)
-        data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.hub.url}{path}{rest}", data=data, method=method, headers=headers)
         if data is not None:
             request.add_header("Content-Type", "application/json")
@@ -146,10 +143,8 @@ def _refusal(url: str, error: urllib.error.HTTPError) -> str:
         code, text = str(refused["code"]), str(refused["message"])
     except (ValueError, RecursionError, KeyError, TypeError, OSError, http.client.HTTPException):
         return f"{url} is not a hub that takes messages: it answered {error.code}"
-    again = (
-        f" (again in {error.headers['Retry-After']} s)" if error.code in AGAIN and error.headers["Retry-After"] else ""
-    )
-    return f"{code}: {text}{again}"
+    seconds = error.headers["Retry-After"] if error.code in AGAIN else None
+    return f"{code}: {text}" + (f" (again in {seconds} s)" if seconds else "")
 
 
 def _is_loopback(host: str) -> bool:

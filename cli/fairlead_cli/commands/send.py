@@ -179,18 +179,17 @@ def _body(given: str | None, source: BinaryIO | None) -> bytes:
     return found
 
 
-def _message(
-    body: bytes, properties: dict[str, str], message_id: str | None, correlation_id: str | None
-) -> dict[str, Any]:
+def _message(body: bytes, properties: dict[str, str], message_id: str | None, correlation_id: str | None) -> bytes:
+    """The request; a body that is JSON goes as it was written."""
     system = {"messageId": message_id, "correlationId": correlation_id}
-    message: dict[str, Any] = {
-        "properties": properties,
-        "systemProperties": {name: value for name, value in system.items() if value is not None},
-    }
+    named = {name: value for name, value in system.items() if value is not None}
     try:
-        return {**message, "body": json.loads(body, parse_constant=_no_constant)}
+        json.loads(body.decode(), parse_constant=_no_constant)
+        shown = b'"body":' + body
     except (ValueError, RecursionError):
-        return {**message, "bodyBase64": base64.b64encode(body).decode()}
+        shown = b'"bodyBase64":"' + base64.b64encode(body) + b'"'
+    rest = json.dumps({"properties": properties, "systemProperties": named}).encode()
+    return b"{" + shown + b"," + rest[1:]
 
 
 def _no_constant(name: str) -> None:
