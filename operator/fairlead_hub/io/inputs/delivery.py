@@ -143,7 +143,7 @@ class Delivery:
             for each in due:
                 await self._send(each)
             self._expire()
-        if (reached := self.queue.checkpoint) != self._noted:
+        while (reached := self.queue.checkpoint) != self._noted:
             await self._input_log.note(self.node, reached)
             self._noted = reached
 
