@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead_hub.explain import Code
 from fairlead_hub.inputs.outcomes import State
-from fairlead_hub.inputs.submission import TTL_SECONDS_DEFAULT, Submission, Submissions, Ttl
+from fairlead_hub.inputs.submission import TTL_SECONDS_DEFAULT, SendRequest, Ttl
 from fairlead_wire import message
 from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import TEXT, Operation
@@ -223,7 +223,7 @@ _WHO: Final = "`forbidden`: who asks may not, or is a page of a browser."
 _NO_IDENTITY: Final = "`no_identity`: a token or a certificate is needed."
 SEND_INPUT: Final = Operation(
     name="sendToInput", method="POST", path="/v1/nodes/{node}/inputs/{module}/{input}/messages",
-    query=SendQuery, request=Submission | Submissions, answer=Sent,
+    query=SendQuery, request=SendRequest, answer=Sent,
     headers={"Idempotency-Key": "The same again is the same message, for as long as it lives."},
     summary="Send a message to a module's input: 202 once messaging keeps it, 200 once the node does (a hub without"
     " messaging).",

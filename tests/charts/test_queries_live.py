@@ -29,6 +29,7 @@ QUIET = {
     "fairlead_hub_retries_total": "nothing is sent twice",
     "fairlead_hub_parkings_total": "nothing is given up",
     "fairlead_hub_watch_restarts_total": "no watch breaks",
+    "fairlead_hub_inputs_total": "no message is sent to a module",
     "fairlead_hub_upstream_deferred_total": "messaging takes every batch",
     "fairlead_hub_upstream_refused_total": "no message is refused",
     "fairlead_edge_queue_leased": "no module takes messages",

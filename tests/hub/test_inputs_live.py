@@ -170,7 +170,9 @@ def test_accepted_is_delivered_once_over_kills(line: WholeLine) -> None:
     assert len(set(ids)) == ROUNDS * PER_ROUND == accepted_by_the_queue(line, "counted")
     first_time = list(dict.fromkeys(body for _, body, _ in module.taken))
     assert first_time == [f"{number}-{each}" for number in range(ROUNDS) for each in range(PER_ROUND)]
-    wait_until("all are known as consumed", lambda: {state(line, "counted", id) for id in ids} == {"consumed"}, seconds=SECONDS)
+    wait_until(
+        "all are known as consumed", lambda: {state(line, "counted", id) for id in ids} == {"consumed"}, seconds=SECONDS
+    )
 
 
 def test_what_expired_while_the_node_was_away_is_never_delivered(line: WholeLine) -> None:

@@ -58,6 +58,12 @@ class Submissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     messages: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1)]
 
 
+class SendRequest(Submission, frozen=True, kw_only=True):
+    """One message, or ``messages`` and nothing beside them; the two forms of a request, for who reads /openapi.json."""
+
+    messages: Annotated[list[Submission], msgspec.Meta(min_length=1, max_length=REQUEST_MESSAGES_MAX)] | None = None
+
+
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """As the edge stores it (its ``envelope.Stored``)."""
 

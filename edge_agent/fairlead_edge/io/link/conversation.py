@@ -337,7 +337,9 @@ class Conversation:
         while True:
             self._retimed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._retimed.wait(), max(0.0, self._core.next_tick() - loop.time()))
+                # Not ``wait_for``: in Python 3.11 it forgets that it was cancelled where the event is set just then.
+                async with asyncio.timeout(max(0.0, self._core.next_tick() - loop.time())):
+                    await self._retimed.wait()
             self.handle(events.Ticked())
 
     async def _say_goodbye(self, end: effects.Close) -> None:

@@ -101,6 +101,9 @@ class Inputs:
             return [await self._hand_over(session, each) for each in every]
         await self._keep(self._input_log, to.node, every)
         self._counts.inputs["accepted"] += len(every)
+        for id in ids:  # until the topic is read
+            if self._outcomes.of(to.node, id) is None:
+                self._outcomes.note(to.node, id, "accepted")
         return [MessageState(id=id, state="accepted") for id in ids]
 
     async def _keep(self, log: InputLog, node: str, every: Sequence[Kept]) -> None:
@@ -212,6 +215,8 @@ class Inputs:
             if state is not None:
                 self._outcomes.note(node, id, state)
                 return MessageState(id=id, state=state)
+        if seen is not None and seen[0] == "accepted":
+            return MessageState(id=id, state="accepted", reason=self._why(node))
         if seen is not None:
             away = "" if session is not None else "as this hub saw it; the node is away"
             return MessageState(id=id, state=seen[0], reason=seen[1] or away)

@@ -1,0 +1,68 @@
+"""Questions to nodes, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.support.hubs.hub_core import Core
+
+from fairlead_hub.io.inputs import node_answers
+from fairlead_hub.io.inputs.node_answers import NodeAnswers
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed
+
+A, B = "a" * 32, "b" * 32
+
+
+async def test_questions_to_a_node_wait_for_each_other() -> None:
+    """A node has one open; each asker gets its own answer."""
+    core = Core("edge-1")
+    edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
+    edge.sent()
+    first, second = (
+        asyncio.ensure_future(answers.ask(edge.session, A)),
+        asyncio.ensure_future(answers.ask(edge.session, B)),
+    )
+    await asyncio.sleep(0)
+    [asked] = edge.sent()
+    answers.told(
+        edge.session, message.InputStates(parent_id=asked.id), b'[{"message":"%b","state":"expired"}]' % A.encode()
+    )
+    assert await first == "expired"
+    for _ in range(5):
+        await asyncio.sleep(0)
+    [asked] = edge.sent()
+    assert asked.messages == [B]
+    answers.told(edge.session, message.InputStates(parent_id=asked.id), b"[]")
+    assert await second is None
+
+
+async def test_a_node_that_goes_or_is_silent_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits behind it waits no longer than its own time."""
+    monkeypatch.setattr(node_answers, "SECONDS_MAX", 0.02)
+    core = Core("edge-1")
+    edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
+    assert await asyncio.gather(answers.ask(edge.session, A), answers.ask(edge.session, B)) == [None, None]
+    monkeypatch.setattr(node_answers, "SECONDS_MAX", 60.0)
+    asking = asyncio.ensure_future(answers.ask(edge.session, B))
+    while not asking.done():  # the question before it is open still; then its own
+        await asyncio.sleep(0)
+        answers.forget(edge.session)
+    assert asking.result() is None
+
+
+async def test_what_was_not_asked_for_ends_the_session() -> None:
+    """As do answers that are too long or no answers."""
+    core = Core("edge-1")
+    edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
+    with pytest.raises(Malformed):
+        answers.told(edge.session, message.InputStates(parent_id=1), b"[]")
+    asking = asyncio.ensure_future(answers.ask(edge.session, A))
+    await asyncio.sleep(0)
+    [asked] = [each for each in edge.sent() if isinstance(each, message.AskInputs)]
+    for parent_id, content in ((asked.id + 1, b"[]"), (asked.id, b"{"), (asked.id, b" " * 100_000)):
+        with pytest.raises(Malformed):
+            answers.told(edge.session, message.InputStates(parent_id=parent_id), content)
+    answers.forget(edge.session)
+    assert await asking is None
