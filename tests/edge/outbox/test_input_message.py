@@ -30,6 +30,7 @@ def test_it_goes_into_the_queue_of_the_input() -> None:
     [to] = entry.references
     assert (entry.id, to.queue, to.ttl_seconds) == (ID, QueueId("edge-1/camera/commands"), 60.0)
     found = envelope.read(entry.content)
+    assert isinstance(found.body, msgspec.Raw)
     assert (bytes(found.body), found.properties) == (b'{"do":1}', {"a": "b"})
 
 
