@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.verify]
 SECONDS = 120.0
 ROUNDS = 6
 PER_ROUND = 5
-HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto" / "send-to-a-module.md"
+HOWTO = Path(__file__).resolve().parents[4] / "docs" / "howto" / "send-to-a-module.md"
 Answer = tuple[int, dict[str, Any]]
 
 
