@@ -8,12 +8,15 @@ import msgspec
 import openapi_spec_validator
 import pytest
 from aiohttp import web
+from tests.hub.io.inputs.test_access_review import Cluster
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import http_operations, node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.http_operations import Explained, NodeDetail, Nodes
 from fairlead_hub.io import http
+from fairlead_hub.io.inputs.access_review import AccessReview
+from fairlead_hub.io.inputs.inputs_api import InputsApi
 
 DOCUMENT = http_operations.document()
 
@@ -28,6 +31,7 @@ def test_each_route_is_described_and_no_other() -> None:
     app, core = web.Application(), Core("edge-1")
     nodes_api = http.NodesApi(core.hub, WatchHealth({"nodes"}), lambda: core.now)
     nodes_api.add_to(app)
+    InputsApi(core.hub, AccessReview(Cluster(), is_open=True, clock=lambda: core.now)).add_to(app)
     http.Health(nodes_api.stale).add_to(app, lambda: b"")
     served = {
         (route.method, route.resource.canonical)
