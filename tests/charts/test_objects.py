@@ -93,7 +93,7 @@ def test_only_those_who_ask_the_api_have_a_token(name: str) -> None:
 
 
 def test_hub_reads_only_what_the_values_name() -> None:
-    """No wildcard, no secrets by default, and writing only to Fairlead's own kinds, events and Leases; it may ask who may."""
+    """No wildcard, no secrets by default; it writes Fairlead's own kinds, events and Leases, and asks who may."""
     for name, (chart, _) in COMBINATIONS.items():
         if chart == "fairlead":
             rules = [rule for found in objects(name) if "Role" in found["kind"] for rule in found.get("rules", [])]
