@@ -11,6 +11,8 @@ from fairlead_edge.identity import status as identity_status
 from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
+from fairlead_edge.mqtt import status as mqtt_status
+from fairlead_edge.mqtt.status import MqttStatus
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
@@ -79,6 +81,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     encryption: Encryption = Encryption()
     identity: IdentityStatus | None = None
     """None: security is off."""
+    mqtt: MqttStatus | None = None
+    """None: MQTT is not spoken."""
     receipts: Mapping[str, int] = {}
     """Receipts answered, unknown, refused; questions to the hub."""
     to_table: Sequence[Quantiles] = ()
@@ -109,6 +113,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "plan": plan_status.body(agent.line),
         },
         "identity": None if agent.identity is None else identity_status.body(agent.identity),
+        **({} if agent.mqtt is None else {"mqtt": mqtt_status.body(agent.mqtt)}),
         "objects": {
             "held": agent.held,
             "damaged": agent.damaged,
@@ -306,6 +311,8 @@ def families(agent: AgentStatus) -> list[Family]:
     if agent.certificate_ends is not None:
         text = "when our own certificate ends, a Unix time; 0: it cannot be read"
         found.append(single("fairlead_edge_certificate_ends_timestamp_seconds", "gauge", text, agent.certificate_ends))
+    if agent.mqtt is not None:
+        found.extend(mqtt_status.families(agent.mqtt))
     if agent.identity is not None:
         found.extend(identity_status.families(agent.identity))
     for place, name, text in (

@@ -26,6 +26,7 @@ from typing import Any, Final
 import uvloop
 
 from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreUnusable
+from fairlead_edge.io import mqtt
 from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.first_failure import first_failure
 from fairlead_edge.io.identity import keeper as identity_keeper
@@ -189,6 +190,7 @@ class Agent:
             floor_share=settings.pump.floor_share,
             live_first_share=settings.pump.live_first_share,
         )
+        self._mqtt = mqtt.open_if_set(settings, self._upstream, self._module_tokens)
         self._mover = Mover(MoveFiles(folder.path), link=self._link, upstream=self._upstream)
         self._routes = RoutesInUse(
             settings.node,
@@ -212,6 +214,7 @@ class Agent:
             encryption=opened.encryption,
             identity=self._identity.status if self._identity is not None else None,
             line=self._plan.status,
+            mqtt=self._mqtt.status if self._mqtt is not None else None,
         )
         self._http = server.application(
             guard,
@@ -264,6 +267,8 @@ class Agent:
             ("move", self._mover.run()),
             ("plan", self._plan.run()),
         ]
+        if self._mqtt is not None:
+            loops.append(("mqtt", self._mqtt.run()))
         if self._module_tokens is not None:
             loops.append(("module tokens", self._module_tokens.keep_loaded()))
         node = self._settings.node
@@ -315,6 +320,9 @@ class Agent:
             health = server.health_application(metrics=self._reporter.metrics, unready=self._unready)
             host, port = listen_address.parse(settings.health_listen)
             await stack.enter_async_context(await listen(health, key="health_listen", host=host, port=port))
+
+        if self._mqtt is not None:
+            await stack.enter_async_context(self._mqtt.listening())
 
     # ---- what changes ----------------------------------------------------------------------------
 

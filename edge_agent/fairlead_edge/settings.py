@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from fairlead_edge.mqtt.settings import MqttSettings, find_mistakes
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
 from fairlead_edge.outbox.plan.settings import WindowSettings, zone_mistakes
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
@@ -158,6 +159,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     windows: list[WindowSettings] = []
     """Hours in which messages of some priorities may leave."""
     modules: ModulesSettings = ModulesSettings()
+    mqtt: MqttSettings = MqttSettings()
     traces: TracesSettings = TracesSettings()
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
@@ -189,6 +191,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if (value := getattr(self, key)) is not None:
                 yield from listen_address.find(key, value)
         yield from self._hub_url_wrong()
+        other_tokens = self.modules.tokens_file is not None
+        yield from find_mistakes(self.mqtt, insecure=self.security == "insecure", other_tokens=other_tokens)
         if self.security == "mtls":
             for key in ("tls_ca", "tls_cert", "tls_key"):
                 if not getattr(self, key):

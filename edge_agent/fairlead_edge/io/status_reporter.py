@@ -17,6 +17,7 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.mqtt.status import MqttStatus
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.outbox.plan.status import LineStatus
@@ -47,8 +48,10 @@ class StatusReporter:
         encryption: agent_status.Encryption | None = None,
         identity: Callable[[], IdentityStatus] | None = None,
         line: Callable[[], LineStatus] = LineStatus,
+        mqtt: Callable[[], MqttStatus] | None = None,
     ) -> None:
         self._line = line
+        self._mqtt = mqtt
         self._identity = identity
         self._node = node
         self._agent = agent
@@ -117,6 +120,7 @@ class StatusReporter:
             line=self._line(),
             queues_held=self._upstream.pump.held(),
             identity=self._identity() if self._identity is not None else None,
+            mqtt=self._mqtt() if self._mqtt is not None else None,
         )
 
     async def status(self) -> dict[str, Any]:

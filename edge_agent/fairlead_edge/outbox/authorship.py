@@ -67,6 +67,11 @@ def stamped(submission: Submission, *, module: str, node: str, has_token: HasTok
     return _of_module(submission, module, node)
 
 
+def attributed(submission: Submission, *, module: str, node: str) -> Submission:
+    """With the module's stamp whatever its source: of messages whose source names no module."""
+    return _with(submission, submission.source, node, module)
+
+
 def module_of(source: str) -> str:
     """The module a source names; "" when it names none."""
     parts = source.split("/")

@@ -24,6 +24,7 @@ from fairlead_edge.outbox.outbox import (
     QueueStatus,
     Reference,
     Refusal,
+    RefusedMessage,
     cost,
     least_urgent,
     replayed,
@@ -99,6 +100,11 @@ class MemoryOutbox:
         if idempotency is not None:
             self._acks[idempotency.key] = (idempotency.digest, idempotency.answer, now)
         return None
+
+    async def refuse(self, refused: Sequence[RefusedMessage], *, now: float, at: str) -> None:
+        await self.append([each.entry for each in refused], now=now)
+        for queue, refusals in outbox.last_refused(refused, lambda queue: self._logs[queue].next_offset).items():
+            await self.settle(queue, refused=refusals, checkpoint=NOTHING_DONE, at=at)
 
     async def queues(self) -> list[QueueId]:
         return sorted(self._logs)

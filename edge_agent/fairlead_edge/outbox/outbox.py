@@ -19,7 +19,7 @@ where what expired counts as expired from that second on, whether its room was g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -199,6 +199,31 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes
 
 
+class RefusedMessage(msgspec.Struct, frozen=True):
+    """A message that is refused for good before it was in any queue: ``entry`` has one reference, to the queue it
+    comes back to when it is replayed."""
+
+    entry: Entry
+    code: str
+    reason: str
+
+
+def last_refused(
+    refused: Sequence[RefusedMessage], next_offset: Callable[[QueueId], int]
+) -> dict[QueueId, list[Refusal]]:
+    """By queue, the refusals of messages that were just appended in this order."""
+    by_queue: dict[QueueId, list[RefusedMessage]] = {}
+    for each in refused:
+        by_queue.setdefault(each.entry.references[0].queue, []).append(each)
+    return {
+        queue: [
+            Refusal(offset, each.code, each.reason)
+            for offset, each in enumerate(found, next_offset(queue) - len(found))
+        ]
+        for queue, found in by_queue.items()
+    }
+
+
 def replayed(letter: DeadLetter) -> Entry:
     """What comes back when a dead letter is replayed: the same message, with its time to live anew."""
     return Entry("", letter.content, (Reference(letter.queue, letter.ttl_seconds, letter.topic),))
@@ -223,6 +248,13 @@ class Outbox(Protocol):
         Over ``max_bytes`` with ``evict``: the oldest messages of the least urgent queues make room, never of one that
         is as urgent as the least urgent arriving, and count as evicted.
         Raises ``KeyReused`` when the key came with another digest, ``StoreFull`` over ``max_bytes``.
+        """
+        ...
+
+    async def refuse(self, refused: Sequence[RefusedMessage], *, now: float, at: str) -> None:
+        """Store all of these as dead letters, or none: nothing ever finds them in their queue.  Raises ``StoreFull``.
+
+        They count as accepted and dead-lettered.
         """
         ...
 

@@ -12,7 +12,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
@@ -47,6 +47,7 @@ _BASE64_SCHEMA: Final[dict[str, Any]] = {
 _JSON: Final[dict[str, str | None]] = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
 """What a JSON body implies; shared by all that say nothing else, so never changed."""
 _encode = msgspec.json.encode
+_raw = msgspec.json.Decoder(msgspec.Raw)
 
 
 class RequestRefused(Permanent):
@@ -227,6 +228,30 @@ def plan(
     return Plan(entries=tuple(entries), results=tuple(results))
 
 
+def shortened(plan: Plan, ttl_seconds: Sequence[float | None]) -> Plan:
+    """The same, but each message lives at most so long, whatever its routes say; None: as they say."""
+    if not any(each is not None for each in ttl_seconds):
+        return plan
+    entries = iter(plan.entries)
+    found: list[outbox.Entry] = []
+    for result, most in zip(plan.results, ttl_seconds, strict=True):
+        if isinstance(result, Accepted) and result.deliveries:
+            found.append(_shortened(next(entries), most))
+    return msgspec.structs.replace(plan, entries=tuple(found))
+
+
+def _shortened(entry: outbox.Entry, most: float | None) -> outbox.Entry:
+    if most is None or all(to.ttl_seconds is not None and to.ttl_seconds <= most for to in entry.references):
+        return entry
+    references = tuple(
+        to
+        if to.ttl_seconds is not None and to.ttl_seconds <= most
+        else msgspec.structs.replace(to, ttl_seconds=most, inherits="")
+        for to in entry.references
+    )
+    return msgspec.structs.replace(entry, references=references)
+
+
 def routed(submission: Submission) -> RoutedMessage:
     """The message as routes see it: what the producer gave, and what that implies."""
     return _routed(submission, _with_defaults(submission))
@@ -234,6 +259,38 @@ def routed(submission: Submission) -> RoutedMessage:
 
 def _routed(submission: Submission, system_properties: dict[str, str | None]) -> RoutedMessage:
     return RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
+
+
+def source_wrong(source: str) -> Reason | None:
+    """Why a message may not come from there."""
+    if len(source) <= SOURCE_CHARS_MAX and _SOURCE.fullmatch(source):
+        return None
+    return Reason(
+        "bad_source",
+        "source: must be /messages, /messages/modules/<module>, /messages/modules/<module>/outputs/<output>"
+        f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, is {source[:80]!r}",
+    )
+
+
+def may_be_json(system_properties: Mapping[str, str | None]) -> bool:
+    """Do they leave it open that the body is JSON in UTF-8?"""
+    if not system_properties:
+        return True
+    said = {name.lower(): (value or "").lower() for name, value in system_properties.items()}
+    is_json = said.get("contenttype", JSON_CONTENT_TYPE) == JSON_CONTENT_TYPE
+    return is_json and said.get("contentencoding", ENCODINGS[0]) == ENCODINGS[0]
+
+
+def is_json_text(content: bytes) -> bool:
+    """Is it JSON in UTF-8 of a depth that is read everywhere?"""
+    try:
+        content.decode()
+        if nesting(content) > NESTING_MAX:
+            return False
+        _raw.decode(content)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _read(raw: msgspec.Raw, default_source: str) -> Submission | Reason:
@@ -245,12 +302,8 @@ def _read(raw: msgspec.Raw, default_source: str) -> Submission | Reason:
         return Reason("bad_message", str(error))
     if default_source and not submission.source:
         submission = msgspec.structs.replace(submission, source=default_source)
-    if len(submission.source) > SOURCE_CHARS_MAX or not _SOURCE.fullmatch(submission.source):
-        return Reason(
-            "bad_source",
-            "source: must be /messages, /messages/modules/<module>, /messages/modules/<module>/outputs/<output>"
-            f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, is {submission.source[:80]!r}",
-        )
+    if (wrong := source_wrong(submission.source)) is not None:
+        return wrong
     if (submission.body is msgspec.UNSET) == (submission.body_base64 is msgspec.UNSET):
         return Reason("bad_message", "give exactly one of body and bodyBase64")
     if isinstance(submission.body_base64, str):
@@ -279,18 +332,9 @@ def _body_fields(submission: Submission, system_properties: dict[str, str | None
     properties = {name.lower(): (value or "").lower() for name, value in system_properties.items()}
     if properties.get("contenttype") == JSON_CONTENT_TYPE and properties.get("contentencoding") == ENCODINGS[0]:
         content = base64.b64decode(submission.body_base64)
-        if _is_json_text(content):
+        if is_json_text(content):
             return {"body": msgspec.Raw(content.strip())}
     return {"body_base64": submission.body_base64}
-
-
-def _is_json_text(content: bytes) -> bool:
-    try:
-        content.decode()
-        msgspec.json.decode(content)
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
-        return False
-    return nesting(content) <= NESTING_MAX
 
 
 def _routable_body(submission: Submission, system_properties: dict[str, str | None]) -> bytes | str:

@@ -63,6 +63,7 @@ class Broker:
         self._changed = asyncio.Event()
         """A lease may end earlier than ``run`` knows."""
         self._in_work: set[asyncio.Task[list[Leased]]] = set()
+        self._followers: set[Callable[[str], None]] = set()
 
     async def load(self) -> None:
         """Find what lies on disk, unless that was done."""
@@ -106,6 +107,20 @@ class Broker:
                 if taken or self._clock() >= deadline:
                     return taken
                 await self._wait(endpoint, changed, deadline, looked_at)
+
+    @contextlib.contextmanager
+    def followed(self, found: Callable[[str], None]) -> Iterator[None]:
+        """``found`` is called with each endpoint that ever had a message, now and when the first one of another comes.
+
+        To be entered after ``load``.
+        """
+        self._followers.add(found)
+        try:
+            for endpoint in tuple(self._served):
+                found(endpoint)
+            yield
+        finally:
+            self._followers.discard(found)
 
     async def withdraw(self, endpoint: str, taken: Sequence[Leased]) -> None:
         """The module was gone before it got these: there again at once, and this was no attempt."""
@@ -172,6 +187,8 @@ class Broker:
     def _serve(self, endpoint: str) -> _Served:
         if endpoint not in self._served:
             self._served[endpoint] = _Served(Endpoint(policy=self._policy, uniform=self._uniform))
+            for follower in tuple(self._followers):
+                follower(endpoint)
         return self._served[endpoint]
 
     @contextlib.contextmanager

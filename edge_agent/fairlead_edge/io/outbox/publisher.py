@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.outbox import publishing, traces
+from fairlead_edge.outbox import outbox, publishing, traces
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queue_id import QueueId
@@ -37,6 +37,15 @@ class Answer(msgspec.Struct, frozen=True):
     refusal: publishing.Reason | None
     body: bytes
     trace: Trace | None = None
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """Messages of one author: ``module`` is the one whose identity was shown, ``ttl_seconds`` what each may live at
+    most (None: as its routes say)."""
+
+    module: str
+    submissions: Sequence[publishing.Submission | publishing.Reason]
+    ttl_seconds: Sequence[float | None]
 
 
 class Publisher:
@@ -133,6 +142,65 @@ class Publisher:
         finally:
             self._pending_bytes -= len(content)
 
+    async def store_gathered(self, gathered: Sequence[Gathered]) -> list[publishing.Accepted | publishing.NotAccepted]:
+        """Store signed messages of several authors in one step: all that are not refused, or none.
+
+        Returns what became of each, in order.  Raises ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
+        """
+        self.refuse_if_closed()
+        if self._spans is None:
+            return await self._store_gathered(gathered)
+        submissions = [each for group in gathered for each in group.submissions]
+        came = traces.incoming(submissions, None, None)
+        named = span_names.of_messages(len(submissions), operation="send")
+        hop = self._spans.begin(span_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
+        if hop is None:
+            return await self._store_gathered([_resigned(each, traces.not_recorded) for each in gathered])
+        failure = "not stored"
+        with hop.named_in_logs():
+            try:
+                trace = hop.trace
+                recorded = [_resigned(each, lambda some: traces.recorded(some, came, trace)) for each in gathered]
+                results = await self._store_gathered(recorded)
+                failure = ""
+                return results
+            except (FairleadError, asyncio.CancelledError) as error:
+                failure = str(error) or type(error).__name__
+                raise
+            finally:
+                hop.end(failure)
+
+    async def _store_gathered(self, gathered: Sequence[Gathered]) -> list[publishing.Accepted | publishing.NotAccepted]:
+        router, at = self._usable_router(), self._timestamp()
+        plans = [
+            publishing.shortened(
+                publishing.plan(
+                    each.submissions, router, new_id=self._new_id, enqueued_at=at, mark=mark.marker(each.module)
+                ),
+                each.ttl_seconds,
+            )
+            for each in gathered
+        ]
+        plan = publishing.Plan(
+            entries=tuple(entry for each in plans for entry in each.entries),
+            results=tuple(result for each in plans for result in each.results),
+        )
+        if plan.entries:
+            await self._append(plan, None)
+            self._appended({reference.queue for entry in plan.entries for reference in entry.references})
+        self._count(plan)
+        return list(plan.results)
+
+    def _usable_router(self) -> publishing.Router:
+        if self._router is not None:
+            return self._router
+        reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
+        raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
+
+    async def refuse_for_good(self, refused: Sequence[outbox.RefusedMessage]) -> None:
+        """Keep these as dead letters, durably.  Raises ``StoreFull``, ``StoreFailed``, ``Temporary``."""
+        await self._outbox.refuse(refused, now=self._clock(), at=self._timestamp())
+
     async def _publish_now(self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]) -> Answer:
         if key is not None:
             key = author.own_key(publishing.check_key(key))
@@ -164,12 +232,9 @@ class Publisher:
         key: str | None,
         module: str,
     ) -> Answer:
-        if self._router is None:
-            reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
-            raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
         plan = publishing.plan(
             submissions,
-            self._router,
+            self._usable_router(),
             new_id=self._new_id,
             enqueued_at=self._timestamp(),
             mark=mark.marker(module),
@@ -201,3 +266,12 @@ class Publisher:
         for result in plan.results:
             if isinstance(result, publishing.NotAccepted):
                 self.counters[f"refused_{result.error.code}"] += 1
+
+
+def _resigned(
+    gathered: Gathered,
+    change: Callable[
+        [Sequence[publishing.Submission | publishing.Reason]], Sequence[publishing.Submission | publishing.Reason]
+    ],
+) -> Gathered:
+    return msgspec.structs.replace(gathered, submissions=change(gathered.submissions))

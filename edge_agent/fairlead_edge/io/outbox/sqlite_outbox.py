@@ -178,6 +178,11 @@ class SqliteOutbox:
             self.in_flight.ended(queue, offsets)
         return answer
 
+    async def refuse(self, refused: Sequence[outbox.RefusedMessage], *, now: float, at: str) -> None:
+        await self.writer.submit(
+            partial(settlement.refuse, refused=refused, epoch=self.epoch, now=now, at=at, max_bytes=self.max_bytes)
+        )
+
     async def queues(self) -> list[QueueId]:
         return await self.writer.read(log.queues)
 

@@ -8,13 +8,15 @@ import apsw
 
 from fairlead_edge.io.outbox.tables import dead_letters, log
 from fairlead_edge.io.outbox.tables import statements as sql
+from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.bodies import Bodies
 from fairlead_edge.io.outbox.tables.inputs import taken
 from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
 from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import Damage
-from fairlead_edge.outbox.outbox import Refusal
+from fairlead_edge.outbox.outbox import Refusal, RefusedMessage, last_refused
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.sink import UPSTREAM
@@ -46,6 +48,27 @@ def settle(
         names.drop_of(connection, number, [refusal.offset for refusal in refused])
     connection.execute(sql.COUNT_SENT, (removed.messages, checkpoint, number))
     return damaged
+
+
+def refuse(
+    connection: apsw.Connection,
+    refused: Sequence[RefusedMessage],
+    *,
+    epoch: int,
+    now: float,
+    at: str,
+    max_bytes: int,
+) -> None:
+    """See ``outbox.Outbox.refuse``: in one step, so that a message is never found in its queue."""
+    entries = [each.entry for each in refused]
+    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
+    for queue, refusals in last_refused(refused, lambda queue: _next_offset(connection, queue)).items():
+        settle(connection, queue, sent=(), refused=refusals, checkpoint=NOTHING_DONE, at=at)
+
+
+def _next_offset(connection: apsw.Connection, queue: QueueId) -> int:
+    number = log.number_of(connection, queue)
+    return int(rows(connection, sql.EXTENT_OF_QUEUE, (number,))[0][0])
 
 
 def _bury(

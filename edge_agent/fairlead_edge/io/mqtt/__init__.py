@@ -1,0 +1,29 @@
+"""The MQTT listener, for programs and devices on this node.
+
+    Acceptor ──▶ Connection (one session) ──▶ Intake ──one append for all connections──▶ Publisher
+                      │  ▲                                                                   │
+                      │  └──────────────── PUBACKs, when it is on disk ──────────────────────┘
+                      ├──▶ Clients      who is connected, what is kept for those who went, wills
+                      └──▶ Deliveries   takes from the broker for subscribers, and acknowledges
+
+Loaded only where ``[mqtt] listen`` is set: an agent without MQTT is no larger for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairlead_edge.io.module_tokens_file import ModuleTokensFile
+    from fairlead_edge.io.mqtt.entrance import Entrance
+    from fairlead_edge.io.outbox.upstream import Upstream
+    from fairlead_edge.settings import Settings
+
+
+def open_if_set(settings: Settings, upstream: Upstream, modules: ModuleTokensFile | None) -> Entrance | None:
+    """The entrance, where ``[mqtt] listen`` is set.  Raises ``TlsFilesError``, ``BadTokens``."""
+    if settings.mqtt.listen is None:
+        return None
+    from fairlead_edge.io.mqtt import entrance
+
+    return entrance.open_entrance(settings, upstream, modules)

@@ -1,0 +1,224 @@
+"""One connection: its socket, its session, and what the session wants done.
+
+It is not read while too much waits for the disk, or while it does not read its own answers: so that nothing grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from fairlead_edge.mqtt.packets import Connect, Will
+from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.session import Acknowledged, Limits, Opening, Outcome, Received, Session, Subscribed
+from fairlead_edge.mqtt.status import Counters
+from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_wire.io import logs, tls
+
+STALLED_SECONDS_MAX: Final = 30.0
+"""A client that reads nothing of what waits for it for so long is closed."""
+GOODBYE_SECONDS_MAX: Final = 5.0
+WRITE_BYTES_MAX: Final = 256 * 1024
+"""More than this waiting to be read: the client is not read either, and gets no more messages."""
+CLIENT_ROLES: Final = frozenset({"module", "device"})
+"""In a certificate's ``spiffe://<installation>/<role>/<name>``; those of nodes and servers open nothing here."""
+
+_log = logs.get("edge.mqtt")
+
+
+class Services(Protocol):
+    """What a connection needs of the listener."""
+
+    limits: Limits
+    counters: Counters
+
+    def opened(self, connection: Connection) -> None: ...
+    def identify(self, connect: Connect, certificate: str | None) -> Opening: ...
+    def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None: ...
+    def add(self, connection: Connection, received: Sequence[Received]) -> None: ...
+    def begin(self, connection: Connection, subscribed: Subscribed) -> None: ...
+    def end(self, connection: Connection, filter: str) -> None: ...
+    def acknowledge(self, acknowledged: Iterable[Acknowledged]) -> None: ...
+    def over(self, connection: Connection) -> None:
+        """Once, when nothing more comes from it."""
+        ...
+
+    def is_pressed(self) -> bool: ...
+
+
+class Connection(asyncio.Protocol):
+    """``clock`` goes on steadily.  Also what ``Intake`` and ``Deliveries`` know of it."""
+
+    def __init__(self, services: Services, clock: Callable[[], float]) -> None:
+        self._services = services
+        self._clock = clock
+        self.session = Session(services.limits, self, now=clock())
+        self._transport: asyncio.Transport | None = None
+        self._certificate: str | None = None
+        self._is_reading = True
+        self._stalled_since: float | None = None
+        self._is_over = False
+        self._room = asyncio.Event()
+
+    # ---- asyncio.Protocol ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_BYTES_MAX)
+        self._services.opened(self)
+        shown = transport.get_extra_info("peercert")
+        if shown:
+            roles = tls.peer_roles(shown)
+            is_client = all(role in CLIENT_ROLES for role, _ in roles)
+            self._certificate = (tls.peer_name(shown) or "") if is_client else ""
+        self._read_or_not()
+
+    def data_received(self, data: bytes) -> None:
+        self.session.receive(data, self._clock())
+        self._act()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end("connection_lost" if self.session.ended is None else "")
+
+    def pause_writing(self) -> None:
+        self._stalled_since = self._clock()
+        self._read_or_not()
+
+    def resume_writing(self) -> None:
+        self._stalled_since = None
+        self._read_or_not()
+        self._see_room()
+
+    # ---- session.Host ----
+
+    def identify(self, connect: Connect) -> Opening:
+        return self._services.identify(connect, self._certificate)
+
+    def open(self, opening: Opening) -> Sequence[Subscribed] | None:
+        return self._services.open(self, opening)
+
+    # ---- Intake's and Deliveries' ----
+
+    @property
+    def level(self) -> int:
+        return self.session.level
+
+    @property
+    def module(self) -> str:
+        return self.session.opening.author.module if self.session.opening is not None else ""
+
+    def stored(self, outcomes: Sequence[Outcome]) -> None:
+        if self._is_over:
+            return  # its client comes back and repeats them
+        self.session.stored(outcomes)
+        self._act()
+
+    def refuse(self, refused: Refused) -> None:
+        """End it, and say why."""
+        if not self._is_over:
+            self.session.refuse(refused)
+            self._act()
+
+    async def ready(self) -> int:
+        while not self.room:
+            self._room.clear()
+            await self._room.wait()
+        return self.room
+
+    @property
+    def room(self) -> int:
+        is_writable = not self._is_over and self._stalled_since is None
+        return self.session.room if is_writable else 0
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
+        left = [each for each in leased if not self.session.deliver(subscribed, input, endpoint, each)]
+        self._act()
+        return left
+
+    # ---- the listener's ----
+
+    def look(self, now: float) -> None:
+        """To be called every second or so."""
+        if self._services.is_pressed():
+            self.session.heard(now)
+        if self._stalled_since is not None and now - self._stalled_since > STALLED_SECONDS_MAX:
+            _log.info("client_does_not_read", client=self.name, limit_seconds=STALLED_SECONDS_MAX)
+            self.abort("does_not_read")
+            return
+        self.session.tick(now)
+        self._act()
+
+    def pressed(self) -> None:
+        """Whether it should be read has changed."""
+        self._read_or_not()
+
+    def abort(self, reason: str) -> None:
+        """End it without a word."""
+        self._end(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def name(self) -> str:
+        """For logs."""
+        return self.session.opening.client.id if self.session.opening is not None else ""
+
+    @property
+    def will(self) -> Will | None:
+        return self.session.will
+
+    # ---- parts ----
+
+    def _act(self) -> None:
+        session, transport, services = self.session, self._transport, self._services
+        todo = session.take()
+        if self._is_over or transport is None:
+            return
+        if todo.write:
+            transport.write(todo.write)
+        if todo.received:
+            services.add(self, todo.received)
+        for filter in todo.unsubscribed:
+            services.end(self, filter)
+        for each in todo.subscribed:
+            services.begin(self, each)
+        if todo.acknowledged:
+            services.acknowledge(todo.acknowledged)
+            self._see_room()
+        if todo.close:
+            ended = session.ended
+            self._end(ended.code.label if ended is not None else "disconnect")
+            transport.close()
+            # What it does not read of our goodbye is not waited for.
+            asyncio.get_running_loop().call_later(GOODBYE_SECONDS_MAX, transport.abort)
+
+    def _end(self, reason: str) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self._services.counters.closed[reason] += 1
+        self._services.counters.retained += self.session.retained
+        ended = self.session.ended
+        if ended is not None and ended.code is not Code.SESSION_TAKEN_OVER:
+            _log.info("mqtt_closed", client=self.name, code=ended.code.label, reason=str(ended))
+        self._services.over(self)
+
+    def _see_room(self) -> None:
+        if self.room:
+            self._room.set()
+
+    def _read_or_not(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        wanted = self._stalled_since is None and not self._services.is_pressed()
+        if wanted and not self._is_reading:
+            transport.resume_reading()
+        elif not wanted and self._is_reading:
+            transport.pause_reading()
+        self._is_reading = wanted

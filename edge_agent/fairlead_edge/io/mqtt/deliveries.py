@@ -1,0 +1,163 @@
+"""Takes messages from the broker for subscribers: a delivery is a lease, its PUBACK an acknowledgement.
+
+Programs that take the same input over HTTP share its queue.  What a connection had and did not acknowledge when it
+ended is abandoned: given out again, as the delivery policy says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Protocol, TypeVar
+
+from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX, Broker
+from fairlead_edge.mqtt.session import Acknowledged, Subscribed
+from fairlead_edge.mqtt.status import Counters
+from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_wire.errors import Temporary
+from fairlead_wire.io import logs
+
+RETRY_SECONDS: Final = 1.0
+INPUTS_MAX: Final = 100
+"""Of a module that subscribes to all of its inputs."""
+
+_What = TypeVar("_What")
+
+_log = logs.get("edge.mqtt")
+
+
+class Subscriber(Protocol):
+    """A connection, as this sees it."""
+
+    async def ready(self) -> int:
+        """Waits until messages can be given to it; how many."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """How many it can be given now."""
+        ...
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
+        """Gives it these; returns those that are larger than it takes."""
+        ...
+
+
+class Deliveries:
+    """One per agent."""
+
+    def __init__(self, broker: Broker, *, node: str, counters: Counters) -> None:
+        self._broker = broker
+        self._node = node
+        self._counters = counters
+        self._tasks: dict[int, dict[str, asyncio.Task[None]]] = {}
+        self._settling: set[asyncio.Task[None]] = set()
+        self._acknowledged: defaultdict[str, list[str]] = defaultdict(list)
+        self._abandoned: defaultdict[str, list[str]] = defaultdict(list)
+        self._withdrawn: defaultdict[str, list[Leased]] = defaultdict(list)
+
+    def begin(self, subscriber: Subscriber, subscribed: Subscribed) -> None:
+        """From now on the subscriber gets what comes for these inputs."""
+        self.end(subscriber, subscribed.inputs.filter)
+        serve = (
+            self._serve_all(subscriber, subscribed)
+            if not subscribed.inputs.input
+            else self._serve_one(subscriber, subscribed, subscribed.inputs.input)
+        )
+        tasks = self._tasks.setdefault(id(subscriber), {})
+        tasks[subscribed.inputs.filter] = asyncio.create_task(serve, name=f"mqtt {subscribed.inputs.filter}")
+
+    def end(self, subscriber: Subscriber, filter: str) -> None:
+        """It unsubscribed; what it has it may still acknowledge."""
+        task = self._tasks.get(id(subscriber), {}).pop(filter, None)
+        if task is not None:
+            task.cancel()
+
+    def end_all(self, subscriber: Subscriber, had: Iterable[tuple[str, str]]) -> None:
+        """Its connection is over; ``had``: endpoint and id of what it did not acknowledge."""
+        for task in self._tasks.pop(id(subscriber), {}).values():
+            task.cancel()
+        for endpoint, id_ in had:
+            self._abandoned[endpoint].append(id_)
+        self._settle_soon()
+
+    def acknowledge(self, acknowledged: Iterable[Acknowledged]) -> None:
+        """The subscriber has these, or does not want them."""
+        for each in acknowledged:
+            (self._acknowledged if each.done else self._abandoned)[each.endpoint].append(each.id)
+        self._settle_soon()
+
+    async def close(self) -> None:
+        """When no connection is left: everything that was acknowledged is noted."""
+        while self._settling:
+            await asyncio.gather(*self._settling, return_exceptions=True)
+
+    # ---- giving ----
+
+    async def _serve_all(self, subscriber: Subscriber, subscribed: Subscribed) -> None:
+        prefix = f"{self._node}/{subscribed.inputs.module}/"
+        await self._broker.load()
+        async with asyncio.TaskGroup() as group:
+            served: set[str] = set()
+
+            def found(endpoint: str) -> None:
+                if endpoint.startswith(prefix) and endpoint not in served and len(served) < INPUTS_MAX:
+                    served.add(endpoint)
+                    group.create_task(self._serve_one(subscriber, subscribed, endpoint.removeprefix(prefix)))
+
+            with self._broker.followed(found):
+                await asyncio.get_running_loop().create_future()
+
+    async def _serve_one(self, subscriber: Subscriber, subscribed: Subscribed, input: str) -> None:
+        endpoint = f"{self._node}/{subscribed.inputs.module}/{input}"
+        while True:
+            room = await subscriber.ready()
+            try:
+                taken = await self._broker.take(
+                    endpoint, messages_max=min(room, TAKE_MESSAGES_MAX), wait_seconds=WAIT_SECONDS_MAX
+                )
+            except Temporary as error:
+                _log.warning("mqtt_delivery_delayed", endpoint=endpoint, reason=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            # Nothing may be awaited between here and there: what was taken is either given or given back.
+            fits, over = taken[: subscriber.room], taken[subscriber.room :]
+            too_large = {each.id for each in subscriber.deliver(subscribed, input, endpoint, fits)}
+            given = [each.id for each in fits if each.id not in too_large]
+            self._counters.delivered += len(given)
+            if not subscribed.qos and given:
+                self._acknowledged[endpoint].extend(given)
+            if too_large:
+                self._abandoned[endpoint].extend(too_large)
+                _log.warning("mqtt_too_large", endpoint=endpoint, messages=len(too_large))
+            if over:  # another subscription of the same client took the room
+                self._withdrawn[endpoint].extend(over)
+            self._settle_soon()
+
+    # ---- settling ----
+
+    def _settle_soon(self) -> None:
+        if (self._acknowledged or self._abandoned or self._withdrawn) and not self._settling:
+            task = asyncio.create_task(self._settle(), name="mqtt acknowledgements")
+            self._settling.add(task)
+            task.add_done_callback(self._settling.discard)
+
+    async def _settle(self) -> None:
+        """One step for all connections; the next ones gather while it is on its way to the disk."""
+        while self._acknowledged or self._abandoned or self._withdrawn:
+            done, self._acknowledged = self._acknowledged, defaultdict(list)
+            again, self._abandoned = self._abandoned, defaultdict(list)
+            back, self._withdrawn = self._withdrawn, defaultdict(list)
+            await asyncio.gather(
+                *(self._tell(self._broker.ack, endpoint, ids) for endpoint, ids in done.items()),
+                *(self._tell(self._broker.abandon, endpoint, ids) for endpoint, ids in again.items()),
+                *(self._tell(self._broker.withdraw, endpoint, leased) for endpoint, leased in back.items()),
+            )
+
+    @staticmethod
+    async def _tell(tell: Callable[[str, list[_What]], Awaitable[object]], endpoint: str, what: list[_What]) -> None:
+        # A lease of which this could not be noted ends by itself: the message is given out again.
+        with contextlib.suppress(Temporary):
+            await tell(endpoint, what)

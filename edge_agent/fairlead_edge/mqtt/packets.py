@@ -1,0 +1,282 @@
+"""The packets a client sends, read from their frames; level 4 is MQTT 3.1.1, level 5 is MQTT 5.
+
+Everything is checked that the packet alone can tell; what depends on what came before is ``session``'s.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.mqtt import fields, properties
+from fairlead_edge.mqtt.fields import Cursor, malformed
+from fairlead_edge.mqtt.frames import Frame
+from fairlead_edge.mqtt.properties import Properties
+from fairlead_edge.mqtt.reasons import Code, Refused
+
+LEVEL_3: Final = 4
+"""How MQTT 3.1.1 calls itself in a CONNECT."""
+LEVEL_5: Final = 5
+TOPIC_BYTES_MAX: Final = 65_535
+FILTERS_MAX: Final = 100
+"""Topic filters in one SUBSCRIBE or UNSUBSCRIBE."""
+
+
+class Kind(IntEnum):
+    """The upper half of a packet's first byte."""
+
+    CONNECT = 1
+    CONNACK = 2
+    PUBLISH = 3
+    PUBACK = 4
+    PUBREC = 5
+    PUBREL = 6
+    PUBCOMP = 7
+    SUBSCRIBE = 8
+    SUBACK = 9
+    UNSUBSCRIBE = 10
+    UNSUBACK = 11
+    PINGREQ = 12
+    PINGRESP = 13
+    DISCONNECT = 14
+    AUTH = 15
+
+
+_FLAGS: Final = {Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2, Kind.PUBREL: 2}
+"""Bits of the lower half that must be so; of all others but PUBLISH they are 0."""
+
+
+class Publish(msgspec.Struct, frozen=True, gc=False):
+    """A message.  ``packet`` is its packet identifier, 0 with QoS 0."""
+
+    topic: str
+    payload: bytes
+    qos: int = 0
+    packet: int = 0
+    dup: bool = False
+    retain: bool = False
+    properties: Properties = properties.NONE
+
+
+class Will(msgspec.Struct, frozen=True):
+    """What is published for a client that goes without DISCONNECT."""
+
+    message: Publish
+    delay_seconds: int = 0
+
+
+class Connect(msgspec.Struct, frozen=True, kw_only=True):
+    """``level`` is 4 or 5 here; other levels raise ``UnknownLevel``."""
+
+    level: int
+    client_id: str
+    clean: bool
+    keep_alive: int
+    will: Will | None = None
+    user_name: str | None = None
+    password: bytes | None = None
+    properties: Properties = properties.NONE
+
+
+class Puback(msgspec.Struct, frozen=True):
+    """The client has a message that was delivered to it; a code from 0x80 on: it does not want it."""
+
+    packet: int
+    code: int = 0
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """One wish of a SUBSCRIBE."""
+
+    text: str
+    qos: int
+
+
+class Subscribe(msgspec.Struct, frozen=True):
+    packet: int
+    filters: tuple[Filter, ...]
+
+
+class Unsubscribe(msgspec.Struct, frozen=True):
+    packet: int
+    filters: tuple[str, ...]
+
+
+class Pingreq(msgspec.Struct, frozen=True):
+    pass
+
+
+class Disconnect(msgspec.Struct, frozen=True):
+    code: int = 0
+    properties: Properties = properties.NONE
+
+
+Packet = Connect | Publish | Puback | Subscribe | Unsubscribe | Pingreq | Disconnect
+
+
+class UnknownLevel(Refused):
+    """A CONNECT of another version; how it is answered depends on the level."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(Code.UNSUPPORTED_PROTOCOL_VERSION, f"protocol level {level}; here are 4 (3.1.1) and 5")
+        self.level = level
+
+
+def read(frame: Frame, level: int) -> Packet:
+    """``level`` is that of the connection's CONNECT; 0: none came so far.  Raises ``Refused``."""
+    if frame.first >> 4 == Kind.PUBLISH:
+        return _publish(frame, level)
+    try:
+        kind = Kind(frame.first >> 4)
+    except ValueError:
+        raise malformed("there is no packet of type 0") from None
+    if frame.first & 0x0F != _FLAGS.get(kind, 0):
+        raise malformed(f"the flags of {kind.name} are {frame.first & 0x0F:#x}")
+    cursor = Cursor(frame.body)
+    if kind is Kind.CONNECT:
+        return _connect(cursor)
+    if kind is Kind.PUBACK:
+        return _puback(cursor, level)
+    if kind is Kind.SUBSCRIBE:
+        return _subscribe(cursor, level)
+    if kind is Kind.UNSUBSCRIBE:
+        return _unsubscribe(cursor, level)
+    if kind is Kind.PINGREQ:
+        cursor.end()
+        return Pingreq()
+    if kind is Kind.DISCONNECT:
+        return _disconnect(cursor, level)
+    if kind in (Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP):
+        raise Refused(Code.PROTOCOL_ERROR, f"{kind.name} belongs to QoS 2, and nothing here was ever sent with it")
+    raise Refused(Code.PROTOCOL_ERROR, f"{kind.name} has no place in what a client sends")
+
+
+def _publish(frame: Frame, level: int) -> Publish:
+    first, body = frame
+    qos = first >> 1 & 3
+    if qos == 3:
+        raise malformed("there is no QoS 3")
+    if len(body) < 2:
+        raise malformed("the packet ends within a field")
+    at = 2 + (body[0] << 8 | body[1])
+    if at + (2 if qos else 0) > len(body):
+        raise malformed("the packet ends within a field")
+    topic = fields.text(body[2:at])
+    packet = 0
+    if qos:
+        packet = body[at] << 8 | body[at + 1]
+        at += 2
+        if packet == 0:
+            raise Refused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
+    elif first & 8:
+        raise malformed("DUP with QoS 0")
+    found = properties.NONE
+    if level == LEVEL_5:
+        cursor = Cursor(body, at)
+        found = properties.read(cursor, properties.PUBLISH)
+        at = cursor.at
+    return Publish(topic, body[at:], qos, packet, bool(first & 8), bool(first & 1), found)
+
+
+def _connect(cursor: Cursor) -> Connect:
+    name, level = cursor.text(), cursor.byte()
+    if (name, level) == ("MQIsdp", 3) or (name == "MQTT" and level not in (LEVEL_3, LEVEL_5)):
+        raise UnknownLevel(level)
+    if name != "MQTT":
+        raise Refused(Code.UNSUPPORTED_PROTOCOL_VERSION, "this is not MQTT")
+    flags = cursor.byte()
+    has_name, has_password = bool(flags & 0x80), bool(flags & 0x40)
+    will_qos, has_will, will_retain = flags >> 3 & 3, bool(flags & 4), bool(flags & 0x20)
+    if flags & 1 or will_qos == 3 or (not has_will and (will_qos or will_retain)):
+        raise malformed(f"the flags of CONNECT are {flags:#04x}")
+    if level == LEVEL_3 and has_password and not has_name:
+        raise malformed("a password without a user name, which 3.1.1 does not know")
+    keep_alive = cursor.two()
+    found = properties.read(cursor, properties.CONNECT) if level == LEVEL_5 else properties.NONE
+    client_id = cursor.text()
+    will = _will(cursor, level, will_qos, will_retain) if has_will else None
+    connect = Connect(
+        level=level,
+        client_id=client_id,
+        clean=bool(flags & 2),
+        keep_alive=keep_alive,
+        will=will,
+        user_name=cursor.text() if has_name else None,
+        password=cursor.binary() if has_password else None,
+        properties=found,
+    )
+    cursor.end()
+    return connect
+
+
+def _will(cursor: Cursor, level: int, qos: int, retain: bool) -> Will:
+    found = properties.read(cursor, properties.WILL) if level == LEVEL_5 else properties.NONE
+    topic, payload = cursor.text(), cursor.binary()
+    delay = found.get(properties.Id.WILL_DELAY_INTERVAL, 0)
+    return Will(Publish(topic, payload, qos, 0, False, retain, found), delay)
+
+
+def _packet(cursor: Cursor) -> int:
+    packet = cursor.two()
+    if packet == 0:
+        raise Refused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
+    return packet
+
+
+def _puback(cursor: Cursor, level: int) -> Puback:
+    packet = _packet(cursor)
+    code = 0
+    if level == LEVEL_5 and cursor.left:
+        code = cursor.byte()
+        if cursor.left:
+            properties.read(cursor, properties.ACKNOWLEDGEMENT)
+    cursor.end()
+    return Puback(packet, code)
+
+
+def _subscribe(cursor: Cursor, level: int) -> Subscribe:
+    packet = _packet(cursor)
+    if level == LEVEL_5:
+        found = properties.read(cursor, properties.SUBSCRIBE)
+        if found.values:
+            raise Refused(Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not offered")
+    filters: list[Filter] = []
+    while cursor.left:
+        text, options = cursor.text(), cursor.byte()
+        if options & 3 == 3 or options & (0xC0 if level == LEVEL_5 else 0xFC) or options & 0x30 == 0x30:
+            raise malformed(f"the options of a subscription are {options:#04x}")
+        filters.append(Filter(text, options & 3))
+        _count(len(filters))
+    if not filters:
+        raise Refused(Code.PROTOCOL_ERROR, "a SUBSCRIBE without a topic filter")
+    return Subscribe(packet, tuple(filters))
+
+
+def _unsubscribe(cursor: Cursor, level: int) -> Unsubscribe:
+    packet = _packet(cursor)
+    if level == LEVEL_5:
+        properties.read(cursor, properties.UNSUBSCRIBE)
+    filters: list[str] = []
+    while cursor.left:
+        filters.append(cursor.text())
+        _count(len(filters))
+    if not filters:
+        raise Refused(Code.PROTOCOL_ERROR, "an UNSUBSCRIBE without a topic filter")
+    return Unsubscribe(packet, tuple(filters))
+
+
+def _count(filters: int) -> None:
+    if filters > FILTERS_MAX:
+        raise Refused(Code.QUOTA_EXCEEDED, f"at most {FILTERS_MAX} topic filters in one packet")
+
+
+def _disconnect(cursor: Cursor, level: int) -> Disconnect:
+    if level != LEVEL_5 or not cursor.left:
+        cursor.end()
+        return Disconnect()
+    code = cursor.byte()
+    found = properties.read(cursor, properties.DISCONNECT) if cursor.left else properties.NONE
+    cursor.end()
+    return Disconnect(code, found)

@@ -1,0 +1,86 @@
+"""Reason codes: MQTT 5 section 2.4, and what is left of them in a CONNACK of 3.1.1."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from fairlead_wire.errors import FairleadError
+
+
+class Code(IntEnum):
+    """What a client reads in an acknowledgement or a DISCONNECT."""
+
+    SUCCESS = 0x00
+    DISCONNECT_WITH_WILL = 0x04
+    NO_MATCHING_SUBSCRIBERS = 0x10
+    NO_SUBSCRIPTION_EXISTED = 0x11
+    MALFORMED_PACKET = 0x81
+    PROTOCOL_ERROR = 0x82
+    IMPLEMENTATION_SPECIFIC_ERROR = 0x83
+    UNSUPPORTED_PROTOCOL_VERSION = 0x84
+    CLIENT_IDENTIFIER_NOT_VALID = 0x85
+    BAD_USER_NAME_OR_PASSWORD = 0x86
+    NOT_AUTHORIZED = 0x87
+    SERVER_UNAVAILABLE = 0x88
+    SERVER_BUSY = 0x89
+    SERVER_SHUTTING_DOWN = 0x8B
+    BAD_AUTHENTICATION_METHOD = 0x8C
+    KEEP_ALIVE_TIMEOUT = 0x8D
+    SESSION_TAKEN_OVER = 0x8E
+    TOPIC_FILTER_INVALID = 0x8F
+    TOPIC_NAME_INVALID = 0x90
+    RECEIVE_MAXIMUM_EXCEEDED = 0x93
+    TOPIC_ALIAS_INVALID = 0x94
+    PACKET_TOO_LARGE = 0x95
+    QUOTA_EXCEEDED = 0x97
+    PAYLOAD_FORMAT_INVALID = 0x99
+    RETAIN_NOT_SUPPORTED = 0x9A
+    QOS_NOT_SUPPORTED = 0x9B
+    SHARED_SUBSCRIPTIONS_NOT_SUPPORTED = 0x9E
+    SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED = 0xA1
+    WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED = 0xA2
+
+    @property
+    def label(self) -> str:
+        """As metrics and logs name it."""
+        return self.name.lower()
+
+
+FAILURE: Final = 0x80
+"""From here on a code says that it went wrong; all there is in a SUBACK of 3.1.1."""
+
+_CONNACK_3: Final = {
+    Code.UNSUPPORTED_PROTOCOL_VERSION: 1,
+    Code.CLIENT_IDENTIFIER_NOT_VALID: 2,
+    Code.BAD_USER_NAME_OR_PASSWORD: 4,
+    Code.NOT_AUTHORIZED: 5,
+    Code.TOPIC_NAME_INVALID: 5,
+    Code.QOS_NOT_SUPPORTED: 5,
+}
+_UNAVAILABLE_3: Final = 3
+
+_OF_MESSAGES: Final = {
+    "bad_source": Code.TOPIC_NAME_INVALID,
+    "forbidden_source": Code.NOT_AUTHORIZED,
+    "too_large": Code.PACKET_TOO_LARGE,
+    "bad_body": Code.PAYLOAD_FORMAT_INVALID,
+}
+
+
+class Refused(FairleadError):
+    """What a client did that ends its connection: the code and a sentence for its log."""
+
+    def __init__(self, code: Code, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def connack_3(code: Code) -> int:
+    """The return code of 3.1.1 that says it best."""
+    return 0 if code is Code.SUCCESS else _CONNACK_3.get(code, _UNAVAILABLE_3)
+
+
+def of_message(code: str) -> Code:
+    """What MQTT calls the code with which a message is refused (``publishing.Reason``)."""
+    return _OF_MESSAGES.get(code, Code.IMPLEMENTATION_SPECIFIC_ERROR)

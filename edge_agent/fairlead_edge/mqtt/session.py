@@ -1,0 +1,438 @@
+"""One connection as MQTT sees it: bytes in, and out come bytes, messages to store, subscriptions and acknowledgements.
+
+    opening ──CONNECT, admitted──▶ open ──DISCONNECT, a fault, silence──▶ over
+
+Whoever drives it asks ``take`` for what is to be done after each call, does it, and reports back: ``stored`` when
+messages are on disk (or refused), ``deliver`` with messages for a subscription.  PUBACKs leave in the order of the
+PUBLISHes (MQTT-4.6.0-2), because they are stored in that order.  A fault ends the connection with its code: nothing
+that comes after it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from fairlead_edge.mqtt import encode, packets, reasons, submission, topics
+from fairlead_edge.mqtt.client import Client
+from fairlead_edge.mqtt.frames import Frames
+from fairlead_edge.mqtt.packets import LEVEL_5, Connect, Publish, Will
+from fairlead_edge.mqtt.properties import Id
+from fairlead_edge.mqtt.reasons import FAILURE, Code, Refused
+from fairlead_edge.mqtt.topics import Destination, Inputs
+from fairlead_edge.outbox.authorship import Author
+from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.publishing import Reason, Submission
+
+CONNECT_SECONDS_MAX: Final = 10.0
+CONNECT_BYTES_MAX: Final = 64 * 1024
+RECEIVE_MAXIMUM: Final = 1024
+"""PUBLISHes of a client of level 5 that may be unacknowledged."""
+KEEP_ALIVE_SECONDS: Final = 300
+"""Of level 5 at most, and of a client that asks for none."""
+KEEP_ALIVE_3_SECONDS_MAX: Final = 3600
+"""Level 4 cannot be told another value than it asked for."""
+KEEP_ALIVE_FACTOR: Final = 1.5
+DELIVERED_MAX: Final = 100
+"""Messages a subscriber may have unacknowledged."""
+SUBSCRIPTIONS_MAX: Final = 100
+DESTINATIONS_MAX: Final = 256
+DESTINATION_CHARS_MAX: Final = 256
+"""Topics whose meaning is remembered; one with properties behind it is hardly ever met again."""
+_PACKETS: Final = 65_536
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the settings say."""
+
+    node: str
+    packet_bytes_max: int
+    session_seconds_max: int
+    other_topics: bool = False
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """A client that was let in.  ``expiry_seconds``: how long its subscriptions are kept after its connection."""
+
+    client: Client
+    author: Author
+    clean: bool
+    expiry_seconds: int
+
+
+class Received(msgspec.Struct, frozen=True, gc=False):
+    """A PUBLISH to store, or to refuse for good.  ``ttl_seconds``: it may live no longer."""
+
+    message: Publish
+    content: Submission | Reason
+    ttl_seconds: int | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """What became of it, for its PUBACK."""
+
+    message: Publish
+    code: Code = Code.SUCCESS
+    reason: str = ""
+
+
+class Subscribed(msgspec.Struct, frozen=True):
+    """A subscription begins, or begins anew with another QoS."""
+
+    inputs: Inputs
+    qos: int
+
+
+class Acknowledged(msgspec.Struct, frozen=True):
+    """The client has this message, or does not want it (``done`` False)."""
+
+    endpoint: str
+    id: str
+    done: bool
+
+
+class Todo(msgspec.Struct, kw_only=True):
+    """What is to be done, in this order: write, store, (un)subscribe, acknowledge, close."""
+
+    write: bytes = b""
+    received: Sequence[Received] = ()
+    subscribed: Sequence[Subscribed] = ()
+    unsubscribed: Sequence[str] = ()
+    acknowledged: Sequence[Acknowledged] = ()
+    close: bool = False
+
+
+class Host(Protocol):
+    """Who may connect, and what was kept for those who did."""
+
+    def identify(self, connect: Connect) -> Opening:
+        """Changes nothing.  Raises ``Refused``."""
+        ...
+
+    def open(self, opening: Opening) -> Sequence[Subscribed] | None:
+        """From now on this connection is the client's; the subscriptions that were kept for it, None: there was no
+        session.  Raises ``Refused``."""
+        ...
+
+
+class Session:
+    """``now`` is any clock that goes on steadily."""
+
+    def __init__(self, limits: Limits, host: Host, *, now: float) -> None:
+        self._limits = limits
+        self._host = host
+        self._frames = Frames(CONNECT_BYTES_MAX)
+        self._level = 0
+        self._todo = Todo()
+        self._writes: list[bytes] = []
+        self._received: list[Received] = []
+        self._heard_at = now
+        self._silence_seconds = CONNECT_SECONDS_MAX
+        self._unacknowledged: set[int] = set()
+        self._destinations: dict[str, Destination] = {}
+        self._delivered: dict[int, tuple[str, str]] = {}
+        self._next_packet = 1
+        self._window = DELIVERED_MAX
+        self._client_packet_bytes_max = 0
+        self._asked_expiry = 0
+        self._says_why = True
+        self.opening: Opening | None = None
+        self.subscriptions: dict[str, Subscribed] = {}
+        self.will: Will | None = None
+        """What is to be published if the connection ended now."""
+        self.ended: Refused | None = None
+        """Why the session is over, where it was not the client's own DISCONNECT."""
+        self.is_over = False
+        self.expiry_seconds = 0
+        self.retained = 0
+        """Messages whose RETAIN flag was dropped."""
+
+    # ---- what arrives ----
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Bytes from the client."""
+        if self.is_over:
+            return
+        try:
+            for frame in self._frames.feed(data):
+                self._heard_at = now
+                self._take_packet(packets.read(frame, self._level))
+                if self.is_over:
+                    return
+            if self._frames.wrong is not None:
+                raise self._frames.wrong
+        except Refused as refused:
+            self.refuse(refused)
+
+    def tick(self, now: float) -> None:
+        """To be called now and then: ends a session whose client is silent."""
+        if self.is_over or now < self.deadline:
+            return
+        if self.opening is None:
+            self.refuse(Refused(Code.KEEP_ALIVE_TIMEOUT, f"no CONNECT within {CONNECT_SECONDS_MAX:g} s"))
+        else:
+            self.refuse(Refused(Code.KEEP_ALIVE_TIMEOUT, f"no packet within {self._silence_seconds:g} s"))
+
+    @property
+    def deadline(self) -> float:
+        """When the client will have been silent for too long."""
+        return self._heard_at + self._silence_seconds
+
+    @property
+    def level(self) -> int:
+        """Of its CONNECT: 4 is MQTT 3.1.1, 5 is MQTT 5; 0: none came so far."""
+        return self._level
+
+    @property
+    def heard_at(self) -> float:
+        return self._heard_at
+
+    def heard(self, now: float) -> None:
+        """Its silence was ours: it was not read."""
+        self._heard_at = max(self._heard_at, now)
+
+    def refuse(self, refused: Refused) -> None:
+        """End the session, and say why where the client can read it."""
+        if self.is_over:
+            return
+        self.is_over = True
+        self.ended = refused
+        if self.opening is not None:
+            self._writes.append(encode.disconnect(self._level, refused.code, str(refused)))
+        elif self._level or isinstance(refused, packets.UnknownLevel):
+            level = self._level or (LEVEL_5 if isinstance(refused, packets.UnknownLevel) and refused.level > 5 else 4)
+            reason = [(Id.REASON_STRING, str(refused))] if level == LEVEL_5 else []
+            self._writes.append(encode.connack(level, refused.code, values=reason))
+        self._todo.close = True
+
+    # ---- what was done ----
+
+    def stored(self, outcomes: Iterable[Outcome]) -> None:
+        """These messages, in the order they came, are on disk or refused for good."""
+        most = self._client_packet_bytes_max
+        says_why = self._says_why and not 0 < most < 2 * encode.REASON_BYTES_MAX
+        for outcome in outcomes:
+            if packet := outcome.message.packet:
+                self._unacknowledged.discard(packet)
+                reason = outcome.reason if says_why else ""
+                self._writes.append(encode.puback(self._level, packet, outcome.code, reason))
+
+    @property
+    def room(self) -> int:
+        """How many more messages the client may be given."""
+        return 0 if self.is_over else self._window - len(self._delivered)
+
+    @property
+    def delivered(self) -> int:
+        """Messages the client has and did not acknowledge."""
+        return len(self._delivered)
+
+    @property
+    def unacknowledged(self) -> int:
+        """Messages of the client that wait for their PUBACK."""
+        return len(self._unacknowledged)
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Leased) -> bool:
+        """Write this message for the client; False: it is larger than the client takes."""
+        message = leased.message
+        topic = topics.delivery_topic(subscribed.inputs, input, message, self._limits.node)
+        if len(topic.encode(errors="replace")) > packets.TOPIC_BYTES_MAX:
+            return False
+        values, user = submission.delivered_properties(message, self._level)
+        packet = self._free_packet() if subscribed.qos else 0
+        content = encode.publish(
+            self._level,
+            topic,
+            submission.payload(message),
+            qos=min(subscribed.qos, 1),
+            packet=packet,
+            dup=bool(subscribed.qos) and leased.attempt > 1,
+            values=values,
+            user=user,
+        )
+        if self._client_packet_bytes_max and len(content) > self._client_packet_bytes_max:
+            return False
+        self._writes.append(content)
+        if subscribed.qos:
+            self._delivered[packet] = (endpoint, leased.id)
+        return True
+
+    def take_delivered(self) -> list[tuple[str, str]]:
+        """Endpoint and id of what the client has and did not acknowledge, when its connection is over."""
+        found = list(self._delivered.values())
+        self._delivered.clear()
+        return found
+
+    def take(self) -> Todo:
+        """What there is to do; asked again, nothing, until something happens."""
+        todo, self._todo = self._todo, Todo()
+        todo.write = b"".join(self._writes)
+        self._writes.clear()
+        todo.received, self._received = self._received, []
+        return todo
+
+    # ---- packets ----
+
+    def _take_packet(self, packet: packets.Packet) -> None:
+        if isinstance(packet, Publish):
+            if self.opening is None:
+                raise Refused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+            self._publish(packet, self.opening.author)
+        elif isinstance(packet, Connect):
+            self._connect(packet)
+        elif self.opening is None:
+            raise Refused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+        elif isinstance(packet, packets.Puback):
+            if (found := self._delivered.pop(packet.packet, None)) is not None:
+                self._todo.acknowledged = [*self._todo.acknowledged, Acknowledged(*found, packet.code < FAILURE)]
+        elif isinstance(packet, packets.Pingreq):
+            self._writes.append(encode.PINGRESP)
+        elif isinstance(packet, packets.Subscribe):
+            self._subscribe(packet)
+        elif isinstance(packet, packets.Unsubscribe):
+            self._unsubscribe(packet)
+        else:
+            self._disconnect(packet)
+
+    def _connect(self, connect: Connect) -> None:
+        if self.opening is not None:
+            raise Refused(Code.PROTOCOL_ERROR, "a second CONNECT")
+        self._level = connect.level
+        if Id.AUTHENTICATION_METHOD in connect.properties.values:
+            raise Refused(Code.BAD_AUTHENTICATION_METHOD, "a password is all that is asked for")
+        if connect.will is not None and connect.level == LEVEL_5:
+            if connect.will.message.qos > 1:
+                raise Refused(Code.QOS_NOT_SUPPORTED, "a will has QoS 0 or 1")
+            if connect.will.message.retain:
+                raise Refused(Code.RETAIN_NOT_SUPPORTED, "a will is not retained")
+        opening = self._host.identify(connect)
+        if connect.will is not None and isinstance(
+            wrong := self._content(connect.will.message, opening.author), Reason
+        ):
+            raise Refused(reasons.of_message(wrong.code), f"the will: {wrong.message}")
+        kept = self._host.open(opening)
+        self.opening, self.will = opening, connect.will
+        self._says_why = bool(connect.properties.get(Id.REQUEST_PROBLEM_INFORMATION, 1))
+        self._frames.bytes_max = self._limits.packet_bytes_max
+        keep_alive = self._keep_alive(connect)
+        self._silence_seconds = KEEP_ALIVE_FACTOR * keep_alive
+        self.expiry_seconds = self._asked_expiry = opening.expiry_seconds
+        self._window = min(DELIVERED_MAX, connect.properties.get(Id.RECEIVE_MAXIMUM, DELIVERED_MAX))
+        self._client_packet_bytes_max = connect.properties.get(Id.MAXIMUM_PACKET_SIZE, 0)
+        for each in kept or ():
+            self.subscriptions[each.inputs.filter] = each
+        self._todo.subscribed = [*self._todo.subscribed, *(kept or ())]
+        values = [
+            (Id.SESSION_EXPIRY_INTERVAL, opening.expiry_seconds),
+            (Id.RECEIVE_MAXIMUM, RECEIVE_MAXIMUM),
+            (Id.MAXIMUM_QOS, 1),
+            (Id.RETAIN_AVAILABLE, 0),
+            (Id.MAXIMUM_PACKET_SIZE, self._limits.packet_bytes_max),
+            (Id.ASSIGNED_CLIENT_IDENTIFIER, None if connect.client_id else opening.client.id),
+            (Id.WILDCARD_SUBSCRIPTION_AVAILABLE, 0),
+            (Id.SUBSCRIPTION_IDENTIFIER_AVAILABLE, 0),
+            (Id.SHARED_SUBSCRIPTION_AVAILABLE, 0),
+            (Id.SERVER_KEEP_ALIVE, keep_alive if keep_alive != connect.keep_alive else None),
+        ]
+        self._writes.append(
+            encode.connack(connect.level, Code.SUCCESS, session_present=kept is not None, values=values)
+        )
+
+    @staticmethod
+    def _keep_alive(connect: Connect) -> int:
+        most = KEEP_ALIVE_SECONDS if connect.level == LEVEL_5 else KEEP_ALIVE_3_SECONDS_MAX
+        return min(connect.keep_alive, most) or KEEP_ALIVE_SECONDS
+
+    def _publish(self, message: Publish, author: Author) -> None:
+        if message.qos == 2:
+            raise Refused(Code.QOS_NOT_SUPPORTED, "publish with QoS 0 or 1")
+        if message.retain:
+            if self._level == LEVEL_5:
+                raise Refused(Code.RETAIN_NOT_SUPPORTED, "nothing is retained here")
+            self.retained += 1
+        if Id.TOPIC_ALIAS in message.properties.values:
+            raise Refused(Code.TOPIC_ALIAS_INVALID, "topic aliases are not offered")
+        if Id.SUBSCRIPTION_IDENTIFIER in message.properties.values:
+            raise Refused(Code.PROTOCOL_ERROR, "a client's PUBLISH has no subscription identifier")
+        if self._level != LEVEL_5 and message.topic.startswith(topics.RESERVED):
+            raise Refused(Code.TOPIC_NAME_INVALID, f"topics that begin with {topics.RESERVED} are not offered here")
+        if message.qos:
+            if message.packet in self._unacknowledged:
+                if message.dup:
+                    return  # sent again by an impatient client: the PUBACK that is to come is for both
+                raise Refused(Code.PROTOCOL_ERROR, f"packet identifier {message.packet} waits for its PUBACK")
+            if self._level == LEVEL_5 and len(self._unacknowledged) >= RECEIVE_MAXIMUM:
+                reason = f"more than {RECEIVE_MAXIMUM} messages without a PUBACK"
+                raise Refused(Code.RECEIVE_MAXIMUM_EXCEEDED, reason)
+            self._unacknowledged.add(message.packet)
+        expiry = message.properties.get(Id.MESSAGE_EXPIRY_INTERVAL)
+        self._received.append(Received(message, self._content(message, author), expiry))
+
+    def _content(self, message: Publish, author: Author) -> Submission | Reason:
+        found = self._destinations.get(message.topic)
+        if found is None:
+            limits = self._limits
+            destination = topics.destination(message.topic, node=limits.node, other_topics=limits.other_topics)
+            if isinstance(destination, Reason):
+                return destination
+            found = destination
+            if len(message.topic) <= DESTINATION_CHARS_MAX:
+                if len(self._destinations) >= DESTINATIONS_MAX:
+                    self._destinations.clear()
+                self._destinations[message.topic] = found
+        return submission.submission(message, found, author)
+
+    def _subscribe(self, packet: packets.Subscribe) -> None:
+        codes: list[int] = []
+        begun: list[Subscribed] = []
+        assert self.opening is not None
+        author = self.opening.author
+        for each in packet.filters:
+            found = topics.inputs(each.text, node=self._limits.node)
+            if isinstance(found, Inputs) and not may_take(author, found.module):
+                found = Code.NOT_AUTHORIZED
+            elif len(self.subscriptions) >= SUBSCRIPTIONS_MAX and each.text not in self.subscriptions:
+                found = Code.QUOTA_EXCEEDED
+            if isinstance(found, Code):
+                codes.append(found)
+                continue
+            granted = min(each.qos, 1)
+            codes.append(granted)
+            begun.append(Subscribed(found, granted))
+            self.subscriptions[each.text] = begun[-1]
+        self._todo.subscribed = [*self._todo.subscribed, *begun]
+        self._writes.append(encode.suback(self._level, packet.packet, codes))
+
+    def _unsubscribe(self, packet: packets.Unsubscribe) -> None:
+        known = [self.subscriptions.pop(each, None) is not None for each in packet.filters]
+        self._todo.unsubscribed = [*self._todo.unsubscribed, *packet.filters]
+        codes = [Code.SUCCESS if each else Code.NO_SUBSCRIPTION_EXISTED for each in known]
+        self._writes.append(encode.unsuback(self._level, packet.packet, codes))
+
+    def _disconnect(self, packet: packets.Disconnect) -> None:
+        expiry = packet.properties.get(Id.SESSION_EXPIRY_INTERVAL)
+        if expiry is not None:
+            if expiry and not self._asked_expiry:
+                raise Refused(Code.PROTOCOL_ERROR, "a session that was to end with its connection is not kept after it")
+            self.expiry_seconds = min(expiry, self._limits.session_seconds_max)
+        if packet.code == Code.SUCCESS:
+            self.will = None
+        self.is_over = True
+        self._todo.close = True
+
+    def _free_packet(self) -> int:
+        """There is always one: the client has few of them at a time."""
+        while self._next_packet in self._delivered:
+            self._next_packet = self._next_packet % (_PACKETS - 1) + 1
+        packet = self._next_packet
+        self._next_packet = packet % (_PACKETS - 1) + 1
+        return packet
+
+
+def may_take(author: Author, module: str) -> bool:
+    """A module's messages are its own alone; any program has those of modules without a token."""
+    if author.module:
+        return author.module.lower() == module.lower()
+    return not author.has_token(module)

@@ -1,0 +1,170 @@
+"""What a topic means at this node: the source of a message that is published, the input of a subscription.
+
+    fairlead/{m}/{output}                                   /messages/modules/{m}/outputs/{output}
+    devices/{node}/modules/{m}/messages/events/{bag}        the same with ``$.on={output}``; else /messages/modules/{m}
+    devices/{device}/messages/events/{bag}                  /messages, with the device's name
+    any other, where ``other_topics`` is set                /messages/mqtt/{topic}
+
+    fairlead/{m}/inputs/{input}                             that input of module m
+    devices/{node}/modules/{m}/inputs/{input}, or inputs/#  that input, or all of module m's
+
+A bag is what Azure IoT's clients put behind a topic: properties, encoded as in a query; names that begin with ``$.``
+are the message's system properties.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from fairlead_edge.mqtt.reasons import Code
+from fairlead_edge.outbox import authorship, envelope
+from fairlead_edge.outbox.publishing import Reason
+
+OWN: Final = "fairlead"
+OTHER_SOURCES: Final = "/messages/mqtt"
+WILDCARDS: Final = frozenset("+#")
+RESERVED: Final = "$"
+"""Topics that begin so are a server's own; none is offered here."""
+SHARED: Final = "$share/"
+FILTER_CHARS_MAX: Final = 1024
+"""Filters are kept with their sessions."""
+OUTPUT: Final = "$.on"
+_SYSTEM: Final = {
+    "$.mid": "messageId",
+    "$.cid": "correlationId",
+    "$.uid": "userId",
+    "$.to": "to",
+    "$.ct": "contentType",
+    "$.ce": "contentEncoding",
+    "$.ctime": "creationTimeUtc",
+    "$.cdid": authorship.DEVICE,
+    "$.cmid": authorship.MODULE,
+}
+_SHORT: Final = {name.lower(): short for short, name in _SYSTEM.items()}
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """Where a message comes from, as routes see it, and what its topic says of it.
+
+    ``is_other``: a topic that names no module; the client's own name is put on the message.
+    """
+
+    source: str
+    properties: dict[str, str | None] = {}
+    system_properties: dict[str, str | None] = {}
+    is_other: bool = False
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """What a subscription asks for: one input of a module, or all of them ("")."""
+
+    filter: str
+    module: str
+    input: str
+    original: bool
+    """Messages come to ``devices/…`` topics, with a bag."""
+
+
+def destination(topic: str, *, node: str, other_topics: bool) -> Destination | Reason:
+    """Of a message that is published."""
+    if not topic or not WILDCARDS.isdisjoint(topic):
+        return Reason("bad_source", "the topic of a message is not empty and has no + or #")
+    if topic.startswith(RESERVED):
+        return Reason("bad_source", f"topics that begin with {RESERVED} are not offered here")
+    parts = topic.split("/")
+    if parts[0] == OWN:
+        if len(parts) == 3 and all(parts):
+            return Destination(f"{authorship.own_source(parts[1])}/outputs/{parts[2]}")
+        return Reason("bad_source", f"a topic here is {OWN}/<module>/<output>")
+    if parts[0] == "devices":
+        return _original(parts, node)
+    if other_topics:
+        return Destination(f"{OTHER_SOURCES}/{topic}", is_other=True)
+    return Reason("bad_source", f"publish to {OWN}/<module>/<output>; other topics need [mqtt] other_topics = true")
+
+
+def inputs(filter: str, *, node: str) -> Inputs | Code:
+    """Of a subscription; a code says why it is refused."""
+    if len(filter) > FILTER_CHARS_MAX:
+        return Code.TOPIC_FILTER_INVALID
+    if filter.startswith(SHARED):
+        return Code.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
+    parts = filter.split("/")
+    if len(parts) == 4 and parts[0] == OWN and parts[2] == "inputs":
+        found = Inputs(filter, parts[1], parts[3], False)
+    elif len(parts) == 6 and parts[:3] == ["devices", node, "modules"] and parts[4] == "inputs":
+        if parts[5] == "#" and parts[3] and WILDCARDS.isdisjoint(parts[3]):
+            return Inputs(filter, parts[3], "", True)
+        found = Inputs(filter, parts[3], parts[5], True)
+    else:
+        return Code.TOPIC_FILTER_INVALID if WILDCARDS.isdisjoint(filter) else Code.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED
+    if not WILDCARDS.isdisjoint(filter):
+        return Code.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED
+    return found if found.module and found.input else Code.TOPIC_FILTER_INVALID
+
+
+def delivery_topic(inputs: Inputs, input: str, message: envelope.Stored, node: str) -> str:
+    """Where a message for this input is published to its subscriber."""
+    if not inputs.original:
+        return f"{OWN}/{inputs.module}/inputs/{input}"
+    system = {_SHORT.get(name.lower(), f"$.{name}"): value for name, value in message.system_properties.items()}
+    system.setdefault("$.mid", message.id)
+    return f"devices/{node}/modules/{inputs.module}/inputs/{input}/{_bag({**message.properties, **system})}"
+
+
+def _original(parts: list[str], node: str) -> Destination | Reason:
+    device = parts[1] if len(parts) > 1 else ""
+    if parts[2:3] == ["modules"] and parts[4:6] == ["messages", "events"]:
+        if device != node:
+            return Reason("bad_source", f"this is node {node}, not {device[:80]}")
+        module, found = parts[3], _properties("/".join(parts[6:]))
+        if isinstance(found, Reason):
+            return found
+        properties, system = found
+        output = system.pop(OUTPUT, None)
+        source = authorship.own_source(module)
+        if output is not None:
+            if not output or "/" in output:
+                return Reason("bad_source", f"{OUTPUT}: an output's name is not empty and has no /")
+            source = f"{source}/outputs/{output}"
+        return Destination(source, properties, _named(system))
+    if device and parts[2:4] == ["messages", "events"]:
+        found = _properties("/".join(parts[4:]))
+        if isinstance(found, Reason):
+            return found
+        properties, system = found
+        system.pop(OUTPUT, None)
+        return Destination(authorship.LEAF_SOURCE, properties, {**_named(system), authorship.DEVICE: device})
+    return Reason("bad_source", "a topic of a device ends with messages/events/<properties>")
+
+
+_Properties = tuple[dict[str, str | None], dict[str, str | None]]
+
+
+def _properties(bag: str) -> _Properties | Reason:
+    """Application properties, and system properties under the names they have in a bag."""
+    properties: dict[str, str | None] = {}
+    system: dict[str, str | None] = {}
+    for each in filter(None, bag.strip("/").removeprefix("?").split("&")):
+        name, has_value, value = each.partition("=")
+        try:
+            name, value = unquote(name, errors="strict"), unquote(value, errors="strict")
+        except UnicodeDecodeError:
+            return Reason("bad_message", "the properties behind the topic are not UTF-8")
+        found = system if name.startswith(RESERVED) else properties
+        found[name] = value if has_value else None
+    return properties, system
+
+
+def _named(system: dict[str, str | None]) -> dict[str, str | None]:
+    return {_SYSTEM.get(name, name.removeprefix("$.")): value for name, value in system.items()}
+
+
+def _bag(properties: dict[str, str | None]) -> str:
+    return "&".join(
+        quote(name, safe="$.") if value is None else f"{quote(name, safe='$.')}={quote(value, safe='')}"
+        for name, value in properties.items()
+    )

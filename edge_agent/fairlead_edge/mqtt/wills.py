@@ -1,0 +1,90 @@
+"""Wills that wait for their delay, and sessions that are kept for clients that went: by client, bounded, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.mqtt.client import Client
+from fairlead_edge.mqtt.packets import Publish
+from fairlead_edge.mqtt.session import Subscribed
+from fairlead_edge.outbox.authorship import Author
+
+KEPT_MAX: Final = 1024
+"""Sessions of clients that are not connected; more forget the oldest, whose client subscribes anew."""
+
+
+class LastWord(msgspec.Struct, frozen=True):
+    """A will, and whose it is."""
+
+    message: Publish
+    author: Author
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """``until`` when the session is kept, and when its will is due (None: it left none)."""
+
+    subscriptions: tuple[Subscribed, ...]
+    until: float
+    will: LastWord | None = None
+    will_at: float = 0.0
+
+
+class KeptSessions:
+    """Of clients that are not connected.  Times are of any clock that goes on steadily."""
+
+    def __init__(self, most: int = KEPT_MAX) -> None:
+        self._most = most
+        self._kept: dict[Client, Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(
+        self,
+        client: Client,
+        subscriptions: Mapping[str, Subscribed],
+        *,
+        now: float,
+        seconds: int,
+        will: LastWord | None,
+        delay_seconds: int,
+    ) -> list[LastWord]:
+        """The client went.  Returns the wills to publish now: its own, and that of one that had to make way.
+
+        A will is published when its delay is over or its session ends, whichever comes first (3.1.3.2.2).
+        """
+        delay = min(delay_seconds, seconds)
+        if seconds <= 0:
+            return [will] if will is not None else []
+        due = [will] if will is not None and delay <= 0 else []
+        if due:
+            will = None
+        self._kept.pop(client, None)
+        if len(self._kept) >= self._most:
+            oldest = self._kept.pop(next(iter(self._kept)))
+            due += [oldest.will] if oldest.will is not None else []
+        self._kept[client] = Kept(tuple(subscriptions.values()), now + seconds, will, now + delay)
+        return due
+
+    def take(self, client: Client, *, clean: bool, now: float) -> tuple[Sequence[Subscribed] | None, list[LastWord]]:
+        """The client is there again: its subscriptions (None: no session goes on), and what to publish."""
+        kept = self._kept.pop(client, None)
+        if kept is None:
+            return None, []
+        if clean or kept.until <= now:  # the session ends, and the will comes with its end
+            return None, [kept.will] if kept.will is not None else []
+        return kept.subscriptions, []
+
+    def due(self, now: float) -> list[LastWord]:
+        """Wills to publish by now; sessions whose time is over are forgotten."""
+        found: list[LastWord] = []
+        for client, kept in list(self._kept.items()):
+            if kept.will is not None and min(kept.will_at, kept.until) <= now:
+                found.append(kept.will)
+                self._kept[client] = msgspec.structs.replace(kept, will=None)
+            if kept.until <= now:
+                del self._kept[client]
+        return found
