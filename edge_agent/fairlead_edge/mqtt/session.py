@@ -27,6 +27,8 @@ from fairlead_edge.outbox.brokered.endpoint import Leased
 from fairlead_edge.outbox.publishing import Reason, Submission
 
 CONNECT_SECONDS_MAX: Final = 10.0
+FIRST_BYTE: Final = b"\x10"
+"""Of a CONNECT: what begins otherwise is not MQTT, or begins in the middle."""
 CONNECT_BYTES_MAX: Final = 64 * 1024
 RECEIVE_MAXIMUM: Final = 1024
 """PUBLISHes of a client of level 5 that may be unacknowledged."""
@@ -156,6 +158,8 @@ class Session:
         if self.is_over:
             return
         try:
+            if not self._level and not self._frames.waiting_bytes and data[:1] != FIRST_BYTE:
+                raise Refused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
             for frame in self._frames.feed(data):
                 self._heard_at = now
                 self._take_packet(packets.read(frame, self._level))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from fairlead_edge.mqtt.packets import Connect, Will
 from fairlead_edge.mqtt.reasons import Code, Refused
@@ -64,8 +64,7 @@ class Connection(asyncio.Protocol):
     # ---- asyncio.Protocol ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses
         transport.set_write_buffer_limits(high=WRITE_BYTES_MAX)
         self._services.opened(self)
         shown = transport.get_extra_info("peercert")

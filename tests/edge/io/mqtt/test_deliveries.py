@@ -1,0 +1,163 @@
+"""Messages for subscribers: from a real broker on a store in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+import pytest_asyncio
+
+from fairlead_edge.io.mqtt.deliveries import Deliveries
+from fairlead_edge.io.outbox.broker import Broker
+from fairlead_edge.mqtt.session import Acknowledged, Subscribed
+from fairlead_edge.mqtt.status import Counters
+from fairlead_edge.mqtt.topics import Inputs
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.memory_outbox import MemoryOutbox
+from fairlead_edge.outbox.outbox import Entry, Reference
+from fairlead_edge.outbox.queue_id import QueueId
+
+ENDPOINT = "edge-1/m/i"
+ONE = Subscribed(Inputs("fairlead/m/inputs/i", "m", "i", False), 1)
+ALL = Subscribed(Inputs("devices/edge-1/modules/m/inputs/#", "m", "", True), 1)
+
+
+class Subscriber:
+    def __init__(self, room: int = 100) -> None:
+        self.room = room
+        self.got: list[tuple[str, str]] = []
+        self.changed = asyncio.Event()
+        self.too_large: set[str] = set()
+
+    async def ready(self) -> int:
+        while not self.room:
+            self.changed.clear()
+            await self.changed.wait()
+        return self.room
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
+        left = [each for each in leased if each.id in self.too_large]
+        found = [(endpoint, each.id) for each in leased if each.id not in self.too_large]
+        self.got += found
+        self.room -= len(found)
+        return left
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.outbox = MemoryOutbox(epoch=1, max_bytes=1 << 20)
+        self.broker = Broker(self.outbox, clock=lambda: 0.0, timestamp=lambda: "now", uniform=lambda: 0.0)
+        self.counters = Counters()
+        self.deliveries = Deliveries(self.broker, node="edge-1", counters=self.counters)
+
+    async def store(self, *ids: str, endpoint: str = ENDPOINT) -> None:
+        def content(id: str) -> bytes:
+            return envelope.stored(
+                envelope.Stored(id=id, source="", enqueued_at="", properties={}, system_properties={}, body_base64="")
+            )
+
+        queue = QueueId(endpoint, 1)
+        await self.outbox.append([Entry(id, content(id), (Reference(queue),)) for id in ids], now=0.0)
+        self.broker.appended([queue])
+
+    async def settled(self) -> None:
+        """Until nothing is about to happen."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+        await self.deliveries.close()
+
+    async def left(self) -> int:
+        return sum(queue.length for queue in (await self.outbox.status(now=0.0)).queues)
+
+
+@pytest_asyncio.fixture
+async def bench() -> AsyncIterator[Bench]:
+    yield Bench()
+
+
+async def test_messages_are_leased_and_acknowledged(bench: Bench) -> None:
+    subscriber = Subscriber()
+    await bench.store("1", "2")
+    bench.deliveries.begin(subscriber, ONE)
+    await bench.settled()
+    await bench.store("3")
+    await bench.settled()
+    assert subscriber.got == [(ENDPOINT, "1"), (ENDPOINT, "2"), (ENDPOINT, "3")]
+    assert await bench.left() == 3
+    bench.deliveries.acknowledge([Acknowledged(*each, True) for each in subscriber.got])
+    await bench.settled()
+    assert await bench.left() == 0
+    bench.deliveries.end_all(subscriber, [])
+
+
+async def test_qos_0_is_done_when_it_is_sent(bench: Bench) -> None:
+    subscriber = Subscriber()
+    bench.deliveries.begin(subscriber, Subscribed(ONE.inputs, 0))
+    await bench.settled()
+    await bench.store("1")
+    await bench.settled()
+    assert (len(subscriber.got), await bench.left(), bench.counters.delivered) == (1, 0, 1)
+    bench.deliveries.end_all(subscriber, [])
+
+
+async def test_no_more_than_there_is_room_for(bench: Bench) -> None:
+    subscriber = Subscriber(room=2)
+    await bench.store("1", "2", "3")
+    bench.deliveries.begin(subscriber, ONE)
+    await bench.settled()
+    assert len(subscriber.got) == 2
+    subscriber.room = 5
+    subscriber.changed.set()
+    await bench.settled()
+    assert len(subscriber.got) == 3
+    bench.deliveries.end_all(subscriber, [])
+
+
+async def test_what_a_connection_had_goes_to_the_next(bench: Bench) -> None:
+    first, second = Subscriber(), Subscriber()
+    await bench.store("1")
+    bench.deliveries.begin(first, ONE)
+    await bench.settled()
+    bench.deliveries.end_all(first, first.got)
+    await bench.settled()
+    bench.deliveries.begin(second, ONE)
+    await bench.settled()
+    assert second.got == [(ENDPOINT, "1")]
+    bench.deliveries.end_all(second, [])
+
+
+async def test_a_module_gets_all_of_its_inputs_and_those_that_come(bench: Bench) -> None:
+    subscriber = Subscriber()
+    await bench.store("1", endpoint="edge-1/m/a")
+    await bench.store("x", endpoint="edge-1/other/a")
+    bench.deliveries.begin(subscriber, ALL)
+    await bench.settled()
+    await bench.store("2", endpoint="edge-1/m/b")
+    await bench.settled()
+    assert subscriber.got == [("edge-1/m/a", "1"), ("edge-1/m/b", "2")]
+    bench.deliveries.end_all(subscriber, [])
+    await bench.settled()
+    await bench.store("3", endpoint="edge-1/m/c")
+    await bench.settled()
+    assert len(subscriber.got) == 2
+
+
+async def test_after_unsubscribe_nothing_more_comes(bench: Bench) -> None:
+    subscriber = Subscriber()
+    bench.deliveries.begin(subscriber, ONE)
+    await bench.settled()
+    bench.deliveries.end(subscriber, ONE.inputs.filter)
+    await bench.store("1")
+    await bench.settled()
+    assert subscriber.got == []
+
+
+async def test_what_is_too_large_is_given_back(bench: Bench) -> None:
+    subscriber = Subscriber()
+    subscriber.too_large = {"1"}
+    await bench.store("1", "2")
+    bench.deliveries.begin(subscriber, ONE)
+    await bench.settled()
+    assert subscriber.got == [(ENDPOINT, "2")]
+    bench.deliveries.end_all(subscriber, [])

@@ -1,0 +1,199 @@
+"""What connections publish, stored together: order, patience, dead letters, pressure; the store is a fake."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.mqtt import intake as intakes
+from fairlead_edge.io.mqtt.intake import Intake
+from fairlead_edge.io.outbox.publisher import Gathered
+from fairlead_edge.mqtt.packets import Publish
+from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.session import Outcome, Received
+from fairlead_edge.mqtt.status import Counters
+from fairlead_edge.outbox.outbox import RefusedMessage
+from fairlead_edge.outbox.publishing import Accepted, DeliveryView, NotAccepted, Reason, Submission
+from fairlead_wire.errors import Temporary
+
+
+class Connection:
+    def __init__(self, module: str = "", level: int = 4) -> None:
+        self.module, self.level = module, level
+        self.outcomes: list[Outcome] = []
+        self.refused: Refused | None = None
+
+    def stored(self, outcomes: Sequence[Outcome]) -> None:
+        self.outcomes += outcomes
+
+    def refuse(self, refused: Refused) -> None:
+        self.refused = refused
+
+
+class Store:
+    """Takes everything while ``failing`` is None."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[tuple[str, list[str]]]] = []
+        self.letters: list[tuple[str, str]] = []
+        self.failing: Callable[[], Exception] | None = None
+        self.letters_failing: Exception | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def store_gathered(self, gathered: Sequence[Gathered]) -> list[Accepted | NotAccepted]:
+        await self.gate.wait()
+        if self.failing is not None:
+            raise self.failing()
+        self.batches.append(
+            [
+                (each.module, [item.source for item in each.submissions if isinstance(item, Submission)])
+                for each in gathered
+            ]
+        )
+        return [_result(item.source) for each in gathered for item in each.submissions if isinstance(item, Submission)]
+
+    async def refuse_for_good(self, refused: Sequence[RefusedMessage]) -> None:
+        if self.letters_failing is not None:
+            raise self.letters_failing
+        self.letters += [(each.code, each.entry.references[0].queue.endpoint) for each in refused]
+
+
+def _result(source: str) -> Accepted | NotAccepted:
+    if source == "large":
+        return NotAccepted(Reason("too_large", "it is"))
+    return Accepted("id", [DeliveryView("iothub", 1, None)] if source != "unrouted" else [])
+
+
+def received(source: str | Reason, packet: int = 1, qos: int = 1, payload: bytes = b"") -> Received:
+    content = source if isinstance(source, Reason) else Submission(source=source)
+    return Received(Publish("t", payload, qos, packet if qos else 0), content)
+
+
+class Bench:
+    def __init__(self, **more: Any) -> None:
+        self.store, self.counters, self.pressed = Store(), Counters(), list[bool]()
+        self.time = 0.0
+        self.intake = Intake(
+            self.store, node="edge-1", counters=self.counters, pressed=self.pressed.append, new_id=lambda: "ab" * 16,
+            timestamp=lambda: "2026-11-22T10:00:00Z", clock=lambda: self.time, **more,
+        )  # fmt: skip
+
+    async def done(self) -> None:
+        await self.intake.drain(60)
+        assert (self.intake.waiting, self.intake.waiting_bytes) == (0, 0)
+
+
+async def test_all_connections_go_in_one_step_and_each_keeps_its_order() -> None:
+    bench, one, two = Bench(), Connection("a"), Connection("b")
+    bench.intake.add(one, [received("1", 1), received("2", 2)])
+    bench.intake.add(two, [received("3", 1)])
+    bench.intake.add(one, [received("4", 3)])
+    await bench.done()
+    assert bench.store.batches == [[("a", ["1", "2"]), ("b", ["3"]), ("a", ["4"])]]
+    assert [each.message.packet for each in one.outcomes] == [1, 2, 3]
+    assert [each.code for each in two.outcomes] == [Code.SUCCESS]
+    assert bench.counters.published == Counter({1: 4})
+
+
+async def test_what_comes_meanwhile_is_the_next_batch() -> None:
+    bench, one = Bench(), Connection()
+    bench.store.gate.clear()
+    bench.intake.add(one, [received("1")])
+    await asyncio.sleep(0)
+    bench.intake.add(one, [received("2")])
+    bench.intake.add(one, [received("3")])
+    bench.store.gate.set()
+    await bench.done()
+    assert bench.store.batches == [[("", ["1"])], [("", ["2", "3"])]]
+
+
+async def test_nothing_is_acknowledged_before_it_is_stored() -> None:
+    bench, one = Bench(), Connection()
+    bench.store.gate.clear()
+    bench.intake.add(one, [received("1")])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert one.outcomes == []
+    bench.store.gate.set()
+    await bench.done()
+    assert len(one.outcomes) == 1
+
+
+async def test_an_unrouted_message_is_said_so() -> None:
+    bench, one = Bench(), Connection(level=5)
+    bench.intake.add(one, [received("unrouted")])
+    await bench.done()
+    assert [each.code for each in one.outcomes] == [Code.NO_MATCHING_SUBSCRIBERS]
+
+
+async def test_a_refusal_for_good_is_a_code_in_5_and_a_dead_letter_in_3() -> None:
+    bench, old, new = Bench(), Connection(level=4), Connection(level=5)
+    bad = Reason("bad_source", "why")
+    for each in (old, new):
+        bench.intake.add(each, [received("1", 1), received(bad, 2), received("large", 3), received(bad, qos=0)])
+    await bench.done()
+    codes = [Code.SUCCESS, Code.TOPIC_NAME_INVALID, Code.PACKET_TOO_LARGE, Code.TOPIC_NAME_INVALID]
+    assert [each.code for each in new.outcomes] == codes
+    assert [each.message.packet for each in old.outcomes] == [1, 2, 3, 0]
+    assert bench.store.letters == [("bad_source", "edge-1/$mqtt/refused"), ("too_large", "edge-1/$mqtt/refused")]
+    assert bench.counters.refused == Counter(topic_name_invalid=4, packet_too_large=2)
+
+
+async def test_what_cannot_be_stored_now_is_stored_later() -> None:
+    bench, one = Bench(), Connection()
+    errors = iter([Temporary("busy")])
+
+    def fail() -> Exception:
+        bench.store.failing = None
+        return next(errors)
+
+    bench.store.failing = fail
+    bench.intake.add(one, [received("1")])
+    await bench.done()
+    assert len(one.outcomes) == 1
+    assert one.refused is None
+
+
+async def test_what_cannot_be_stored_for_long_ends_its_connections() -> None:
+    for error, code in ((StoreFull("full"), Code.QUOTA_EXCEEDED), (Temporary("no routes"), Code.SERVER_BUSY)):
+        bench, one = Bench(patience_seconds=0.0), Connection()
+        bench.store.failing = lambda error=error: error  # type: ignore[misc]
+        bench.intake.add(one, [received("1"), received("2", qos=0)])
+        await bench.done()
+        assert one.outcomes == []
+        assert one.refused is not None
+        assert one.refused.code is code
+        assert bench.counters.refused == Counter({code.label: 1})
+
+
+async def test_a_dead_letter_that_cannot_be_kept_is_not_acknowledged() -> None:
+    bench, one, two = Bench(patience_seconds=0.0), Connection(), Connection()
+    bench.store.letters_failing = StoreFull("full")
+    bench.intake.add(one, [received(Reason("bad_source", "why"))])
+    bench.intake.add(two, [received("1")])
+    await bench.done()
+    assert one.outcomes == []
+    assert one.refused is not None
+    assert len(two.outcomes) == 1
+    assert len(bench.store.batches) == 1
+
+
+async def test_too_much_that_waits_stops_the_reading_until_half_is_stored() -> None:
+    bench, one = Bench(), Connection()
+    bench.store.gate.clear()
+    for _ in range(5):
+        bench.intake.add(one, [received("1", payload=b"x" * (1 << 20))])
+    assert bench.pressed == [True]
+    bench.store.gate.set()
+    await bench.done()
+    assert bench.pressed == [True, False]
+    bench.store.gate.clear()
+    small = intakes.UNSTORED_BYTES_MAX // intakes.MESSAGE_COST_BYTES + 1
+    bench.intake.add(one, [received("1")] * small)
+    assert bench.intake.is_pressed
+    bench.store.gate.set()
+    await bench.done()

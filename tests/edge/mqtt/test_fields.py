@@ -1,0 +1,41 @@
+"""Fields are read as they were written, and nothing is read that is not there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_edge.mqtt import fields
+from fairlead_edge.mqtt.fields import Cursor
+from fairlead_edge.mqtt.reasons import Refused
+
+
+@given(st.integers(0, 268_435_455))
+def test_a_length(value: int) -> None:
+    written = fields.length_field(value)
+    cursor = Cursor(written)
+    assert (cursor.length(), cursor.left) == (value, 0)
+    assert len(written) <= 4
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=100))
+def test_a_text(value: str) -> None:
+    assert Cursor(fields.text_field(value)).text() == value
+
+
+def test_a_text_that_is_too_long_is_cut_between_characters() -> None:
+    cursor = Cursor(fields.text_field("é" * 40_000))
+    assert cursor.text() == "é" * 32_767
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00", b"\x00\x02a", b"\x80\x00", b"\xff\xff\xff\xff\x01", b"\x00\x01\x00"])
+def test_what_is_cut_or_wrong_is_refused(content: bytes) -> None:
+    with pytest.raises(Refused):
+        cursor = Cursor(content)
+        cursor.text() if content[:1] == b"\x00" else cursor.length()
+
+
+def test_nothing_may_follow_the_end() -> None:
+    with pytest.raises(Refused):
+        Cursor(b"x").end()

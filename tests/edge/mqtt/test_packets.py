@@ -1,0 +1,113 @@
+"""What clients send is read back as it was written, and nothing that is not MQTT gets through or breaks the reader."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.edges import mqtt_packets as client
+
+from fairlead_edge.mqtt import packets
+from fairlead_edge.mqtt.frames import Frame
+from fairlead_edge.mqtt.packets import Connect, Publish, Subscribe
+from fairlead_edge.mqtt.properties import Id
+from fairlead_edge.mqtt.reasons import Code, Refused
+
+LEVELS = st.sampled_from([4, 5])
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+
+
+def read(content: bytes, level: int = 4) -> packets.Packet:
+    [found], rest = client.split(content)
+    assert rest == b""
+    return packets.read(Frame(content[0], found.body), level)
+
+
+@given(LEVELS, TEXT, st.binary(max_size=200), st.integers(0, 1), st.integers(1, 65_535), st.booleans(), st.booleans())
+def test_publish(level: int, topic: str, payload: bytes, qos: int, id: int, dup: bool, retain: bool) -> None:
+    dup = dup and bool(qos)
+    found = read(client.publish(topic, payload, level=level, qos=qos, id=id, dup=dup, retain=retain), level)
+    assert isinstance(found, Publish)
+    assert (found.topic, found.payload, found.qos, found.dup, found.retain) == (topic, payload, qos, dup, retain)
+    assert found.packet == (id if qos else 0)
+
+
+@given(
+    LEVELS,
+    TEXT,
+    st.booleans(),
+    st.integers(0, 65_535),
+    st.none() | st.tuples(TEXT, st.binary(max_size=50)),
+    st.none() | st.tuples(TEXT, st.none() | st.binary(max_size=50)),
+)
+def test_connect(
+    level: int,
+    client_id: str,
+    clean: bool,
+    keep_alive: int,
+    will: tuple[str, bytes] | None,
+    login: tuple[str, bytes | None] | None,
+) -> None:
+    user, password = login or (None, None)
+    content = client.connect(
+        client_id, level=level, clean=clean, keep_alive=keep_alive, will=will, user=user, password=password
+    )
+    found = read(content, 0)
+    assert isinstance(found, Connect)
+    assert (found.level, found.client_id, found.clean, found.keep_alive) == (level, client_id, clean, keep_alive)
+    assert (found.user_name, found.password) == (user, password)
+    assert (found.will and (found.will.message.topic, found.will.message.payload)) == will
+
+
+@given(LEVELS, st.lists(st.tuples(TEXT, st.integers(0, 2)), min_size=1, max_size=5), st.integers(1, 65_535))
+def test_subscribe(level: int, filters: list[tuple[str, int]], id: int) -> None:
+    found = read(client.subscribe(filters, id=id, level=level), level)
+    assert isinstance(found, Subscribe)
+    assert (found.packet, [(each.text, each.qos) for each in found.filters]) == (id, filters)
+
+
+@given(st.integers(0, 255), st.binary(max_size=60), st.sampled_from([0, 4, 5]))
+def test_any_bytes_are_a_packet_or_refused(first: int, body: bytes, level: int) -> None:
+    try:
+        packets.read(Frame(first, body), level)
+    except Refused as refused:
+        assert refused.code >= 0x80
+        assert str(refused)
+
+
+@pytest.mark.parametrize(
+    ("content", "level", "code"),
+    [
+        (client.connect(protocol="MQIsdp", level=3), 0, Code.UNSUPPORTED_PROTOCOL_VERSION),
+        (client.connect(level=6), 0, Code.UNSUPPORTED_PROTOCOL_VERSION),
+        (client.connect(protocol="HTTP"), 0, Code.UNSUPPORTED_PROTOCOL_VERSION),
+        (client.publish("a", qos=3), 4, Code.MALFORMED_PACKET),
+        (client.publish("a", id=0), 4, Code.PROTOCOL_ERROR),
+        (client.publish("a\0b"), 4, Code.MALFORMED_PACKET),
+        (client.packet(0x30, client.field(b"\xff\xfe")), 4, Code.MALFORMED_PACKET),
+        (client.packet(0x82, b"\0\1"), 4, Code.PROTOCOL_ERROR),
+        (client.packet(0x80, b"\0\1"), 4, Code.MALFORMED_PACKET),
+        (client.packet(0x50, b"\0\1"), 4, Code.PROTOCOL_ERROR),
+        (client.packet(0xF0, b""), 5, Code.PROTOCOL_ERROR),
+        (client.packet(0x00, b""), 5, Code.MALFORMED_PACKET),
+        (client.packet(0xC0, b"x"), 4, Code.MALFORMED_PACKET),
+        (client.subscribe([("a", 0)], level=5, more=b"\x0b\x01"), 5, Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED),
+        (client.subscribe([("a", 0)] * 101), 4, Code.QUOTA_EXCEEDED),
+        (client.publish("a", level=5, more=b"\x7f"), 5, Code.MALFORMED_PACKET),
+        (client.publish("a", level=5, more=b"\x11\0\0\0\1"), 5, Code.PROTOCOL_ERROR),
+        (client.publish("a", level=5, more=b"\x01\0\x01\0"), 5, Code.PROTOCOL_ERROR),
+        (client.publish("a", level=5, more=b"\x01\x02"), 5, Code.PROTOCOL_ERROR),
+    ],
+)
+def test_refusals(content: bytes, level: int, code: Code) -> None:
+    with pytest.raises(Refused) as caught:
+        read(content, level)
+    assert caught.value.code is code
+
+
+def test_properties_of_a_message() -> None:
+    more = b"\x03" + client.field("text/plain") + b"\x26" + client.field("a") + client.field("b") + b"\x02\0\0\0\x09"
+    found = read(client.publish("t", level=5, more=more), 5)
+    assert isinstance(found, Publish)
+    assert found.properties.values == {Id.CONTENT_TYPE: "text/plain", Id.MESSAGE_EXPIRY_INTERVAL: 9}
+    assert found.properties.user == (("a", "b"),)
