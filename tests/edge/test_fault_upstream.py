@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.faults import fault_brokered, fault_edge_store, fault_upstream, fault_upstream_line
+from tests.faults import fault_brokered, fault_edge_store, fault_mqtt, fault_upstream, fault_upstream_line
 from tests.faults.collect import Count
 
 SEED = 20261120
@@ -24,6 +24,13 @@ def test_edge_killed_while_it_accepts_and_sends() -> None:
 def test_modules_and_the_agent_killed_while_messages_for_modules_come_and_go() -> None:
     """Each reaches a module, poison ends as a dead letter after its attempts, and the books balance."""
     count = fault_brokered.run(4, SEED, print)
+    assert clean(count), count
+
+
+@pytest.mark.faults
+def test_edge_killed_while_mqtt_clients_publish() -> None:
+    """What was acknowledged is upstream, and what was not is repeated and is there, too."""
+    count = fault_mqtt.run(3, SEED, print)
     assert clean(count), count
 
 

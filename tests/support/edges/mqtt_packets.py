@@ -125,8 +125,12 @@ def split(content: bytes) -> tuple[list[Read], bytes]:
 class RawClient:
     """A socket that speaks packets; ``read`` waits for one, None: the agent closed the connection."""
 
-    def __init__(self, port: int, *, seconds: float = 60.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+    def __init__(self, port: int, *, seconds: float = 60.0, receive_bytes: int | None = None) -> None:
+        self.socket = socket.socket()
+        if receive_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(seconds)
+        self.socket.connect(("127.0.0.1", port))
         self._rest = b""
         self._found: list[Read] = []
 

@@ -11,7 +11,7 @@ from typing import Any
 import aiomqtt
 import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.support.edges.edge_line import CountingHub, EdgeProgram
@@ -43,7 +43,9 @@ class Line:
         return [json.loads(bytes(each.body)) for each in self.hub.stored.values()]
 
     def client(self, protocol: int = paho.MQTTv311, client_id: str = "", **more: Any) -> paho.Client:
-        client = paho.Client(CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol, **more)
+        client = paho.Client(
+            CallbackAPIVersion.VERSION2, client_id=client_id, protocol=MQTTProtocolVersion(protocol), **more
+        )
         return client
 
 
@@ -139,7 +141,7 @@ def test_a_refusal_for_good_is_a_code_in_5_and_a_dead_letter_in_3(line: Line) ->
 def test_a_subscriber_gets_what_is_routed_to_its_input(line: Line, protocol: int) -> None:
     got: list[tuple[str, bytes]] = []
     subscriber = line.client(protocol, "filter")
-    subscriber.on_message = lambda client, data, message: got.append((message.topic, message.payload))
+    subscriber.on_message = lambda client, data, message: got.append((message.topic, bytes(message.payload)))
     connected(line, subscriber)
     subscriber.subscribe("fairlead/filter/inputs/in", qos=1)
     subscriber.subscribe("devices/edge-1/modules/filter/inputs/#", qos=1)
@@ -160,7 +162,7 @@ def test_what_a_subscriber_left_is_given_to_the_next(line: Line) -> None:
             if manual:
                 client._client.manual_ack_set(True)
             await client.subscribe("fairlead/filter/inputs/in", qos=1)
-            return bytes((await anext(aiter(client.messages))).payload)  # type: ignore[arg-type]
+            return bytes((await anext(aiter(client.messages))).payload)
 
     line.edge.publish([{"source": "/messages/modules/producer", "body": "once more"}])
     for manual in (True, False):

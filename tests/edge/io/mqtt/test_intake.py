@@ -161,7 +161,7 @@ async def test_what_cannot_be_stored_now_is_stored_later() -> None:
 async def test_what_cannot_be_stored_for_long_ends_its_connections() -> None:
     for error, code in ((StoreFull("full"), Code.QUOTA_EXCEEDED), (Temporary("no routes"), Code.SERVER_BUSY)):
         bench, one = Bench(patience_seconds=0.0), Connection()
-        bench.store.failing = lambda error=error: error  # type: ignore[misc]
+        bench.store.failing = lambda error=error: error
         bench.intake.add(one, [received("1"), received("2", qos=0)])
         await bench.done()
         assert one.outcomes == []
