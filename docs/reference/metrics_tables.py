@@ -13,6 +13,7 @@ from tests.support.hubs.hub_core import Core
 
 from fairlead_edge import agent_status
 from fairlead_edge.link_state import LinkState
+from fairlead_edge.mqtt.status import Counters, MqttStatus
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_ingest.io.metrics import Metrics as IngestMetrics
@@ -72,7 +73,7 @@ def edge() -> list[Series]:
     agent = agent_status.AgentStatus(
         node="", agent="", store_epoch=0, now=0.0, link=LinkState(last_contact=0.0), held=0, commits=0, watches=0,
         counters={}, outbox=OutboxStatus(queues=(), dead_letters=0, bytes=0, max_bytes=0), routes={}, publishing={},
-        pumping={},
+        pumping={}, mqtt=MqttStatus(counters=Counters(), connections=0, waiting=0, delivered=0, kept=0),
     )  # fmt: skip
     return [Series(each.name, each.kind, each.labels, each.help) for each in agent_status.families(agent)]
 
