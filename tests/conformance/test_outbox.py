@@ -13,8 +13,7 @@ from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueStatus, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId, live_lane
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueId, QueueStatus, Reference, Refusal, RefusedMessage
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 MODULE = QueueId("edge-1/m/in", 3)
@@ -183,6 +182,28 @@ async def test_refused_messages_become_dead_letters_with_their_reason(box: Outbo
     status = await queue_status(box, ALARMS)
     assert (status.dead_lettered, status.sent, status.length) == (1, 1, 0)
     assert balanced(status)
+
+
+async def test_a_message_refused_before_it_was_in_a_queue_is_a_dead_letter_at_once(box: Outbox) -> None:
+    """Nothing finds it in its queue; replayed it is there; without room nothing is kept."""
+    queue = QueueId("edge-1/$mqtt/refused")
+    await box.append([entry("before", queue)], now=0.0)
+    refused = [RefusedMessage(entry(name, queue), "bad_source", f"why {name}") for name in ("a", "b")]
+    await box.refuse(refused, now=1.0, at="now")
+    assert await fetch(box, queue) == [0]
+    letters = await box.dead_letters()
+    assert [(each.offset, each.code, each.reason, each.at) for each in letters] == [
+        (1, "bad_source", "why a", "now"),
+        (2, "bad_source", "why b", "now"),
+    ]
+    status = await queue_status(box, queue)
+    assert (status.length, status.accepted, status.dead_lettered) == (1, 3, 2)
+    assert balanced(status)
+    assert await box.replay(None, now=2.0) == 2
+    assert len(await fetch(box, queue, now=2.0)) == 3
+    with pytest.raises(StoreFull):
+        await box.refuse([RefusedMessage(entry("large", queue, size=1 << 20), "c", "r")], now=3.0, at="now")
+    assert len(await box.dead_letters()) == 0
 
 
 async def test_dead_letters_are_read_in_pages_and_replayed(box: Outbox) -> None:

@@ -10,12 +10,13 @@ The stamp are the system properties ``connectionDeviceId`` (the node, or the dev
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import SOURCES_REMEMBERED, Reason, Submission
 from fairlead_edge.outbox.receipts import mark
 
 FORBIDDEN: Final = "forbidden_source"
@@ -72,6 +73,7 @@ def attributed(submission: Submission, *, module: str, node: str) -> Submission:
     return _with(submission, submission.source, node, module)
 
 
+@functools.lru_cache(SOURCES_REMEMBERED)
 def module_of(source: str) -> str:
     """The module a source names; "" when it names none."""
     parts = source.split("/")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ REQUEST_MESSAGES_MAX: Final = 10_000
 MESSAGE_BYTES_MAX: Final = 256 * 1024
 """Body and properties of one message as stored, as in the original."""
 SOURCE_CHARS_MAX: Final = 1024
+SOURCES_REMEMBERED: Final = 1024
+"""A node has a few dozen, and each message comes from one of them."""
 KEY_CHARS_MAX: Final = 255
 
 _SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
@@ -263,13 +266,18 @@ def _routed(submission: Submission, system_properties: dict[str, str | None]) ->
 
 def source_wrong(source: str) -> Reason | None:
     """Why a message may not come from there."""
-    if len(source) <= SOURCE_CHARS_MAX and _SOURCE.fullmatch(source):
+    if len(source) <= SOURCE_CHARS_MAX and _is_source(source):
         return None
     return Reason(
         "bad_source",
         "source: must be /messages, /messages/modules/<module>, /messages/modules/<module>/outputs/<output>"
         f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, is {source[:80]!r}",
     )
+
+
+@functools.lru_cache(SOURCES_REMEMBERED)
+def _is_source(source: str) -> bool:
+    return _SOURCE.fullmatch(source) is not None
 
 
 def may_be_json(system_properties: Mapping[str, str | None]) -> bool:

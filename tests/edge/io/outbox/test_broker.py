@@ -343,3 +343,15 @@ async def test_lease_that_ends_between_two_looks_at_the_clock_is_noticed(
     running = asyncio.create_task(bench.broker.run())
     await until(lambda: bench.broker.counts()[ENDPOINT, 3] == (0, 1))
     running.cancel()
+
+
+async def test_endpoints_are_named_as_they_come(bench: Bench) -> None:
+    found: list[str] = []
+    await bench.store("a")
+    await bench.broker.load()
+    with bench.broker.followed(found.append):
+        before = list(found)
+        bench.broker.appended([QueueId("edge-1/other/in"), QueueId("edge-1/other/in", 3)])
+    bench.broker.appended([QueueId("edge-1/later/in")])
+    assert len(before) == 1
+    assert found == [*before, "edge-1/other/in"]

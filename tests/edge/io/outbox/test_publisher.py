@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from itertools import count
+from typing import Any
 
 import pytest
 from tests.support.edges.upstream import PropertyRouter, body, until
@@ -13,7 +14,8 @@ from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import publisher as publisher_module
-from fairlead_edge.io.outbox.publisher import NotReady, Publisher
+from fairlead_edge.io.outbox.publisher import Gathered, NotReady, Publisher
+from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
@@ -191,3 +193,42 @@ async def test_a_repeated_request_is_answered_as_before_whatever_its_trace() -> 
     first = await bench.publisher.publish(body({}), "key", headers={"traceparent": str(place(5))})
     again = await bench.publisher.publish(body({}), "key", headers={"traceparent": str(place(6))})
     assert first.body == again.body and len(await properties(bench)) == 1
+
+
+def gathered(module: str, *messages: dict[str, Any]) -> Gathered:
+    submissions = publishing.parse(body(*messages))
+    return Gathered(module, submissions, [None] * len(submissions))
+
+
+async def test_messages_of_several_authors_go_in_one_step() -> None:
+    """Each has its result in order, and its author's mark."""
+    bench = Bench()
+    found = await bench.publisher.store_gathered(
+        [gathered("m", {}, {"properties": {"endpoint": "nowhere"}}), gathered("n", {"body": "x" * 300_000}, {})]
+    )
+    routed = [isinstance(each, publishing.Accepted) and bool(each.deliveries) for each in found]
+    assert routed == [True, False, False, True]
+    assert isinstance(found[2], publishing.NotAccepted)
+    assert len(bench.appended) == 1
+    assert bench.publisher.counters["accepted"] == 2
+    bench.publisher.use_router(None)
+    with pytest.raises(NotReady):
+        await bench.publisher.store_gathered([gathered("m", {})])
+    bench.publisher.close(Temporary("moving"))
+    with pytest.raises(Temporary, match="moving"):
+        await bench.publisher.store_gathered([gathered("m", {})])
+
+
+async def test_gathered_messages_have_a_span_where_one_is_sampled() -> None:
+    spans, kept = spans_in_memory()
+    bench = Bench(spans=spans)
+    await bench.publisher.store_gathered(
+        [gathered("m", {"properties": {"traceparent": str(place(5))}}), gathered("n", {})]
+    )
+    [span] = kept.kept
+    assert (span.name, span.parent, span.failure) == ("publish", place(5), "")
+    assert (await properties(bench))[0] == {"traceparent": str(span.trace)}
+    bench.publisher.use_router(None)
+    with pytest.raises(NotReady):
+        await bench.publisher.store_gathered([gathered("m", {"properties": {"traceparent": str(place(6))}})])
+    assert kept.kept[1].failure
