@@ -13,7 +13,16 @@ from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueId, QueueStatus, Reference, Refusal, RefusedMessage
+from fairlead_edge.outbox.outbox import (
+    Entry,
+    IdempotencyKey,
+    Outbox,
+    QueueStatus,
+    Reference,
+    Refusal,
+    RefusedMessage,
+)
+from fairlead_edge.outbox.queue_id import QueueId, live_lane
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 MODULE = QueueId("edge-1/m/in", 3)
