@@ -87,6 +87,10 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """Receipts answered, unknown, refused; questions to the hub."""
     to_table: Sequence[Quantiles] = ()
     """How long messages take from here to a table, by priority."""
+    statuses: Mapping[str, int] = {}
+    """Status that programs reported of objects, by state."""
+    reporting: Mapping[str, int] = {}
+    """What became of it: reported, sent, written, refused, put off, lost with the link."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
     line: LineStatus = LineStatus()
@@ -151,6 +155,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             {"priority": each.priority, "measured": each.measured, "p50Seconds": each.p50, "p95Seconds": each.p95}
             for each in agent.to_table
         ],
+        "statuses": dict(agent.statuses),
         "published": dict(agent.publishing),
         "store": {
             "bytes": agent.outbox.bytes,
@@ -286,6 +291,14 @@ def families(agent: AgentStatus) -> list[Family]:
             labels=("priority",),
             samples={(str(each.priority),): each.measured for each in agent.to_table},
         ),
+        Family(
+            name="fairlead_edge_statuses",
+            kind="gauge",
+            help="status reported here of objects: waiting, written into the cluster, refused for good",
+            labels=("state",),
+            samples={(state,): float(count) for state, count in agent.statuses.items()},
+        ),
+        _events("status_report", "status of objects reported, sent, written, refused, put off, lost", agent.reporting),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
     held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}

@@ -32,7 +32,7 @@ from fairlead_edge.io.first_failure import first_failure
 from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.io.local_api import publish_api, receipts_api, server
+from fairlead_edge.io.local_api import publish_api, receipts_api, server, status_api
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
@@ -45,6 +45,7 @@ from fairlead_edge.io.plan import opening
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.service_manager import ServiceManager
 from fairlead_edge.io.status_reporter import StatusReporter
+from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.module_tokens import BadTokens
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
@@ -148,7 +149,15 @@ class Agent:
         modules = self._module_tokens.read_tokens if self._module_tokens else None
         guard = server.Guard(token, required=settings.security == "mtls", modules=modules)
         access = guard if modules else None
-        self._objects = ObjectsApi(store, agent=agent, age_of=self._age_of, secrets_allowed=guard.knows)
+        self._statuses = StatusSender(store.statuses, store.log, Random())
+        self._objects = ObjectsApi(
+            store,
+            agent=agent,
+            age_of=self._age_of,
+            secrets_allowed=guard.knows,
+            statuses=store.statuses,
+            now=outbox.now,
+        )
         self._client_tls: tls.ClientTls | None = None
         self._server_tls: ssl.SSLContext | None = None
         if settings.security == "mtls":
@@ -173,7 +182,9 @@ class Agent:
             identity=self._identity,
             meter=self._plan.meter,
             inputs=lambda: self._upstream.inputs,
+            statuses=self._statuses,
         )
+        self._statuses.follow(self._link)
         self._upstream = Upstream(
             outbox=outbox,
             node=settings.node,
@@ -210,6 +221,7 @@ class Agent:
             upstream=self._upstream,
             watches=self._objects.watches,
             routes=self._routes,
+            statuses=self._statuses,
             certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
             encryption=opened.encryption,
             identity=self._identity.status if self._identity is not None else None,
@@ -224,6 +236,7 @@ class Agent:
             parts=[
                 self._objects.add_routes,
                 lambda app: publish_api.add_routes(app, self._upstream, access),
+                lambda app: status_api.add_routes(app, self._statuses, outbox.now),
                 lambda app: receipts_api.add_routes(app, self._upstream.receipts, access),
             ],
         )
@@ -264,6 +277,7 @@ class Agent:
             ("link", self._link.run()),
             ("report", self._reporter.run()),
             ("upstream", self._upstream.run()),
+            ("statuses", self._statuses.run()),
             ("move", self._mover.run()),
             ("plan", self._plan.run()),
         ]

@@ -26,6 +26,7 @@ from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.cluster import api_access, api_error, edge_node_owners, kopf_handlers, kube
 from fairlead_hub.io.cluster.event_recorder import EventRecorder
 from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
+from fairlead_hub.io.cluster.status_reports import StatusReports
 from fairlead_hub.io.cluster.status_writer import KubeStatusClient, StatusWriter
 from fairlead_hub.io.cluster.watches import INPUTS, Watches
 from fairlead_hub.io.console.console import Console
@@ -245,6 +246,9 @@ class _App:
             renewals=identity.renewals.accept if identity is not None else None,
             tables=TablePositions(hub, messaging),
             inputs=inputs,
+            reports=StatusReports(
+                hub, client, counts=self._counts, clock=loop.time, seconds_left=lambda: keeper.seconds_left
+            ),
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(

@@ -388,7 +388,9 @@ class Hub:
 
     # ---- topics and messages up ------------------------------------------------------------------
 
-    def upstream_received(self, session: NodeSession, header: message.Upstream | message.AskTables, now: float) -> bool:
+    def upstream_received(
+        self, session: NodeSession, header: message.Upstream | message.AskTables | message.Report, now: float
+    ) -> bool:
         """A batch that the shell publishes, or answers.  False: the session is refused, and takes nothing more."""
         if session.closing is not None:
             return False
@@ -398,7 +400,7 @@ class Hub:
     def upstream_answered(
         self, session: NodeSession, answer: message.Ack | message.Nack | message.Tables, content: bytes = b""
     ) -> None:
-        """What became of it: only after messaging stored it, or will not; or what was asked of tables."""
+        """What became of it: only after messaging, or the API server, has it, or will not; or what tables have."""
         session.say(answer, content)
         self._open.touch(session)
 
@@ -406,6 +408,11 @@ class Hub:
         """A message for a module, or a question about some."""
         session.say(header, content)
         self._open.touch(session)
+
+    def report_refused(self, session: NodeSession, live: LiveObject, code: str, reason: str, now: float) -> None:
+        """The status that a node reported of this object will never be written."""
+        self._reports.status_refused(session.node, live, code, reason, now)
+        self._open.changed()
 
     def messages_refused(self, node: str, refused: list[message.Refused], now: float) -> None:
         """Messages that will never be stored."""

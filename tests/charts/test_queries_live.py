@@ -30,6 +30,7 @@ QUIET = {
     "fairlead_hub_parkings_total": "nothing is given up",
     "fairlead_hub_watch_restarts_total": "no watch breaks",
     "fairlead_hub_inputs_total": "no message is sent to a module",
+    "fairlead_hub_status_reports_total": "no node reports status",
     "fairlead_hub_upstream_deferred_total": "messaging takes every batch",
     "fairlead_hub_upstream_refused_total": "no message is refused",
     "fairlead_edge_queue_leased": "no module takes messages",

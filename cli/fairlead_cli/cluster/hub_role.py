@@ -1,13 +1,17 @@
-"""The role that lets a hub read what SyncRules send, and no more; and what a role allows beyond that."""
+"""The role that lets a hub read what SyncRules send, and write the status they let nodes report, and no more.
+
+And what a role allows to be read beyond that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 VERBS: Final = ("get", "list", "watch")
+STATUS_VERBS: Final = ("patch",)
 API: Final = "rbac.authorization.k8s.io"
 OWN: Final = frozenset([("", "nodes"), ("", "events"), ("coordination.k8s.io", "leases")])
 """What a hub reads besides, whatever the rules say; and all of its own group."""
@@ -31,14 +35,13 @@ class Account(msgspec.Struct, frozen=True):
         return frozenset(("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"))
 
 
-def documents(name: str, account: Account, kinds: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
-    """A ClusterRole that reads these (group, plural), and its binding."""
-    by_group: dict[str, set[str]] = {}
-    for group, plural in kinds:
-        by_group.setdefault(group, set()).add(plural)
+def documents(
+    name: str, account: Account, kinds: Iterable[tuple[str, str]], reported: Iterable[tuple[str, str]] = ()
+) -> list[dict[str, Any]]:
+    """A ClusterRole that reads these (group, plural) and patches the status of those ``reported``, and its binding."""
     rules = [
-        {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
-        for group, plurals in sorted(by_group.items())
+        *_rules(kinds, VERBS),
+        *_rules([(group, f"{plural}/status") for group, plural in reported], STATUS_VERBS),
     ]
     metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": "fairlead"}}
     subject = {"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}
@@ -52,6 +55,16 @@ def documents(name: str, account: Account, kinds: Iterable[tuple[str, str]]) -> 
             "roleRef": role,
             "subjects": [subject],
         },
+    ]
+
+
+def _rules(resources: Iterable[tuple[str, str]], verbs: Sequence[str]) -> list[dict[str, Any]]:
+    by_group: dict[str, set[str]] = {}
+    for group, plural in resources:
+        by_group.setdefault(group, set()).add(plural)
+    return [
+        {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(verbs)}
+        for group, plurals in sorted(by_group.items())
     ]
 
 

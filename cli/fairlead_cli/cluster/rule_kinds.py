@@ -25,6 +25,17 @@ def named(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
     return found
 
 
+def reported(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """(apiVersion, kind) of every entry that lets nodes write the status."""
+    return {
+        (str(entry.get("apiVersion")), str(entry.get("kind")))
+        for rule in rules
+        for spec in (rule.get("spec"), _last_readable(rule))
+        for entry in _entries(spec)
+        if entry.get("statusFromEdge") is True
+    }
+
+
 async def served(kube: Kube, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
     """(group, plural) of each that the API server serves."""
     from fairlead_hub.io.cluster.api_error import Refused

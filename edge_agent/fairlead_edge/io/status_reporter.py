@@ -17,6 +17,7 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.mqtt.status import MqttStatus
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
@@ -44,6 +45,7 @@ class StatusReporter:
         upstream: Upstream,
         watches: Watches,
         routes: RoutesInUse,
+        statuses: StatusSender,
         certificate_ends: Callable[[], float] | None = None,
         encryption: agent_status.Encryption | None = None,
         identity: Callable[[], IdentityStatus] | None = None,
@@ -62,6 +64,7 @@ class StatusReporter:
         self._upstream = upstream
         self._watches = watches
         self._routes = routes
+        self._statuses = statuses
         self._certificate_ends = certificate_ends
         self._encryption = encryption or agent_status.Encryption()
         self._held = 0
@@ -106,6 +109,8 @@ class StatusReporter:
             counters=self._link.counters,
             outbox=await self._outbox.status(now=now),
             routes=self._routes.statuses,
+            statuses=self._statuses.counts(),
+            reporting=self._statuses.counters,
             publishing=self._upstream.publisher.counters,
             pumping=self._upstream.pump.counters,
             stalls=self._upstream.pump.stalls(),

@@ -29,6 +29,7 @@ from fairlead_edge.objects.metastore import (
     store_full,
     summarise,
 )
+from fairlead_edge.objects.statuses.memory_statuses import MemoryStatuses
 from fairlead_edge.objects.watch_history import Change, WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent
@@ -47,6 +48,7 @@ class MemoryMetastore:
         self._fence = 0
         self._contact_at: float | None = None
         self._bytes_max = bytes_max
+        self.statuses = MemoryStatuses(self._objects, self._log)
 
     @property
     def log(self) -> WatchHistory[HeldObject]:
@@ -56,7 +58,9 @@ class MemoryMetastore:
         """The same disk after a restart: all that was durable, and an empty change log."""
         opened = opening_version(self._log.version, version)
         again = MemoryMetastore(version=opened, bytes_max=self._bytes_max, usable=self._usable)
-        again._objects, again._kinds = dict(self._objects), set(self._kinds)
+        again._objects.update(self._objects)
+        again._kinds = set(self._kinds)
+        again.statuses.taken_over(self.statuses)
         again._fallbacks = dict(self._fallbacks)
         again._fence, again._contact_at = self._fence, self._contact_at
         return again
@@ -122,8 +126,10 @@ class MemoryMetastore:
         if others + len(put.content) > self._bytes_max:
             return store_full(self._bytes_max)
         version = self._log.version + 1
-        current = hold(put, local_version=version, now=now)
+        current = hold(put, local_version=version, now=now, previous=previous)
         self._objects[key] = current
+        if previous is not None and previous.uid != put.uid:
+            self.statuses.forget(key)
         if previous is not None:
             match fallback(previous, put, self._usable):
                 case "drop":
@@ -142,5 +148,6 @@ class MemoryMetastore:
             return Absent()
         del self._objects[key]
         self._fallbacks.pop(key, None)
+        self.statuses.forget(key)
         change = Change(version=self._log.version + 1, previous=previous, current=None)
         return Removed(change=self._log.append(change))

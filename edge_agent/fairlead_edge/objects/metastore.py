@@ -54,7 +54,8 @@ class HeldObject(msgspec.Struct, frozen=True, kw_only=True):
     """One object as it is held.
 
     ``resource_version`` is the cluster's, ``local_version`` the edge's own (rising with every change here),
-    ``stored_at`` when it was written.
+    ``stored_at`` when it was written.  ``status`` is what programs here reported of it (JSON; empty: nothing), and
+    ``report`` how far that got; neither is part of the content or its digest.
     """
 
     resource: Resource
@@ -64,6 +65,8 @@ class HeldObject(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes
     local_version: int
     stored_at: float
+    status: bytes = b""
+    report: str = ""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,8 +203,9 @@ def key_of(resource: Resource) -> tuple[str, str, str, str]:
     return resource.group, resource.plural, resource.namespace, resource.name
 
 
-def hold(put: Put, *, local_version: int, now: float) -> HeldObject:
-    """What is held once ``put`` is written."""
+def hold(put: Put, *, local_version: int, now: float, previous: HeldObject | None = None) -> HeldObject:
+    """What is held once ``put`` is written; a status reported of the same object stays."""
+    same = previous if previous is not None and previous.uid == put.uid else None
     return HeldObject(
         resource=put.resource,
         uid=put.uid,
@@ -210,6 +214,8 @@ def hold(put: Put, *, local_version: int, now: float) -> HeldObject:
         content=put.content,
         local_version=local_version,
         stored_at=now,
+        status=same.status if same is not None else b"",
+        report=same.report if same is not None else "",
     )
 
 

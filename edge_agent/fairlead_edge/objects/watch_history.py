@@ -27,6 +27,8 @@ class Expired(FairleadError):
 class Sized(Protocol):
     @property
     def content(self) -> bytes: ...
+    @property
+    def status(self) -> bytes: ...
 
 
 Object = TypeVar("Object", bound=Sized)
@@ -100,4 +102,5 @@ class WatchHistory(Generic[Object]):
 
 
 def _size(change: Change[Object]) -> int:
-    return sum(len(state.content) for state in (change.previous, change.current) if state is not None)
+    states = (change.previous, change.current)
+    return sum(len(state.content) + len(state.status) for state in states if state is not None)

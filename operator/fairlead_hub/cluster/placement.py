@@ -78,6 +78,15 @@ class Placement:
                     found = msgspec.structs.replace(found, priority=entry.priority)
         return found
 
+    def takes_status(self, node: str, live: LiveObject) -> bool:
+        """Does a rule that sends it to this node allow that its status comes from there?"""
+        if live.group_kind == EDGE_ROUTES:
+            return False
+        return any(
+            entry.status_from_edge and node in self.rules.members[rule.name] and self._selects(entry, node, live)
+            for rule, entry, _ in self._covering(live)
+        )
+
     def _wish_for_routes(self, node: str, live: LiveObject) -> Desired | None:
         routes = self.rules.routes.get(live.resource.name)
         if routes is None or node not in self.rules.nodes or not routes.nodes.matches(self.rules.nodes[node]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,7 +22,7 @@ _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 class _Requirement(msgspec.Struct, frozen=True):
     key: str
-    operator: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: frozenset[str]
 
     def holds(self, labels: Mapping[str, str]) -> bool:

@@ -50,6 +50,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     select: Select
     delivery: Delivery | None
     priority: int
+    status_from_edge: bool = False
 
     @property
     def group_kind(self) -> GroupKind:
@@ -259,6 +260,7 @@ def _entry(item: dict[str, Any], delivery: Delivery | None, priority: int) -> En
         select=item.get("select", "all"),
         delivery=_delivery(item) or delivery,
         priority=_priority(item, priority),
+        status_from_edge=item.get("statusFromEdge") is True,
     )
 
 

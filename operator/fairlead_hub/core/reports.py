@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.counts import Counts
 from fairlead_hub.delivery import delivery_events
 from fairlead_hub.delivery.session import NodeSession
@@ -52,6 +53,15 @@ class Reports:
             self._kube_events.note(regarding, each.type, each.reason, each.message, now, self._clock.text(now))
             if each.kind == "EdgeNode":
                 self.cloud_events.node_controlled(each.name, each.reason, each.message, now)
+
+    def status_refused(self, node: str, live: LiveObject, code: str, reason: str, now: float) -> None:
+        """What a node reported of an object will never be written: an Event on the object itself."""
+        at = live.resource
+        regarding = Regarding(
+            kind=live.kind.kind, namespace=at.namespace, name=at.name, api_version=at.api_version, uid=live.uid
+        )
+        text = f"the status that node {node} reported is refused: {code}: {reason}"
+        self._kube_events.note(regarding, "Warning", "StatusFromEdgeRefused", text, now, self._clock.text(now))
 
     # ---- sessions --------------------------------------------------------------------------------
 

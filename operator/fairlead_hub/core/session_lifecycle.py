@@ -13,6 +13,7 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
+from fairlead_hub.core.status_permissions import StatusPermissions
 from fairlead_hub.delivery.opening import admission, identities
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Settings
@@ -41,6 +42,7 @@ class SessionLifecycle:
         terms: NodeTerms,
         reports: Reports,
     ) -> None:
+        self._permissions = StatusPermissions(desired_state.placement)
         self._settings = settings
         self._hub = hub
         self._policy = settings.delivery.policy()
@@ -88,6 +90,7 @@ class SessionLifecycle:
         self._sessions.add(session)
         self._terms.identities.opened(node, shown)
         session.welcome(self._welcome(session.number, fence, renew_after), now)
+        self._permissions.opened(session)
         self._terms.grant(node)
         self._reports.opened(session, hello, now)
         self._sessions.touch(session)
@@ -123,6 +126,7 @@ class SessionLifecycle:
             upstream_window=link.upstream_window,
             renew_after_seconds=renew_after,
             tables=True,
+            reports=True,
         )
 
     def _replace(self, node: str, hello: message.Hello, now: float) -> None:
@@ -157,6 +161,7 @@ class SessionLifecycle:
                 self.refuse(session, "identity", why, identities.HELD_RETRY_SECONDS, now)
             else:
                 self._terms.grant(node)
+                self._permissions.tell(session)
                 session.try_compare()
                 session.diff(now)
 
@@ -188,6 +193,7 @@ class SessionLifecycle:
 
     def closed(self, session: NodeSession, now: float) -> None:
         """The connection is gone.  Nothing of the session is kept; a newer one of the same node stays."""
+        self._permissions.closed(session)
         self._reports.delivered(session, now)
         self._sessions.forget(session)
         if self._sessions.remove(session):

@@ -20,11 +20,13 @@ Type = Literal["Normal", "Warning"]
 
 
 class Regarding(msgspec.Struct, frozen=True, kw_only=True):
-    """What it is about: a document of ours."""
+    """What it is about: a document of ours, or an object that is delivered."""
 
     kind: str
     namespace: str
     name: str
+    api_version: str = "fairlead.dev/v1alpha1"
+    uid: str = ""
 
 
 class KubeEvent(msgspec.Struct, kw_only=True):
@@ -82,7 +84,9 @@ def body(event: KubeEvent, hub: str) -> dict[str, Any]:
     """The core/v1 Event to create."""
     regarding = event.regarding
     namespace = regarding.namespace or "default"
-    involved = {"apiVersion": "fairlead.dev/v1alpha1", "kind": regarding.kind, "name": regarding.name}
+    involved = {"apiVersion": regarding.api_version, "kind": regarding.kind, "name": regarding.name}
+    if regarding.uid:
+        involved["uid"] = regarding.uid
     if regarding.namespace:
         involved["namespace"] = regarding.namespace
     return {

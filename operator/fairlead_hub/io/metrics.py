@@ -250,6 +250,7 @@ class HubMetrics(Collector):
             ("renewals", "Certificates of nodes renewed, also late, and what was refused.", "outcome", rim.renewals),
             ("joins", "Devices that asked for their first certificate.", "outcome", rim.joins),
             ("inputs", "Messages for modules, by what became of them.", "outcome", rim.inputs),
+            ("status_reports", "Status that nodes reported of objects.", "outcome", rim.reported),
             ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),
         ):

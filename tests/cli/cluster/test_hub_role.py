@@ -31,6 +31,12 @@ def test_what_is_printed_allows_what_rules_need_and_no_more() -> None:
     assert hub_role.readable(Account("fairlead", "other"), [binding], [role]) == set()
 
 
+def test_the_status_that_nodes_may_report_is_patched_and_nothing_else_is() -> None:
+    role, binding = hub_role.documents("r", HUB, [("apps", "deployments"), ("", "pods")], [("apps", "deployments")])
+    assert role["rules"][-1] == {"apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["patch"]}
+    assert hub_role.readable(HUB, [binding], [role]) == {("apps", "deployments"), ("", "pods")}
+
+
 def bound(subject: dict[str, str], **rule: Any) -> set[tuple[str, str]]:
     role = {"metadata": {"name": "r"}, "rules": [rule]}
     binding = {"roleRef": {"name": "r"}, "subjects": [subject]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from fairlead_cli.cluster import rule_kinds
 
@@ -20,3 +21,12 @@ def test_a_rule_that_cannot_be_read_is_in_force_as_it_was() -> None:
     """Its status remembers; what is no text of ours names nothing."""
     kept = {"spec": {"resources": "?"}, "status": {"lastReadable": json.dumps({"resources": [CONFIG_MAPS]})}}
     assert rule_kinds.named([kept, {"status": {"lastReadable": "{"}}, {"spec": None}]) == {("v1", "ConfigMap")}
+
+
+def test_kinds_whose_status_nodes_may_report() -> None:
+    """Each entry for itself, and only where it says so."""
+    rules: list[dict[str, Any]] = [
+        {"spec": {"resources": [{**CONFIG_MAPS, "statusFromEdge": True}, SECRETS]}},
+        {"spec": {"resources": [{}]}},
+    ]
+    assert rule_kinds.reported(rules) == {("v1", "ConfigMap")}

@@ -17,6 +17,7 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.status_reporter import StatusReporter
+from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.objects.metastore import Remove
 from fairlead_wire import message
 
@@ -38,7 +39,7 @@ async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch:
     objects = ObjectsApi(store, agent="1", age_of=lambda held: 0.0, secrets_allowed=lambda request: True)
     reporter = StatusReporter(
         node="edge-1", agent="1", object_bytes_max=1 << 24, store=store, outbox=outbox, link=link, upstream=upstream,
-        watches=objects.watches, routes=routes,
+        watches=objects.watches, routes=routes, statuses=StatusSender(store.statuses, store.log, Random(1)),
     )  # fmt: skip
     reports: asyncio.Queue[message.EdgeStatus] = asyncio.Queue()
     monkeypatch.setattr(link, "report", reports.put_nowait)

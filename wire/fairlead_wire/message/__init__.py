@@ -7,10 +7,10 @@ sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``ope
 
 Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
 
-    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · ask · states · status · renew
-                 keepalive
+    edge → hub   hello · buckets · entries · ack · nack · progress · upstream · ask · states · report · status
+                 renew · keepalive
     hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · tables · input · where
-                 issued · authorities · keepalive
+                 rules · issued · authorities · keepalive
 
 A device without a certificate speaks another conversation, and nothing of the above:
 
@@ -60,6 +60,18 @@ from fairlead_wire.message.inputs import (
 )
 from fairlead_wire.message.objects import Chunk, Delete, Progress, Update
 from fairlead_wire.message.opening import Hello, Refuse, Welcome
+from fairlead_wire.message.reported import (
+    STATUS_BYTES_MAX,
+    STATUS_RULES_BYTES_MAX,
+    STATUS_RULES_MAX,
+    Force,
+    LabelTerm,
+    Report,
+    StatusRule,
+    StatusRules,
+    field_manager,
+    stronger,
+)
 from fairlead_wire.message.status import (
     TO_TABLE_WINDOW,
     EdgeStatus,
@@ -80,7 +92,19 @@ from fairlead_wire.message.tables import (
 from fairlead_wire.message.upstream import Upstream, UpstreamMessage
 
 FromEdge = (
-    Hello | Buckets | Entries | Ack | Nack | Progress | Upstream | AskTables | InputStates | Status | Renew | Keepalive
+    Hello
+    | Buckets
+    | Entries
+    | Ack
+    | Nack
+    | Progress
+    | Upstream
+    | AskTables
+    | InputStates
+    | Report
+    | Status
+    | Renew
+    | Keepalive
 )
 FromHub = (
     Welcome
@@ -95,6 +119,7 @@ FromHub = (
     | Tables
     | Input
     | AskInputs
+    | StatusRules
     | Issued
     | Authorities
     | Keepalive
@@ -114,6 +139,9 @@ __all__ = [
     "NAME_CHARS_MAX",
     "PROTOCOL",
     "REASON_CHARS_MAX",
+    "STATUS_BYTES_MAX",
+    "STATUS_RULES_BYTES_MAX",
+    "STATUS_RULES_MAX",
     "TABLE_READERS_MAX",
     "TABLE_TOPICS_MAX",
     "TO_TABLE_WINDOW",
@@ -132,6 +160,7 @@ __all__ = [
     "Encoding",
     "Entries",
     "Entry",
+    "Force",
     "FromDevice",
     "FromEdge",
     "FromHub",
@@ -145,6 +174,7 @@ __all__ = [
     "IssuedCertificates",
     "Join",
     "Keepalive",
+    "LabelTerm",
     "Late",
     "ListBuckets",
     "Nack",
@@ -155,9 +185,12 @@ __all__ = [
     "Refuse",
     "Refused",
     "Renew",
+    "Report",
     "RouteError",
     "RoutesStatus",
     "Status",
+    "StatusRule",
+    "StatusRules",
     "TableReached",
     "Tables",
     "ToDevice",
@@ -168,5 +201,7 @@ __all__ = [
     "Upstream",
     "UpstreamMessage",
     "Welcome",
+    "field_manager",
     "is_uid",
+    "stronger",
 ]

@@ -20,6 +20,8 @@ class Hello(Header, frozen=True, kw_only=True, tag="hello"):
     root: Name
     inputs: bool = False
     """This edge takes ``input`` and answers ``where``; edges before 0.3 do not know these frames."""
+    status_rules: Name | None = None
+    """Digest of the ``rules`` it holds; None: it does not know that frame (agents before 0.3)."""
 
 
 class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
@@ -37,6 +39,8 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
     """From now, by the edge's monotonic clock: then ask for a new certificate.  None: the one who made it renews it."""
     tables: bool = False
     """This hub answers ``ask``; hubs before 0.3 do not know that frame."""
+    reports: bool = False
+    """This hub takes ``report``; hubs before 0.3 do not know that frame."""
 
 
 class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):

@@ -33,7 +33,8 @@ def register(root: click.Group) -> None:
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @targets.options()
 def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, target: Target) -> None:
-    """Print the ClusterRole, and its binding, that lets the hub get, list and watch the kinds SyncRules name.
+    """Print the ClusterRole, and its binding, that lets the hub get, list and watch the kinds SyncRules name, and patch
+    the status of those with `statusFromEdge: true`.
 
     Of the cluster's rules, and with -f of those that are to come: grant first, then apply them. Nothing is changed.
     With it `hub.resources` of the chart can be empty. `fairlead doctor --cluster` says when rules need more, or less.
@@ -46,11 +47,13 @@ def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, t
     given = hub_accounts.parse(hub_account)
 
     async def asked(kube: Kube) -> tuple[list[dict[str, Any]], list[str]]:
-        kinds = rule_kinds.named([*await collections.items(kube, f"{OURS}/syncrules"), *written])
+        rules = [*await collections.items(kube, f"{OURS}/syncrules"), *written]
+        kinds, reported = rule_kinds.named(rules), rule_kinds.reported(rules)
         account = given or hub_accounts.one_of(await hub_accounts.found(kube))
         served = await rule_kinds.served(kube, kinds)
         unserved = [f"{kind} of {version}" for version, kind in sorted(kinds - served.keys())]
-        return hub_role.documents(name, account, served.values()), unserved
+        statuses = [served[each] for each in reported & served.keys()]
+        return hub_role.documents(name, account, served.values(), statuses), unserved
 
     found, unserved = target.ask(asked)
     for each in unserved:

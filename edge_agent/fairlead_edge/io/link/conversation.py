@@ -33,6 +33,8 @@ from fairlead_wire.traces import span_names, trace
 CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
 """The WebSocket protocol carries 123."""
+REPORT_PRIORITY: Final = 0
+"""Of the status of objects among batches of messages: state is small, and the newest of each object alone."""
 _CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
 _NORMAL_CLOSURE: Final = 1000
 
@@ -54,6 +56,17 @@ class _Batch(NamedTuple):
     answer: asyncio.Future[message.Ack | message.Nack]
 
 
+class _Report(NamedTuple):
+    """The status of an object that waits to go up."""
+
+    resource: str
+    uid: str
+    force: message.Force
+    encoding: message.Encoding
+    content: bytes
+    answer: asyncio.Future[message.Ack | message.Nack]
+
+
 class Conversation:
     """One connection: performs what its ``EdgeSession`` decides."""
 
@@ -69,11 +82,13 @@ class Conversation:
         remember: Callable[[], Awaitable[None]] | None = None,
         told: Callable[[message.Authorities, bytes], None] | None = None,
         inputs: Inputs | None = None,
+        ruled: Callable[[message.StatusRules, bytes], None] | None = None,
     ) -> None:
         """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open;
-        ``told`` gets which authorities to believe; ``inputs`` stores messages for modules."""
+        ``told`` gets which authorities to believe, ``ruled`` of which objects status is taken; ``inputs`` stores
+        messages for modules."""
         self._inputs = ModuleInputs(inputs, core, perform=self._perform, failed=self._failed, counters=counters)
-        self._told = told
+        self._told, self._ruled = told, ruled
         self._remember = remember
         self._spans = spans
         self._connection = connection
@@ -83,7 +98,7 @@ class Conversation:
         self._counters = counters
         self._opened = opened
         self._urgent: deque[bytes] = deque()
-        self._bulk: list[tuple[int, int, _Batch]] = []
+        self._bulk: list[tuple[int, int, _Batch | _Report]] = []
         """A heap: batches by priority, then in the order of their calls."""
         self._calls = 0
         self._to_send = asyncio.Event()
@@ -97,6 +112,8 @@ class Conversation:
         self._was_open = False
         self.answers_tables = False
         """The hub of this session says how far tables have read."""
+        self.takes_reports = False
+        """The hub of this session takes status of objects."""
         self.upstream_window = 0
         """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
 
@@ -155,10 +172,22 @@ class Conversation:
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
         batch = _Batch(stream, encoding, content, follows, traceparent, asyncio.get_running_loop().create_future())
+        return await self._queued(priority, batch)
+
+    async def send_report(
+        self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
+    ) -> message.Ack | message.Nack:
+        """Raises ``LinkDown`` as ``send_upstream`` does."""
+        if not self._core.is_open or not self.takes_reports:
+            raise LinkDown("no session with a hub that takes status is open")
+        answer: asyncio.Future[message.Ack | message.Nack] = asyncio.get_running_loop().create_future()
+        return await self._queued(REPORT_PRIORITY, _Report(resource, uid, force, encoding, content, answer))
+
+    async def _queued(self, priority: int, waiting: _Batch | _Report) -> message.Ack | message.Nack:
         self._calls += 1
-        heapq.heappush(self._bulk, (priority, self._calls, batch))
+        heapq.heappush(self._bulk, (priority, self._calls, waiting))
         self._to_send.set()
-        return await batch.answer
+        return await waiting.answer
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
         """Ask for a certificate; the answer and its content.  Raises ``LinkDown`` as ``send_upstream`` does."""
@@ -205,6 +234,7 @@ class Conversation:
                 self.upstream_window = max(1, effect.welcome.upstream_window)
                 self._was_open = True
                 self.answers_tables = effect.welcome.tables
+                self.takes_reports = effect.welcome.reports
                 self._retimed.set()
                 self._opened(effect.welcome)
             case effects.UpstreamAnswered():
@@ -223,6 +253,9 @@ class Conversation:
                     self._told(effect.authorities, effect.content)
             case effects.InputCame() | effects.InputsAsked():
                 self._inputs.handle(effect)
+            case effects.RulesTold():
+                if self._ruled is not None:
+                    self._ruled(effect.rules, effect.content)
             case effects.Close():
                 self.end(effect)
 
@@ -318,7 +351,7 @@ class Conversation:
             self._counters["frames_sent"] += 1
             self._counters["bytes_sent"] += len(frame)
 
-    def _framed(self, batch: _Batch) -> bytes | None:
+    def _framed(self, batch: _Batch | _Report) -> bytes | None:
         """It leaves now, under the next id of this session; None when no caller waits for it, or the session ended."""
         if batch.answer.done():
             return None
@@ -326,9 +359,12 @@ class Conversation:
             batch.answer.set_exception(_lost())
             return None
         now = asyncio.get_running_loop().time()
-        id, send = self._core.send_upstream(
-            batch.stream, batch.encoding, batch.content, now, follows=batch.follows, traceparent=batch.traceparent
-        )
+        if isinstance(batch, _Report):
+            id, send = self._core.send_report(*batch[:-1], now)
+        else:
+            id, send = self._core.send_upstream(
+                batch.stream, batch.encoding, batch.content, now, follows=batch.follows, traceparent=batch.traceparent
+            )
         self._unanswered[id] = batch.answer
         return send.frame
 

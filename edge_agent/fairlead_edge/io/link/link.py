@@ -65,6 +65,17 @@ class Identity(Protocol):
         """No connection came about, which would be told as ``end``; what became of it."""
 
 
+class Statuses(Protocol):
+    """What the link tells of the status that programs here report, and asks of it."""
+
+    @property
+    def rules_digest(self) -> str:
+        """Of the rules that are held; the hub sends others."""
+
+    def ruled(self, header: message.StatusRules, content: bytes) -> None:
+        """The rules from now on."""
+
+
 class Link:
     """Keeps one session with the hub.
 
@@ -90,9 +101,10 @@ class Link:
         identity: Identity | None = None,
         meter: LineMeter | None = None,
         inputs: Callable[[], Inputs] | None = None,
+        statuses: Statuses | None = None,
     ) -> None:
         """``inputs`` gives what stores messages for modules; it is made after the link."""
-        self._inputs = inputs
+        self._inputs, self._statuses = inputs, statuses
         self._spans, self._identity, self._meter = spans, identity, meter
         self._unfit = unfit
         self._dialler = Dialler(hub_url, agent=agent, meter=meter)
@@ -164,6 +176,19 @@ class Link:
         if not self._conversation:
             raise LinkDown("not connected to the hub")
         return await self._conversation.ask_tables(topics)
+
+    @property
+    def takes_reports(self) -> bool:
+        """A session is open whose hub takes status of objects."""
+        return self._conversation is not None and bool(self.upstream_window) and self._conversation.takes_reports
+
+    async def send_report(
+        self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
+    ) -> message.Ack | message.Nack:
+        """Send the status of an object; the hub's answer.  Raises ``LinkDown``."""
+        if not self._conversation:
+            raise LinkDown("not connected to the hub")
+        return await self._conversation.send_report(resource, uid, force, encoding, content)
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
         """Ask the hub for a certificate; its answer and the content.  Raises ``LinkDown``."""
@@ -269,6 +294,7 @@ class Link:
             store_epoch=self._store_epoch,
             fence=await self._store.fence(),
             now=now,
+            status_rules=self._statuses.rules_digest if self._statuses is not None else "",
         )
         identity = self._identity
         peer = connection.transport.get_extra_info("peercert")
@@ -283,6 +309,7 @@ class Link:
             partial(identity.remember, self._store_epoch, peer) if identity is not None else None,
             identity.told if identity is not None else None,
             self._inputs() if self._inputs is not None else None,
+            self._statuses.ruled if self._statuses is not None else None,
         )
         self._conversation = conversation
         contact = asyncio.create_task(self._keep_contact(conversation))

@@ -1,6 +1,6 @@
-"""The Kubernetes-style read API: lists, single objects, discovery; served from the store, online or not.
+"""The Kubernetes-style API: lists, single objects, discovery; served from the store, online or not.
 
-Writes are refused: the cluster is where objects change.
+Writes are refused, for the cluster is where objects change; but for ``PATCH …/status`` where a SyncRule allows it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from fairlead_edge.io.local_api import operations
+from fairlead_edge.io.local_api import operations, status_api
 from fairlead_edge.io.local_api.watches import Watches
 from fairlead_edge.objects import kinds
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject, Metastore
 from fairlead_edge.objects.presentation import api_errors, discovery, listing, paths, table
 from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.statuses import allowed
+from fairlead_edge.objects.statuses.status_store import StatusStore
 from fairlead_edge.objects.watch_history import Expired
 
 HTTP_TOO_MANY: Final = 429
@@ -33,12 +35,20 @@ AgeOf = Callable[[HeldObject], float]
 class ObjectsApi:
     """Handlers below ``/api`` and ``/apis``.  ``age_of``: how many seconds old a copy may be at most.
 
-    ``secrets_allowed``: may this request see Secrets?
+    ``secrets_allowed``: may this request see Secrets?  ``statuses``: where reported ones go; ``now``: by its clock.
     """
 
     def __init__(
-        self, store: Metastore, *, agent: str, age_of: AgeOf, secrets_allowed: Callable[[web.Request], bool]
+        self,
+        store: Metastore,
+        *,
+        agent: str,
+        age_of: AgeOf,
+        secrets_allowed: Callable[[web.Request], bool],
+        statuses: StatusStore | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
+        self._statuses, self._now = statuses, now
         self._store = store
         self._agent = agent
         self._age_of = age_of
@@ -69,15 +79,19 @@ class ObjectsApi:
         found = paths.parse(request.path)
         if found is None:
             raise ApiError(404, "the server could not find the requested resource")
-        if request.method not in READ_METHODS:
+        patches = self._is_status(found) and request.method == "PATCH"
+        if request.method not in READ_METHODS and not patches:
             raise ApiError(405, f"{request.method} is not served at the edge: change the object in the cluster")
         served = kinds.served(await self._store.kinds())
         if isinstance(found, paths.Documents):
-            return respond(_document(found, served))
+            return respond(self._document(found, served))
         kind = _kind_of(found, served)
         if (kind.group, kind.plural) == ("", "secrets") and not self._secrets_allowed(request):
             raise ApiError(401, "Secrets need the token in the agent's data folder: Authorization: Bearer …")
-        if found.subresource:
+        if patches and self._statuses is not None:
+            held = await status_api.answer(request, found, kind, self._statuses, self._now())
+            return respond(listing.present(held, age_seconds=self._age_of(held)))
+        if found.subresource and not self._is_status(found):
             raise ApiError(404, f"the edge serves whole objects, not {found.plural}/{found.subresource}")
         if found.name and not _wants_watch(request):
             return await self._get(request, found, kind)
@@ -91,6 +105,25 @@ class ObjectsApi:
         if _wants_watch(request):
             return await self._watch(request, scope, kind)
         return await self._list(request, scope, kind)
+
+    def _is_status(self, found: paths.Documents | paths.Objects) -> bool:
+        if self._statuses is None or not isinstance(found, paths.Objects):
+            return False
+        return bool(found.name) and found.subresource == status_api.SUBRESOURCE
+
+    def _document(self, found: paths.Documents, served: list[Kind]) -> dict[str, Any]:
+        known = self._statuses.known if self._statuses is not None else allowed.Known()
+        reportable = {each for each in served if allowed.any_of(known, each.group, each.kind)}
+        document: dict[str, Any] | None
+        if found.version:
+            document = discovery.api_resources(found.group, found.version, served, reportable)
+        elif found.group:
+            document = discovery.api_group(found.group, served)
+        else:
+            document = discovery.api_versions() if found.legacy else discovery.api_groups(served)
+        if document is None:
+            raise ApiError(404, "the server could not find the requested resource")
+        return document
 
     async def _get(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
         held = await self._store.get(found.group, found.plural, found.namespace or "", found.name)
@@ -151,6 +184,8 @@ async def speak_kubernetes(
         return await handler(request)
     except ApiError as error:
         headers = {"Allow": ", ".join(READ_METHODS)} if error.code == 405 else {}
+        if "retryAfterSeconds" in error.details:
+            headers["Retry-After"] = str(error.details["retryAfterSeconds"])
         response = respond(api_errors.status(error), code=error.code, headers=headers)
         if error.code == HTTP_TOO_MANY:
             response.force_close()  # a client that is to come back need not hold a connection until then
@@ -163,19 +198,6 @@ async def speak_kubernetes(
 def respond(document: Any, *, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """A JSON answer."""
     return web.Response(body=msgspec.json.encode(document), status=code, content_type=_JSON, headers=headers)
-
-
-def _document(found: paths.Documents, served: list[Kind]) -> dict[str, Any]:
-    document: dict[str, Any] | None
-    if found.version:
-        document = discovery.api_resources(found.group, found.version, served)
-    elif found.group:
-        document = discovery.api_group(found.group, served)
-    else:
-        document = discovery.api_versions() if found.legacy else discovery.api_groups(served)
-    if document is None:
-        raise ApiError(404, "the server could not find the requested resource")
-    return document
 
 
 def _kind_of(found: paths.Objects, served: list[Kind]) -> Kind:

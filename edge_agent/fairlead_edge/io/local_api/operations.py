@@ -15,10 +15,11 @@ from aiohttp import web
 
 from fairlead_edge.io.local_api.bodies.account import AgentAccount
 from fairlead_edge.io.local_api.bodies.dead_letters import DeadLetters, Replayed
-from fairlead_edge.io.local_api.bodies.kubernetes import Selection, Status
+from fairlead_edge.io.local_api.bodies.kubernetes import Selection, Status, StatusOptions
 from fairlead_edge.io.local_api.bodies.messages import Abandoned, Acked, NothingPublished, Published, Taken
 from fairlead_edge.io.local_api.bodies.receipts import Receipt
 from fairlead_edge.io.local_api.bodies.requests import AskReceipt, Ids, Page, Publish, Replay, Take
+from fairlead_edge.io.local_api.bodies.statuses import ReportedStatuses
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
 from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import DESCRIBE, TEXT, Operation
@@ -95,6 +96,10 @@ REPLAY: Final = Operation(
     answer=Replayed, summary="Back into their queues, with time to live and attempts anew.",
     refusals={400: _BAD, 401: _NO_TOKEN, 403: _AGENTS_OWN, 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
 )  # fmt: skip
+STATUSES: Final = Operation(
+    name="listStatuses", method="GET", path="/v1/statuses", answer=ReportedStatuses, refusals={401: _NO_TOKEN},
+    summary="Status that programs here reported of objects, and how far each got.",
+)  # fmt: skip
 STATUS: Final = Operation(
     name="status", method="GET", path="/v1/status", answer=AgentAccount, refusals={401: _NO_TOKEN},
     summary="Where the agent stands: link, objects, queues, store, routes.",
@@ -120,8 +125,8 @@ METRICS: Final = Operation(
 )  # fmt: skip
 
 OPERATIONS: Final = (
-    PUBLISH, TAKE, *ACKS, *ABANDONS, RECEIPT, DEAD_LETTERS, REPLAY, STATUS, SERVER_VERSION, OPENAPI_V3, DESCRIBE,
-    HEALTHZ, READYZ, METRICS,
+    PUBLISH, TAKE, *ACKS, *ABANDONS, RECEIPT, DEAD_LETTERS, REPLAY, STATUSES, STATUS, SERVER_VERSION, OPENAPI_V3,
+    DESCRIBE, HEALTHZ, READYZ, METRICS,
 )  # fmt: skip
 
 OBJECT_TREES: Final = ("/api", "/apis")
@@ -137,6 +142,11 @@ _OBJECTS = {
 
 _REFUSED = {401: "Secrets need the token in the agent's data folder.", 404: "No such type or object here.",
             406: "Neither JSON nor a Table is accepted."}  # fmt: skip
+_PATCH_REFUSED = {
+    **_REFUSED, 400: "It cannot be read.", 403: "No SyncRule allows it: `statusFromEdge: true`.",
+    409: "Another program owns a field, or the object changed.", 413: "Too large.",
+    415: "Neither a JSON merge patch nor apply.", 422: "Not a status.", 503: _NOT_NOW, 507: _FULL,
+}  # fmt: skip
 OBJECT_PATHS: Final = (
     *(
         Operation(name=f"discover{name[0].upper()}{name[1:]}", method="GET", path=path, answer=dict[str, Any],
@@ -150,6 +160,15 @@ OBJECT_PATHS: Final = (
                   summary="Objects this node holds, online or not; read-only.")
         for tree, suffix in (("/api/{version}", "Core"), ("/apis/{group}/{version}", ""))
         for rest, name in _OBJECTS.items()
+    ),
+    *(
+        Operation(name=f"patchStatus{name}", method="PATCH", path=f"{tree}/{rest}/{{name}}/status",
+                  request=dict[str, Any], answer=dict[str, Any], query=StatusOptions, refusal=Status,
+                  refusals=_PATCH_REFUSED,
+                  summary="Report the status of an object, as JSON merge patch or server-side apply; on disk when it is"
+                  " answered, written into the cluster when the link is there.")
+        for tree, suffix in (("/api/{version}", "Core"), ("/apis/{group}/{version}", ""))
+        for rest, name in (("{plural}", f"ClusterScoped{suffix}"), ("namespaces/{namespace}/{plural}", suffix))
     ),
 )  # fmt: skip
 """Forms of the Kubernetes-style paths."""

@@ -79,7 +79,7 @@ class _Handlers:
 
     async def publish(self, request: web.Request) -> web.Response:
         try:
-            content = await _read(request, publishing.REQUEST_BYTES_MAX)
+            content = await read_body(request, publishing.REQUEST_BYTES_MAX)
             key = request.headers.get("Idempotency-Key")
             author, headers = self._author(request), request.headers
             answer = await self._upstream.publisher.publish(content, key, author, headers=headers)
@@ -194,7 +194,7 @@ class _Handlers:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
         try:
-            content = await _read(request, SMALL_BYTES_MAX)
+            content = await read_body(request, SMALL_BYTES_MAX)
             numbers = _decode(content or b"{}", requests.Replay).numbers
             replayed = await self._upstream.replay(numbers)
         except publishing.RequestRefused as error:
@@ -238,10 +238,10 @@ def _letter_view(letter: outbox.DeadLetter) -> dict[str, Any]:
 
 
 async def _ids(request: web.Request) -> list[str]:
-    return _decode(await _read(request, SMALL_BYTES_MAX), requests.Ids).ids
+    return _decode(await read_body(request, SMALL_BYTES_MAX), requests.Ids).ids
 
 
-async def _read(request: web.Request, limit: int) -> bytes:
+async def read_body(request: web.Request, limit: int) -> bytes:
     """The body, never more than ``limit`` of it in memory, however long it says it is, unpacks to or takes."""
     parts: list[bytes] = []
     size = 0

@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from fairlead_edge.errors import StoreDamaged, StoreUnusable
-from fairlead_edge.io.objects import schema
+from fairlead_edge.io.objects import schema, statuses_table
 from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.objects.schema import SCHEMA, fact, held, remember
 from fairlead_edge.io.sqlite import statements as sqlite
@@ -84,7 +84,13 @@ def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> He
         return None
     if (found := held(row)) is None:
         connection.execute(sql.delete_row("objects"), (row[0],))
-    return found
+    return statuses_table.with_status(connection, found, key)
+
+
+def get(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
+    """One object as clients see it; None too where it is damaged."""
+    row = connection.execute(sql.OBJECT, key).fetchone()
+    return statuses_table.with_status(connection, held(row) if row is not None else None, key)
 
 
 def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.Usable) -> Outcome:
@@ -97,8 +103,10 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
             again = msgspec.structs.replace(previous, resource_version=write.resource_version)
             connection.execute(sql.SET_RESOURCE_VERSION, (write.resource_version, schema.of(again), *key))
         return Unchanged()
-    version = _next_version(connection)
-    current = metastore.hold(write, local_version=version, now=now)
+    version = next_version(connection)
+    current = metastore.hold(write, local_version=version, now=now, previous=previous)
+    if previous is not None and previous.uid != write.uid:
+        statuses_table.forget(connection, key)
     values = schema.values(current)
     if previous is None:
         connection.execute(sql.INSERT_OBJECT, values)
@@ -115,8 +123,9 @@ def remove(connection: apsw.Connection, write: Remove) -> Outcome:
     previous = _previous(connection, key)
     if previous is None or previous.uid != write.uid:
         return Absent()
-    version = _next_version(connection)
+    version = next_version(connection)
     connection.execute(sql.DELETE_OBJECT, key)
+    statuses_table.forget(connection, key)
     _fall_back(connection, key, "drop")
     return Removed(change=Change(version=version, previous=previous, current=None))
 
@@ -140,18 +149,20 @@ def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int,
             dropped += 1
     if dropped:
         remember(connection, "lacking", 1)
-    return dropped, _next_version(connection) if dropped else current_version(connection)
+    return dropped, next_version(connection) if dropped else current_version(connection)
 
 
 def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
-    """The node belongs to another cluster: its fence counts anew, and objects of this type are gone.  Returns the
+    """The node belongs to another cluster: its fence counts anew, its rules of statuses are not known, and objects
+    of this type are gone.  Returns the
     store's version then."""
     remember(connection, "fence", 0)
     remember(connection, "lacking", 0)
+    remember(connection, statuses_table.RULES_DIGEST, "")
     for table in sql.TABLES_OF_OBJECTS:
         connection.execute(sql.delete_type(table), (group, plural))
     connection.execute(sql.FORGET_KIND, (group, plural))
-    return _next_version(connection)
+    return next_version(connection)
 
 
 def current_version(connection: apsw.Connection) -> int:
@@ -162,7 +173,8 @@ def current_version(connection: apsw.Connection) -> int:
     return found
 
 
-def _next_version(connection: apsw.Connection) -> int:
+def next_version(connection: apsw.Connection) -> int:
+    """Of the change that is made now."""
     version = current_version(connection) + 1
     remember(connection, "version", version)
     return version

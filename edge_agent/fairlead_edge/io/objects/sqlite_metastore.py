@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ import apsw
 
 from fairlead_edge.errors import StoreFull, StoreUnusable
 from fairlead_edge.io.file_access import PLAIN, FileAccess
-from fairlead_edge.io.objects import objects_table, salvage, schema
+from fairlead_edge.io.objects import objects_table, salvage, schema, sqlite_statuses, statuses_table
 from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.objects.schema import fact, held, remember
 from fairlead_edge.io.sqlite.rows import rows
@@ -37,6 +37,9 @@ from fairlead_edge.objects.metastore import (
     Summary,
     WriteRefused,
 )
+from fairlead_edge.objects.statuses import status_store
+from fairlead_edge.objects.statuses.allowed import Known
+from fairlead_edge.objects.statuses.reported import Reported
 from fairlead_edge.objects.watch_history import WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent, Temporary
@@ -74,12 +77,14 @@ class SqliteMetastore:
         self._usable = usable
         self._bytes_max = bytes_max
         opened: list[objects_table.Opened] = []
+        rules: list[Known] = []
 
         def setup(connection: apsw.Connection) -> None:
             opened.append(objects_table.prepare(connection, node, bytes_max, wall_milliseconds))
             if self.salvaged or opened[-1].dropped:
                 remember(connection, "lacking", 1)
             self.lacking = bool(fact(connection, "lacking"))
+            rules.append(sqlite_statuses.rules_on_disk(connection))
 
         self.salvaged = ""
         """Why the file was salvaged at this opening; "" when it was sound."""
@@ -101,6 +106,10 @@ class SqliteMetastore:
         except StoreUnusable as error:
             raise StoreUnusable(f"{self.path}: {error}") from None
         self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
+        self._in_order = asyncio.Lock()
+        """Changes are noted in the order of their versions, whoever makes them."""
+        self.statuses = sqlite_statuses.SqliteStatuses(self.writer, self._log, rules[-1], self._in_order)
+        """What programs here reported of the objects."""
         if opened[0].dropped:
             self._note_damage(opened[0].dropped)
 
@@ -132,6 +141,7 @@ class SqliteMetastore:
         """What belongs to the cluster alone, for the node goes over to another one: the fence, and this type."""
         forget = partial(objects_table.forget_cluster, group=group, plural=plural)
         self._log.lose(await self.writer.submit(forget))
+        self.statuses.known = Known()
         self.lacking = False
 
     async def scrub(self) -> None:
@@ -169,10 +179,11 @@ class SqliteMetastore:
         await self.writer.close()
 
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
-        outcomes = await asyncio.gather(*(self._write(write, now) for write in writes))
-        for outcome in outcomes:
-            if isinstance(outcome, Stored | Removed):
-                self._log.append(outcome.change)
+        async with self._in_order:
+            outcomes = await asyncio.gather(*(self._write(write, now) for write in writes))
+            for outcome in outcomes:
+                if isinstance(outcome, Stored | Removed):
+                    self._log.append(outcome.change)
         return outcomes
 
     async def _write(self, write: Put | Remove, now: float) -> Outcome:
@@ -211,8 +222,14 @@ class SqliteMetastore:
         return await self.writer.read(lambda connection: objects_table.entries(connection, bits, buckets))
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
-        found = await self._sound(await self._read_rows(sql.OBJECT, (group, plural, namespace, name)))
-        return found[0] if found else None
+        key = group, plural, namespace, name
+
+        def query(connection: apsw.Connection) -> tuple[list[Any], Reported | None]:
+            return rows(connection, sql.OBJECT, key), statuses_table.kept(connection, key)
+
+        read, kept = await self.writer.read(query)
+        found = await self._sound(read)
+        return status_store.with_status(found[0], kept) if found else None
 
     async def _sound(self, found: Sequence[Any]) -> list[HeldObject]:
         """Those that are as they were stored; the others are set aside."""
@@ -227,6 +244,8 @@ class SqliteMetastore:
 
         def query(connection: apsw.Connection) -> tuple[list[tuple[int, HeldObject | None]], int]:
             read = [(row[0], held(row)) for row in connection.execute(statement, bound)]
+            if reported := statuses_table.of_type(connection, group, plural):
+                read = [(number, _with_status(each, reported)) for number, each in read]
             return read, objects_table.current_version(connection)
 
         while True:
@@ -276,3 +295,9 @@ class SqliteMetastore:
 
     async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
         return await self.writer.read(lambda connection: rows(connection, statement, bound))
+
+
+def _with_status(each: HeldObject | None, reported: Mapping[tuple[str, str], Reported]) -> HeldObject | None:
+    if each is None:
+        return None
+    return status_store.with_status(each, reported.get((each.resource.namespace, each.resource.name)))

@@ -48,6 +48,8 @@ REPLACE_OBJECT: Final = (
 """Another content under the same name."""
 SET_RESOURCE_VERSION: Final = f"UPDATE objects SET resource_version = ?, checksum = ? {_BY_KEY}"
 """The same content at another version of the cluster."""
+SET_LOCAL_VERSION: Final = f"UPDATE objects SET local_version = ?, checksum = ? {_BY_KEY}"
+"""The same content, with another status reported of it."""
 DELETE_OBJECT: Final = f"DELETE FROM objects {_BY_KEY}"
 """It was deleted in the cluster, or is for this node no longer."""
 DELETE_FALLBACK: Final = f"DELETE FROM fallbacks {_BY_KEY}"
@@ -109,6 +111,13 @@ SET_FACT: Final = (
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
 )
 """Write a fact over."""
+
+DELETE_FACT: Final = "DELETE FROM facts WHERE name = ?"
+"""A status whose object is gone."""
+FACTS_WITHIN: Final = "SELECT name, value, checksum FROM facts WHERE name >= ? AND name < ? ORDER BY name"
+"""Those whose names begin alike."""
+FACTS_SIZE: Final = "SELECT count(*), sum(length(value)) FROM facts WHERE name >= ? AND name < ? AND name != ?"
+"""How many of them, and their bytes, without one."""
 
 # ---- kinds ---------------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,15 @@ _REASONS: Final = {
     404: "NotFound",
     405: "MethodNotAllowed",
     406: "NotAcceptable",
+    409: "Conflict",
     410: "Expired",
     413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
+    507: "InsufficientStorage",
 }
 
 

@@ -7,12 +7,13 @@ of the server, built from the kinds that are served.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, Final
 
 from fairlead_edge.objects.kinds import CATEGORIES, SHORT_NAMES, Kind
 
 VERBS: Final = ("get", "list", "watch")
+STATUS_VERBS: Final = ("get", "patch")
 
 _VERSION = re.compile(r"v(?P<major>\d{1,9})(?:(?P<stage>alpha|beta)(?P<minor>\d{1,9})?)?")
 
@@ -37,8 +38,13 @@ def api_group(group: str, kinds: Sequence[Kind]) -> Document | None:
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, kinds)}
 
 
-def api_resources(group: str, version: str, kinds: Sequence[Kind]) -> Document | None:
-    """``/api/v1`` or ``/apis/{group}/{version}``; None when nothing of it is served."""
+def api_resources(
+    group: str, version: str, kinds: Sequence[Kind], reportable: Set[Kind] = frozenset()
+) -> Document | None:
+    """``/api/v1`` or ``/apis/{group}/{version}``; None when nothing of it is served.
+
+    ``reportable``: kinds whose status may be patched here.
+    """
     found = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
     if not found:
         return None
@@ -46,7 +52,10 @@ def api_resources(group: str, version: str, kinds: Sequence[Kind]) -> Document |
         "kind": "APIResourceList",
         "apiVersion": "v1",
         "groupVersion": found[0].api_version,
-        "resources": [_resource(kind) for kind in found],
+        "resources": [
+            *(_resource(kind) for kind in found),
+            *(_status_resource(kind) for kind in found if kind in reportable),
+        ],
     }
 
 
@@ -68,6 +77,16 @@ def _preference(version: str) -> tuple[bool, int, int, int, str]:
         return True, 0, 0, 0, version
     stage = ("", "beta", "alpha").index(found["stage"] or "")
     return False, stage, -int(found["major"]), -int(found["minor"] or 0), version
+
+
+def _status_resource(kind: Kind) -> Document:
+    return {
+        "name": f"{kind.plural}/status",
+        "singularName": "",
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(STATUS_VERBS),
+    }
 
 
 def _resource(kind: Kind) -> Document:

@@ -21,6 +21,8 @@ from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
 
 VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"
 AGE_ANNOTATION: Final = "fairlead.dev/age-seconds"
+REPORT_ANNOTATION: Final = "fairlead.dev/status-report"
+"""How far the status reported here got: ``waiting``, ``written`` (the cluster has it), ``refused: code: reason``."""
 LIMIT_MAX: Final = 10_000
 CONTINUE_CHARS_MAX: Final = 2048
 VERSION_DIGITS_MAX: Final = 19
@@ -30,13 +32,23 @@ Document = dict[str, Any]
 
 def present(held: HeldObject, *, age_seconds: float, version: int | None = None) -> Document:
     """The object as a client gets it; ``version``: shown instead of its own (the version of a deletion)."""
-    document: Document = msgspec.json.decode(held.content)
+    document = _document(held)
     metadata = document["metadata"]
     metadata["resourceVersion"] = str(held.local_version if version is None else version)
     annotations = metadata.get("annotations") or {}
     annotations[VERSION_ANNOTATION] = held.resource_version
     annotations[AGE_ANNOTATION] = str(max(0, round(age_seconds)))
+    if held.report:
+        annotations[REPORT_ANNOTATION] = held.report
     metadata["annotations"] = annotations
+    return document
+
+
+def _document(held: HeldObject) -> Document:
+    """The delivered content, and the status that programs here reported."""
+    document: Document = msgspec.json.decode(held.content)
+    if held.status and (status := msgspec.json.decode(held.status)):
+        document["status"] = status
     return document
 
 
@@ -51,7 +63,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     def matches(self, held: HeldObject) -> bool:
         if not self.predicates:
             return True
-        document = msgspec.json.decode(held.content)
+        document = _document(held)
         return all(predicate(document) for predicate in self.predicates)
 
 

@@ -87,6 +87,13 @@ class InputsAsked(msgspec.Struct, frozen=True):
     header: message.AskInputs
 
 
+class RulesTold(msgspec.Struct, frozen=True):
+    """The hub said of which objects it takes status from here (content: JSON array of ``message.StatusRule``)."""
+
+    rules: message.StatusRules
+    content: bytes
+
+
 class Close(msgspec.Struct, frozen=True):
     """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
 
@@ -111,5 +118,6 @@ Effect = (
     | Told
     | InputCame
     | InputsAsked
+    | RulesTold
     | Close
 )

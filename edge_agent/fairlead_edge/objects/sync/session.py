@@ -32,6 +32,7 @@ from fairlead_edge.objects.sync.effects import (
     ListEntries,
     Opened,
     PersistFence,
+    RulesTold,
     Send,
     Summarise,
     TablesTold,
@@ -60,13 +61,19 @@ STALE_HUB_RETRY_SECONDS: Final = 1.0
 
 
 class EdgeSession:
-    """The edge's end of one connection.  ``fence``: the highest ever obeyed.  Pure: performs nothing itself."""
+    """The edge's end of one connection.  Pure: performs nothing itself.
 
-    def __init__(self, *, node: str, agent: str, store_epoch: int, fence: int, now: float) -> None:
+    ``fence``: the highest ever obeyed; ``status_rules``: digest of the rules of statuses that are held.
+    """
+
+    def __init__(
+        self, *, node: str, agent: str, store_epoch: int, fence: int, now: float, status_rules: str = ""
+    ) -> None:
         self._node = node
         self._agent = agent
         self._store_epoch = store_epoch
         self._fence = fence
+        self._status_rules = status_rules
         self.session = Session(Role.EDGE, now=now)
         self._queue = ApplyQueue()
         self._busy: list[Write] | Query | None = None
@@ -129,6 +136,19 @@ class EdgeSession:
         header = message.Upstream(
             id=id, stream=stream, encoding=encoding, follows=follows, traceparent=traceparent, positions=True
         )
+        return id, self._send(header, now, content)
+
+    def send_report(
+        self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes, now: float
+    ) -> tuple[int, Send]:
+        """The status of an object goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
+
+        Only to a hub whose welcome says that it takes it.  Raises ``LocalError`` unless the session is open.
+        """
+        if not self.is_open:
+            raise LocalError("no session is open")
+        id = self.session.take_id()
+        header = message.Report(id=id, resource=resource, uid=uid, force=force, encoding=encoding)
         return id, self._send(header, now, content)
 
     def ask_tables(self, topics: list[str], now: float) -> tuple[int, Send]:
@@ -211,6 +231,8 @@ class EdgeSession:
                 return [UpstreamAnswered(header)]
             case message.Tables():
                 return [TablesTold(header, content)]
+            case message.StatusRules():
+                return [RulesTold(header, content)]
             case message.Issued():
                 return [Certified(header, content)]
             case message.Authorities():
@@ -347,6 +369,7 @@ class EdgeSession:
                 held=summary.held,
                 root=buckets.root,
                 inputs=True,
+                status_rules=self._status_rules,
             )
             return self._send(hello, now)
         assert isinstance(query.header, message.Compare)

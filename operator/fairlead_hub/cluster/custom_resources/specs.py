@@ -230,6 +230,10 @@ class ResourceEntry(Written):
             " 'NodeSync'])",
             "records of deliveries are not delivered; each would need a record of its own",
         ),
+        (
+            "!has(self.statusFromEdge) || !self.statusFromEdge || !self.apiVersion.startsWith('fairlead.dev/')",
+            "the hub alone writes the status of kinds of fairlead.dev",
+        ),
     )
 
     api_version: Annotated[str, like(_API_VERSION, "is no apiVersion; one is like v1 or apps/v1")] = Field(
@@ -254,9 +258,15 @@ class ResourceEntry(Written):
     )
     delivery: DeliverySpec | None = Field(default=None, description=_DELIVERY)
     priority: Priority | None = Field(default=None, description=_PRIORITY)
+    status_from_edge: bool | None = Field(
+        default=None,
+        description="true: the status of these objects may be written on the nodes that hold them; absent: it may not.",
+    )
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
+        if self.status_from_edge and self.api_version.startswith("fairlead.dev/"):
+            raise mistakes.wrong("statusFromEdge", f"the hub alone writes the status of {self.kind}")
         if self.select == "bound" and (self.api_version, self.kind) != ("v1", "Pod"):
             raise mistakes.wrong("select", f"only Pods are bound to nodes; use referenced or all for {self.kind}")
         if self.kind in RECORDS and self.api_version.startswith("fairlead.dev/"):

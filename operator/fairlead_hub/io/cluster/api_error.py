@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,28 +12,52 @@ from fairlead_wire.link.peer_json import Decoded
 
 BUSY = frozenset({429, 500, 502, 503, 504})
 UNAUTHORIZED = 401
+CONFLICT = "FieldManagerConflict"
+"""The reason of a cause: another manager owns the field."""
 ERROR_CHARS_MAX = 500
 
 
 class Refused(Permanent):
-    """The API server said no: ``status`` is the HTTP status, the text its message."""
+    """The API server said no: ``status`` is the HTTP status, the text its message.
 
-    def __init__(self, status: int, message: str, reason: str = "") -> None:
+    ``causes``: of an apply, which fields others own, in the API server's words.
+    """
+
+    def __init__(self, status: int, message: str, reason: str = "", causes: Sequence[str] = ()) -> None:
         super().__init__(message, code=reason or f"http_{status}")
         self.status = status
+        self.causes = causes
 
 
 class Unavailable(Temporary):
-    """The API server is away or busy, or does not accept our credentials (any more): tokens are renewed on disk."""
+    """The API server is away or busy, or does not accept our credentials (any more): tokens are renewed on disk.
+
+    ``status``: of its answer; 0: there was none.
+    """
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None, status: int = 0) -> None:
+        super().__init__(message, retry_after_seconds=retry_after_seconds)
+        self.status = status
 
 
 class Unreadable(Unavailable):
     """A good answer whose body is not what was asked for: a load balancer's page, nothing, half a document."""
 
 
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
 class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
+    details: _Details | None = None
 
 
 def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
@@ -45,10 +69,12 @@ def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> Fairle
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX].strip()}"
     if status in BUSY:
         after = headers.get("Retry-After", "")
-        return Unavailable(message, retry_after_seconds=float(after) if after.isdecimal() else None)
+        return Unavailable(message, retry_after_seconds=float(after) if after.isdecimal() else None, status=status)
     if status == UNAUTHORIZED:
         return Unavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")
-    return Refused(status, message, found.reason)
+    causes = found.details.causes if found.details is not None else ()
+    conflicts = [f"{each.message} {each.field}"[:ERROR_CHARS_MAX] for each in causes if each.reason == CONFLICT]
+    return Refused(status, message, found.reason, conflicts)
 
 
 def decoded(decoder: msgspec.json.Decoder[Decoded], content: bytes, path: str) -> Decoded:

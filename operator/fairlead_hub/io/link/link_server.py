@@ -90,6 +90,12 @@ class Inputs(Protocol):
         """False: the frame is not about them.  Raises ``Malformed``."""
 
 
+class TakesReports(Protocol):
+    """``io.cluster.status_reports``."""
+
+    def accept(self, session: NodeSession, report: message.Report, content: bytes) -> None: ...
+
+
 class LinkServer:
     """See the module.  ``send`` takes the sessions of a ``Ready``."""
 
@@ -108,6 +114,7 @@ class LinkServer:
         renewals: Callable[[NodeSession, message.Renew, bytes], None] | None = None,
         tables: TablePositions | None = None,
         inputs: Inputs | None = None,
+        reports: TakesReports | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
 
@@ -116,6 +123,7 @@ class LinkServer:
         """
         self._joining, self._renewals = joining, renewals
         self._inputs = inputs
+        self._reports = reports
         self._tables = tables if tables is not None else TablePositions(hub, None)
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
@@ -254,6 +262,9 @@ class LinkServer:
             elif isinstance(header, message.AskTables):
                 if self._hub.upstream_received(link.session, header, now):
                     self._tables.ask(link.session, header)
+            elif isinstance(header, message.Report):
+                if self._hub.upstream_received(link.session, header, now) and self._reports is not None:
+                    self._reports.accept(link.session, header, content)
             elif isinstance(header, message.Renew):
                 if self._hub.renewal_received(link.session, header, now):
                     self._renew(link.session, header, content)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import openapi_spec_validator
 from aiohttp import web
 from tests.support.edges.edge_api import serving
 from tests.support.edges.upstream import FakeHub, open_upstream
 
-from fairlead_edge.io.local_api import operations, publish_api, receipts_api
+from fairlead_edge.io.local_api import operations, publish_api, receipts_api, status_api
+from fairlead_edge.io.status_sender import StatusSender
+from fairlead_edge.objects.memory_metastore import MemoryMetastore
 
 DOCUMENT = operations.document()
 
@@ -28,6 +31,8 @@ async def test_each_route_is_described_and_no_other(tmp_path: Path) -> None:
     app = web.Application()
     publish_api.add_routes(app, upstream)
     receipts_api.add_routes(app, upstream.receipts)
+    store = MemoryMetastore()
+    status_api.add_routes(app, StatusSender(store.statuses, store.log, Random(1)), lambda: 0.0)
     found |= {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource}
     await upstream.outbox.close()
     trees = {("*", path) for root in operations.OBJECT_TREES for path in (root, root + "/{rest}")}

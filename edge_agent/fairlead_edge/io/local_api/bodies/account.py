@@ -134,6 +134,7 @@ class AgentAccount(Answer, frozen=True, kw_only=True):
     dead_letters: int
     delivery: dict[str, dict[str, Any]]
     to_table: list[ToTable]
+    statuses: dict[str, int]
     published: dict[str, int]
     store: StoreStatus
     routes: dict[str, message.RoutesStatus]

@@ -27,3 +27,11 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     limit: int = 0
     continue_: str = msgspec.field(name="continue", default="")
     resource_version: str = ""
+
+
+class StatusOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """As clients of Kubernetes send a patch."""
+
+    field_manager: str = ""
+    force: bool = False
+    dry_run: str = ""

@@ -1,0 +1,68 @@
+"""``PATCH …/status``, and ``GET /v1/statuses``: what programs on this node report of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from fairlead_edge.io.local_api import operations, publish_api
+from fairlead_edge.io.local_api.bodies.statuses import ReportedStatus, ReportedStatuses
+from fairlead_edge.io.status_sender import StatusSender
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.presentation import paths
+from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.statuses import patch
+from fairlead_edge.objects.statuses.patch import PatchRefused
+from fairlead_edge.objects.statuses.status_store import Line, StatusStore
+from fairlead_edge.outbox.publishing import RequestRefused
+from fairlead_wire.errors import Temporary
+
+SUBRESOURCE: Final = "status"
+_encode = msgspec.json.encode
+
+
+async def answer(
+    request: web.Request, found: paths.Objects, kind: Kind, statuses: StatusStore, now: float
+) -> HeldObject:
+    """The object with its new status, which is on disk.  Raises ``ApiError``."""
+    try:
+        body = await publish_api.read_body(request, patch.BODY_BYTES_MAX)
+        asked = patch.read(
+            request.headers.get("Content-Type", ""), body, request.query, request.headers.get("User-Agent", "")
+        )
+        key = found.group, found.plural, found.namespace or "", found.name
+        return await statuses.patch(key, found.version, kind, asked, now)
+    except RequestRefused as error:
+        raise ApiError(413 if error.code == "too_large" else 400, str(error)) from None
+    except PatchRefused as error:
+        details: dict[str, Any] = {"name": found.name, "kind": found.plural}
+        if found.group:
+            details |= {"group": found.group}
+        if error.retry_after is not None:
+            details |= {"retryAfterSeconds": error.retry_after}
+        raise ApiError(error.status, str(error), details={**details, **error.details}) from None
+    except Temporary as error:
+        seconds = max(1, round(error.retry_after_seconds or 1))
+        raise ApiError(503, str(error), details={"retryAfterSeconds": seconds}) from None
+
+
+def add_routes(app: web.Application, sender: StatusSender, now: Callable[[], float]) -> None:
+    """Serve ``GET /v1/statuses`` on ``app``."""
+
+    async def statuses(_: web.Request) -> web.Response:
+        lines = [_shown(line, now()) for line in sender.lines]
+        return web.Response(body=_encode(ReportedStatuses(statuses=lines)), content_type="application/json")
+
+    operations.register(app, {operations.STATUSES: statuses})
+
+
+def _shown(line: Line, now: float) -> ReportedStatus:
+    group, plural, namespace, name = line.key
+    return ReportedStatus(
+        group=group, plural=plural, namespace=namespace, name=name, uid=line.uid, state=line.state,
+        age_seconds=round(max(0.0, now - line.at), 1), code=line.code, reason=line.reason,
+    )  # fmt: skip

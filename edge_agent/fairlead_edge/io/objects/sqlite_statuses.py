@@ -1,0 +1,127 @@
+"""Reported statuses on disk: ``StatusStore`` over the object store's writer; objects and statuses are one file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import apsw
+import msgspec
+
+from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.objects import objects_table, statuses_table
+from fairlead_edge.io.objects.schema import fact, remember
+from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.statuses import allowed, reported, status_store
+from fairlead_edge.objects.statuses.allowed import Known
+from fairlead_edge.objects.statuses.patch import StatusPatch
+from fairlead_edge.objects.statuses.reported import Reported
+from fairlead_edge.objects.statuses.status_store import Key, Line, Outgoing
+from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_wire.errors import Malformed
+from fairlead_wire.io import logs
+
+_log = logs.get("edge.statuses")
+
+
+def rules_on_disk(connection: apsw.Connection) -> Known:
+    """As they were told last; none where the disk changed them, for the hub tells them again."""
+    content, digest = fact(connection, statuses_table.RULES), fact(connection, statuses_table.RULES_DIGEST)
+    if not isinstance(content, bytes) or not isinstance(digest, str):
+        return Known()
+    try:
+        return allowed.read(content, digest)
+    except Malformed:
+        return Known()
+
+
+Changed = tuple[HeldObject, tuple[Change[HeldObject], Line] | None]
+"""The object as it is then; None: nothing of it changed."""
+
+
+class SqliteStatuses:
+    """``log``: where a change of a status is noted for watches, ``in_order`` with all others of the store."""
+
+    def __init__(self, writer: Writer, log: WatchHistory[HeldObject], known: Known, in_order: asyncio.Lock) -> None:
+        self._writer, self._log, self._in_order = writer, log, in_order
+        self._listeners: list[Callable[[Line], None]] = []
+        self.known = known
+
+    def listen(self, listener: Callable[[Line], None]) -> None:
+        self._listeners.append(listener)
+
+    async def told(self, content: bytes, digest: str) -> None:
+        known = allowed.read(content, digest)
+
+        def job(connection: apsw.Connection) -> None:
+            remember(connection, statuses_table.RULES, content)
+            remember(connection, statuses_table.RULES_DIGEST, digest)
+
+        await self._writer.submit(job)
+        self.known = known
+        _log.info("status_rules", rules=len(known.rules), allowed=sum(each.allowed for each in known.rules))
+
+    async def patch(self, key: Key, version: str, kind: Kind, patch: StatusPatch, now: float) -> HeldObject:
+        known = self.known
+
+        def decided(connection: apsw.Connection) -> tuple[HeldObject, Reported | None]:
+            held = objects_table.get(connection, key)
+            found = status_store.decide(
+                held, statuses_table.kept(connection, key), key=key, version=version, kind=kind, patch=patch,
+                known=known, sequence=statuses_table.next_sequence(connection), now=now,
+            )  # fmt: skip
+            if found[1] is not None:
+                others, size = statuses_table.room_taken(connection, key)
+                status_store.check_room(others, size + len(statuses_table.encoded(found[1])))
+            return found
+
+        def job(connection: apsw.Connection) -> Changed:
+            held, after = decided(connection)
+            if after is None:
+                return held, None
+            number = objects_table.next_version(connection)
+            current = status_store.with_status(msgspec.structs.replace(held, local_version=number), after)
+            statuses_table.set_version(connection, current, key)
+            statuses_table.keep(connection, key, after)
+            remember(connection, statuses_table.SEQUENCE, after.sequence)
+            change = Change(version=number, previous=held, current=current)
+            return current, (change, status_store.line(key, after))
+
+        if patch.dry_run:
+            held, after = await self._writer.read(decided)
+            return held if after is None else status_store.with_status(held, after)
+        return await asyncio.shield(asyncio.create_task(self._change(job)))
+
+    async def _change(self, job: Callable[[apsw.Connection], Changed]) -> HeldObject:
+        """A task of its own: a client that hangs up must not keep a change that is on disk from watches."""
+        async with self._in_order:
+            try:
+                current, changed = await self._writer.submit(job)
+            except StoreFull as error:
+                raise status_store.full(str(error)) from None
+            if changed is not None:
+                self._log.append(changed[0])
+        if changed is not None:
+            for listener in self._listeners:
+                listener(changed[1])
+        return current
+
+    async def lines(self) -> list[Line]:
+        return await self._writer.read(statuses_table.lines)
+
+    async def outgoing(self, key: Key) -> Outgoing | None:
+        def query(connection: apsw.Connection) -> Outgoing | None:
+            held = objects_table.get(connection, key)
+            return status_store.outgoing(held, statuses_table.kept(connection, key))
+
+        return await self._writer.read(query)
+
+    async def settle(self, key: Key, uid: str, sequence: int, *, code: str = "", reason: str = "") -> None:
+        def job(connection: apsw.Connection) -> None:
+            kept = statuses_table.kept(connection, key)
+            if kept is not None and kept.uid == uid:
+                statuses_table.keep(connection, key, reported.settled(kept, sequence, code=code, reason=reason))
+
+        await self._writer.submit(job)

@@ -1,0 +1,109 @@
+"""Reported statuses among the facts of the object store: what one call does to them, within one transaction.
+
+    status/<group>/<plural>/<namespace>/<name>   one ``Reported``, as JSON
+    status-rules, status-rules-digest            what the hub told
+    status-sequence                              the highest given out
+
+They are facts, not a table of their own: a program before them opens the file all the same, and passes them over.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+import msgspec
+
+from fairlead_edge import checksum
+from fairlead_edge.io.objects import schema
+from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects.schema import fact, remember
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.statuses import status_store
+from fairlead_edge.objects.statuses.reported import Reported
+from fairlead_edge.objects.statuses.status_store import Key, Line
+
+RULES: Final = "status-rules"
+RULES_DIGEST: Final = "status-rules-digest"
+SEQUENCE: Final = "status-sequence"
+_PREFIX: Final = "status/"
+_decoder = msgspec.json.Decoder(Reported)
+
+
+def name_of(key: Key) -> str:
+    """The fact's name."""
+    return _PREFIX + "/".join(key)
+
+
+def kept(connection: apsw.Connection, key: Key) -> Reported | None:
+    """None too where the disk changed it: programs report again."""
+    return _decoded(fact(connection, name_of(key)))
+
+
+def with_status(connection: apsw.Connection, held: HeldObject | None, key: Key) -> HeldObject | None:
+    """The object with what is reported of it."""
+    return held if held is None else status_store.with_status(held, kept(connection, key))
+
+
+def of_type(connection: apsw.Connection, group: str, plural: str) -> dict[tuple[str, str], Reported]:
+    """By (namespace, name)."""
+    return {key[2:]: each for key, each in _within(connection, f"{_PREFIX}{group}/{plural}/")}
+
+
+def lines(connection: apsw.Connection) -> list[Line]:
+    """All, by their sequence."""
+    found = [status_store.line(key, each) for key, each in _within(connection, _PREFIX)]
+    return sorted(found, key=lambda line: line.sequence)
+
+
+def room_taken(connection: apsw.Connection, key: Key) -> tuple[int, int]:
+    """How many others there are, and their bytes."""
+    [(count, size)] = rows(connection, sql.FACTS_SIZE, (_PREFIX, _after(_PREFIX), name_of(key)))
+    return int(count), int(size or 0)
+
+
+def encoded(reported: Reported) -> bytes:
+    return msgspec.json.encode(reported)
+
+
+def keep(connection: apsw.Connection, key: Key, reported: Reported) -> None:
+    remember(connection, name_of(key), encoded(reported))
+
+
+def forget(connection: apsw.Connection, key: Key) -> None:
+    """The object is gone, or is another one under its name."""
+    connection.execute(sql.DELETE_FACT, (name_of(key),))
+
+
+def next_sequence(connection: apsw.Connection) -> int:
+    found = fact(connection, SEQUENCE)
+    return (found if isinstance(found, int) else 0) + 1
+
+
+def set_version(connection: apsw.Connection, current: HeldObject, key: Key) -> None:
+    """The object's row at its new version."""
+    connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.of(current), *key))
+
+
+def _within(connection: apsw.Connection, prefix: str) -> list[tuple[Key, Reported]]:
+    found = []
+    for name, value, check in rows(connection, sql.FACTS_WITHIN, (prefix, _after(prefix))):
+        if checksum.of_row(name, value) != check or (reported := _decoded(value)) is None:
+            continue
+        group, plural, namespace, own = name.removeprefix(_PREFIX).split("/", 3)
+        found.append(((group, plural, namespace, own), reported))
+    return found
+
+
+def _after(prefix: str) -> str:
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+def _decoded(value: object) -> Reported | None:
+    if not isinstance(value, bytes):
+        return None
+    try:
+        return _decoder.decode(value)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,105 @@
+"""Which reported status goes up next: one of an object at a time, those that changed longest ago first, with backoff.
+
+    put ─▶ waiting ─next▶ in flight ─┬─ settled: written or refused for good
+              ▲                      ├─ later: after a pause that doubles, for this object or for all
+              └──────────────────────┴─ lost: the link went down; at once in the next session
+
+A newer status of an object takes the place of the one that waits; what is in flight is sent first, and the newer one
+after its answer.  ``now`` is always seconds of one monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.objects.statuses.status_store import Key, Line
+
+WINDOW: Final = 8
+"""Unanswered at once."""
+FIRST_SECONDS: Final = 1.0
+LONGEST_SECONDS: Final = 60.0
+JITTER: Final = 0.5
+"""A pause is drawn from this share of it up to all of it."""
+
+
+class Sending:
+    """See the module; also the account of all statuses there are."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Key, Line] = {}
+        self._in_flight: set[Key] = set()
+        self._pauses: dict[Key, tuple[int, float]] = {}
+        """How often in a row, and until when."""
+        self._all_until = float("-inf")
+
+    def put(self, line: Line) -> None:
+        """This is how the status of an object stands now."""
+        self.lines.pop(line.key, None)
+        self.lines[line.key] = line
+        self._pauses.pop(line.key, None)
+
+    def gone(self, key: Key) -> None:
+        """The object is not held any more."""
+        self.lines.pop(key, None)
+        self._pauses.pop(key, None)
+
+    def next(self, now: float) -> Key | None:
+        """Send this one; it is in flight from now on."""
+        if len(self._in_flight) >= WINDOW or now < self._all_until:
+            return None
+        for key, line in self.lines.items():
+            if line.state == "waiting" and key not in self._in_flight and now >= self._until(key):
+                self._in_flight.add(key)
+                return key
+        return None
+
+    def next_at(self, now: float) -> float | None:
+        """When ``next`` may have one without anything else happening; None: not by itself."""
+        if len(self._in_flight) >= WINDOW:
+            return None
+        due = [
+            max(self._until(key), self._all_until)
+            for key, line in self.lines.items()
+            if line.state == "waiting" and key not in self._in_flight
+        ]
+        return max(now, min(due)) if due else None
+
+    def settled(self, key: Key, sequence: int, *, code: str = "", reason: str = "") -> None:
+        """The hub answered about this sequence."""
+        self._in_flight.discard(key)
+        line = self.lines.get(key)
+        if line is not None and line.sequence == sequence:
+            state = "refused" if code else "written"
+            self.lines[key] = msgspec.structs.replace(line, state=state, code=code, reason=reason)
+            self._pauses.pop(key, None)
+
+    def lost(self, key: Key) -> None:
+        """The link went down, or nothing of it waits any more."""
+        self._in_flight.discard(key)
+
+    def later(
+        self, key: Key, sequence: int, now: float, draw: float, *, asked: float | None, everything: bool = False
+    ) -> None:
+        """Not now.  ``asked``: seconds the hub asked for; ``draw`` is from [0, 1)."""
+        self._in_flight.discard(key)
+        line = self.lines.get(key)
+        if line is None or line.sequence != sequence:
+            return
+        times = self._pauses.get(key, (0, 0.0))[0] + 1
+        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(times - 1, 10))
+        seconds = max(longest * (JITTER + (1 - JITTER) * draw), min(asked or 0.0, LONGEST_SECONDS))
+        self._pauses[key] = (times, now + seconds)
+        if everything:
+            self._all_until = max(self._all_until, now + seconds)
+
+    def counts(self) -> Counter[str]:
+        """How many there are, by state."""
+        found = Counter({"waiting": 0, "written": 0, "refused": 0})
+        found.update(line.state for line in self.lines.values())
+        return found
+
+    def _until(self, key: Key) -> float:
+        return self._pauses[key][1] if key in self._pauses else float("-inf")

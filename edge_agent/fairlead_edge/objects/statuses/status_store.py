@@ -1,0 +1,135 @@
+"""Reported statuses beside the objects: the port, and what both stores decide alike.
+
+A status is of one UID: it goes with its object, in the same transaction, and is never shown on one that was made again
+under its name.  ``patch`` is judged inside the transaction that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from fairlead_edge.objects.kinds import Kind
+from fairlead_edge.objects.metastore import HeldObject
+from fairlead_edge.objects.statuses import allowed, reported
+from fairlead_edge.objects.statuses.allowed import Known
+from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch, check_identity
+from fairlead_edge.objects.statuses.reported import Reported, State
+from fairlead_wire import message
+from fairlead_wire.objects.resource import Resource
+
+STATUSES_MAX: Final = 4096
+"""Objects whose status is kept, sent or not."""
+STATUSES_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Of all of them."""
+FULL_RETRY_SECONDS: Final = 30
+
+Key = tuple[str, str, str, str]
+"""(group, plural, namespace, name)."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One reported status without its content, for people and for the sender."""
+
+    key: Key
+    uid: str
+    sequence: int
+    state: State
+    at: float
+    code: str = ""
+    reason: str = ""
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest status of an object, as it goes up."""
+
+    resource: Resource
+    uid: str
+    sequence: int
+    force: message.Force
+    status: bytes
+
+
+class StatusStore(Protocol):
+    """Port.  Twins: ``memory_statuses`` and ``io.objects.sqlite_statuses``; one conformance suite."""
+
+    @property
+    def known(self) -> Known:
+        """By which rules; kept over restarts."""
+
+    def listen(self, listener: Callable[[Line], None]) -> None:
+        """Call it with each status that was patched."""
+
+    async def told(self, content: bytes, digest: str) -> None:
+        """The rules from now on.  Raises ``Malformed``."""
+
+    async def patch(self, key: Key, version: str, kind: Kind, patch: StatusPatch, now: float) -> HeldObject:
+        """The object as it is then, durably.  Raises ``PatchRefused``."""
+
+    async def lines(self) -> list[Line]:
+        """All, by their sequence: what was changed longest ago first."""
+
+    async def outgoing(self, key: Key) -> Outgoing | None:
+        """What waits of this object; None: nothing does any more."""
+
+    async def settle(self, key: Key, uid: str, sequence: int, *, code: str = "", reason: str = "") -> None:
+        """The hub's answer: the cluster has it, or never will (``code``)."""
+
+
+def decide(
+    held: HeldObject | None,
+    kept: Reported | None,
+    *,
+    key: Key,
+    version: str,
+    kind: Kind,
+    patch: StatusPatch,
+    known: Known,
+    sequence: int,
+    now: float,
+) -> tuple[HeldObject, Reported | None]:
+    """The object that is meant, and what is kept of its status then (None: as it is).  Raises ``PatchRefused``."""
+    if held is None or held.resource.version != version:
+        group, plural, _, name = key
+        raise PatchRefused(404, f'{plural}{f".{group}" if group else ""} "{name}" not found')
+    metadata: dict[str, Any] = msgspec.json.decode(held.content)["metadata"]
+    why = allowed.refusal(known, kind.group, kind.kind, held.resource.namespace, metadata.get("labels") or {})
+    if why:
+        shown = f"{kind.plural}/{held.resource.name}"
+        raise PatchRefused(403, f"status of {shown} may not be reported here: {why}")
+    check_identity(patch, held, kind.kind)
+    return held, reported.patched(held, kept, patch, sequence=sequence, now=now)
+
+
+def with_status(held: HeldObject, kept: Reported | None) -> HeldObject:
+    """The object as clients see it."""
+    if kept is None or kept.uid != held.uid:
+        return held
+    return msgspec.structs.replace(held, status=kept.status, report=kept.described)
+
+
+def check_room(count: int, bytes: int) -> None:
+    """Raises ``PatchRefused`` where one more would be too much: others of them, and their bytes with this one's."""
+    if count >= STATUSES_MAX:
+        raise full(f"statuses of {STATUSES_MAX} objects are kept already")
+    if bytes > STATUSES_BYTES_MAX:
+        raise full(f"the statuses kept would take more than {STATUSES_BYTES_MAX} bytes")
+
+
+def full(reason: str) -> PatchRefused:
+    """Nothing was stored; there may be room later."""
+    return PatchRefused(507, reason, retry_after=FULL_RETRY_SECONDS)
+
+
+def line(key: Key, kept: Reported) -> Line:
+    return Line(
+        key=key, uid=kept.uid, sequence=kept.sequence, state=kept.state, at=kept.at, code=kept.code, reason=kept.reason
+    )
+
+
+def outgoing(held: HeldObject | None, kept: Reported | None) -> Outgoing | None:
+    if held is None or kept is None or kept.uid != held.uid or kept.state != "waiting":
+        return None
+    return Outgoing(resource=held.resource, uid=kept.uid, sequence=kept.sequence, force=kept.force, status=kept.status)
