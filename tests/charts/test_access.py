@@ -38,11 +38,12 @@ def grants(values: Mapping[str, Any], name: str) -> Grants:
 
 
 def test_the_hub_may_not_pose_as_fairlead_itself() -> None:
-    """Of `system` it has the topic of its events; it makes topics and deletes none."""
+    """Of `system` it has its events and what goes to modules, which alone it reads; it makes topics and deletes none."""
     hub = grants({}, "fl-fairlead-hub")
     assert hub.may(Verb.PUBLISH, "default", "telemetry") and hub.may(Verb.CREATE, "plant", "alarms")
     assert hub.may(Verb.PUBLISH, "system", "events") and not hub.may(Verb.PUBLISH, "system", "audit")
-    assert not any(hub.may_some(verb) for verb in (Verb.ADMINISTER, Verb.CONSUME))
+    assert hub.may(Verb.CONSUME, "system", "inputs-edge-1") and not hub.may_some(Verb.ADMINISTER)
+    assert not any(hub.may(Verb.CONSUME, *topic) for topic in (("default", "telemetry"), ("system", "events")))
 
 
 def test_ingest_reads_its_own_topics() -> None:
