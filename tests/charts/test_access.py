@@ -38,7 +38,7 @@ def grants(values: Mapping[str, Any], name: str) -> Grants:
 
 
 def test_the_hub_may_not_pose_as_fairlead_itself() -> None:
-    """Of `system` it has its events and what goes to modules, which alone it reads; it makes topics and deletes none."""
+    """Of `system` it has its events, and it reads what goes to modules; it makes topics and deletes none."""
     hub = grants({}, "fl-fairlead-hub")
     assert hub.may(Verb.PUBLISH, "default", "telemetry") and hub.may(Verb.CREATE, "plant", "alarms")
     assert hub.may(Verb.PUBLISH, "system", "events") and not hub.may(Verb.PUBLISH, "system", "audit")
