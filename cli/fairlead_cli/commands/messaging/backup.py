@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
+import fcntl
 import os
 import sys
 import time
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 OWNER_ONLY = 0o600
 NO_GROUP_NO_OTHERS = 0o077
 PARTIAL = ".part"
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""What file systems without hard links say, as those of memory sticks."""
 
 
 def register(root: click.Group) -> None:
@@ -61,7 +65,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
     from fairlead_messaging.server.backup.decoding import BadBackup
     from fairlead_messaging.server.backup.sources import Copied
 
-    if out.exists():
+    if os.path.lexists(out):
         raise click.UsageError(f"{out} is there already: name another file")
     partial = out.with_name(out.name + PARTIAL)
     try:
@@ -69,7 +73,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
             read = _checked(Copied(source, file), "backing up, rows")
             file.flush()
             os.fsync(file.fileno())
-        os.link(partial, out)  # never over a file that came meanwhile
+            _name(partial, out)
         _flush(out.parent)
         size = out.stat().st_size
     except FileExistsError:
@@ -78,8 +82,6 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
         _fail("backup", f"the backup is not whole: {error}")
     except OSError as error:
         _fail("backup", f"{error.filename or out}: {error.strerror or error}")
-    finally:
-        partial.unlink(missing_ok=True)
     if output == "json":
         topic_lines.print_json(
             {"file": str(out), "rows": read.rows, "bytes": size, "service": read.header.service, "taken": _taken(read)}
@@ -185,10 +187,52 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def _created(path: Path) -> Iterator[BinaryIO]:
-    """A file of our own, for nobody else to read."""
-    path.unlink(missing_ok=True)  # of a backup that was killed
+    """A file of our own, for nobody else to read, which is gone at the end.  Raises: BlockingIOError, OSError.
+
+    What has this name already is removed, unless a backup that runs has it locked: each has its file to itself.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        there = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            _lock(there, path)
+            path.unlink()
+        finally:
+            os.close(there)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY), "wb") as file:
-        yield file
+        _lock(file.fileno(), path)
+        if not os.path.samestat(os.fstat(file.fileno()), path.lstat()):
+            raise _busy(path)
+        try:
+            yield file
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _lock(file: int, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _busy(path) from None
+    except OSError:
+        return  # a file system without locks
+
+
+def _busy(path: Path) -> BlockingIOError:
+    return BlockingIOError(errno.EWOULDBLOCK, "another backup is writing it; wait for that, or name another file", path)
+
+
+def _name(partial: Path, out: Path) -> None:
+    """Give the whole file its name, never over a file that came meanwhile.  Raises: FileExistsError, OSError."""
+    try:
+        os.link(partial, out)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        if os.path.lexists(out):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), out) from None
+        os.rename(partial, out)
 
 
 def _checked(source: Source, label: str) -> Decoder:

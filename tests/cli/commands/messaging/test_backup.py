@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -112,3 +113,58 @@ def test_a_partial_file_of_a_killed_backup_is_in_no_ones_way(tmp_path: Path) -> 
     (tmp_path / f"b{command.PARTIAL}").write_text("half")
     assert run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "b").exit_code == 0
     assert os.listdir(tmp_path).count(f"b{command.PARTIAL}") == 0
+
+
+def test_two_at_once_do_not_touch_each_others_file(
+    messaging: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is refused, by the service or by the first one's file, leaves that alone."""
+    stopped(tmp_path / "old", "sqlite", some)
+    said: list[Result] = []
+    fsync = os.fsync
+
+    def meanwhile(file: int) -> None:
+        fsync(file)
+        monkeypatch.undo()
+        said.append(run("backup", "--url", "http://127.0.0.1:1", "--out", tmp_path / "b"))
+        said.append(run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "b"))
+
+    monkeypatch.setattr("fairlead_cli.commands.messaging.backup.os.fsync", meanwhile)
+    done = run("backup", "--url", messaging.url, "--out", tmp_path / "b", "-o", "json")
+    assert done.exit_code == 0, done.output
+    assert [each.exit_code for each in said] == [1, 1]
+    assert "another backup is writing it" in said[1].stderr
+    assert json.loads(done.stdout)["bytes"] == (tmp_path / "b").stat().st_size
+    assert run("restore", tmp_path / "b", "--check").exit_code == 0
+    assert sorted(os.listdir(tmp_path)) == ["b", "old"]
+
+
+@pytest.mark.parametrize("there", ["folder", "link", "long"])
+def test_odd_names_are_one_sentence(tmp_path: Path, there: str) -> None:
+    """A folder or a link in the place of the partial file, a name that is too long for one."""
+    stopped(tmp_path / "old", "sqlite", some)
+    out = tmp_path / ("b" * 253 if there == "long" else "b")
+    (tmp_path / "mine").write_text("mine")
+    if there == "folder":
+        (tmp_path / "b.part" / "deep").mkdir(parents=True)
+    elif there == "link":
+        (tmp_path / "b.part").symlink_to(tmp_path / "mine")
+    done = run("backup", "--data-dir", tmp_path / "old", "--out", out)
+    assert done.exit_code == 1 and done.stderr.startswith("fairlead messaging backup: "), done.output
+    assert isinstance(done.exception, SystemExit) and len(done.stderr.splitlines()) == 1 and not out.exists()
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on memory sticks; a file that came meanwhile stays there, too."""
+    stopped(tmp_path / "old", "sqlite", some)
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("fairlead_cli.commands.messaging.backup.os.link", refused)
+    assert run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "b").exit_code == 0
+    assert run("restore", tmp_path / "b", "--check").exit_code == 0
+    with pytest.raises(FileExistsError):
+        command._name(tmp_path / "b.part", tmp_path / "b")
+    assert sorted(os.listdir(tmp_path)) == ["b", "old"]

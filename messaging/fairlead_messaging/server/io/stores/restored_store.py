@@ -22,6 +22,7 @@ from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.batch import Batch
 
 RESTORING = "restoring"
+SQLITE_LOG = f"{FILE_NAME}-wal"
 
 
 class NotEmpty(StorageError):
@@ -38,8 +39,9 @@ def restore(
     """
     folder = DataDir(data_dir, now)
     try:
-        for name in (ROCKSDB_FOLDER, FILE_NAME):
-            if (data_dir / name).exists():
+        for name in (ROCKSDB_FOLDER, FILE_NAME, SQLITE_LOG):
+            # A log of another file would be read into the new one.
+            if os.path.lexists(data_dir / name):
                 raise NotEmpty(f"{data_dir} holds a store already ({name}); name an empty folder, or move that away")
         scratch = data_dir / RESTORING
         try:
@@ -48,10 +50,10 @@ def restore(
             os.rename(scratch / name, data_dir / name)
             scratch.rmdir()
             _flush(data_dir)
-        except OSError as error:
-            raise StorageError(f"{data_dir}: {error.strerror or error}") from error
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(scratch, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise StorageError(f"{data_dir}: {error.strerror or error}") from error
             raise
     finally:
         folder.close()
@@ -73,6 +75,9 @@ def _filled(backup: Decoder, scratch: Path, kind: Kind, new_id: bool, wrote: Cal
             wrote(len(rows))
     finally:
         store.close()
+    if (scratch / SQLITE_LOG).exists():
+        # Closing folds it into the file, and does not say when it could not: the disk is full.
+        raise StorageError(f"{scratch}: the store could not be written whole; is the disk full?")
     return (ROCKSDB_FOLDER if kind == "rocksdb" else FILE_NAME), backup.rows
 
 

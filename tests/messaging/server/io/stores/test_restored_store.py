@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -18,6 +19,7 @@ from fairlead_messaging.server.backup.decoding import BadBackup, Decoder
 from fairlead_messaging.server.io.stores import offline_store, restored_store
 from fairlead_messaging.server.io.stores.offline_store import Kind
 from fairlead_messaging.server.io.stores.restored_store import RESTORING, NotEmpty
+from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME
 from fairlead_messaging.server.log import keys
 
 Rows = list[tuple[bytes, bytes]]
@@ -67,6 +69,35 @@ def test_a_store_that_is_there_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="in use by process"):
         restore(data, tmp_path / "running")
     store.close()
+
+
+def test_the_log_of_another_file_is_a_store(tmp_path: Path) -> None:
+    """Of a killed service whose file alone was moved away: SQLite would read it into the new file."""
+    filled(tmp_path / "old", "sqlite")
+    data = backup_of(tmp_path / "old")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / f"{FILE_NAME}-wal").write_bytes(b"of another")
+    with pytest.raises(NotEmpty, match=f"holds a store already .{FILE_NAME}-wal"):
+        restore(data, tmp_path / "new", "sqlite")
+    assert (tmp_path / "new" / f"{FILE_NAME}-wal").read_bytes() == b"of another"
+
+
+def test_what_is_only_in_the_log_yet_is_no_store(tmp_path: Path) -> None:
+    """Closing folds the log into the file, or leaves it where that fails, and says nothing."""
+    filled(tmp_path / "old", "sqlite")
+    data, held = backup_of(tmp_path / "old"), []
+
+    def hold(rows: int) -> None:
+        connection = sqlite3.connect(tmp_path / "new" / RESTORING / FILE_NAME)
+        connection.execute("BEGIN")
+        connection.execute("SELECT k FROM kv LIMIT 1").fetchone()
+        held.append(connection)
+
+    with pytest.raises(StorageError, match="could not be written whole"):
+        restored_store.restore(Decoder(io.BytesIO(data)), tmp_path / "new", "sqlite", "now", new_id=False, wrote=hold)
+    for connection in held:
+        connection.close()
+    assert [each.name for each in (tmp_path / "new").iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
