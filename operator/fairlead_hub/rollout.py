@@ -28,6 +28,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     version: str = ""
     reason: str = ""
+    away: bool = False
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     digest: str
     rows: tuple[Row, ...]
+    doubts: tuple[str, ...] = ()
+    """Why it is not known which nodes should hold it: what would say so cannot be read."""
 
     def count(self, *states: State) -> int:
         return sum(row.state in states for row in self.rows)
@@ -48,7 +51,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        return all(row.state == "held" for row in self.rows)
+        return not self.doubts and all(row.state == "held" for row in self.rows)
 
     @property
     def stopped(self) -> tuple[Row, ...]:
@@ -57,23 +60,38 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    live: LiveObject, wanted: Iterable[str], records: Iterable[Record], accounts: Mapping[str, Mapping[str, Any]]
+    live: LiveObject,
+    wanted: Iterable[str],
+    records: Iterable[Record],
+    accounts: Mapping[str, Mapping[str, Any]],
+    doubts: Iterable[str] = (),
 ) -> Rollout:
     """``accounts``: EdgeNodes by name, as the API has them."""
     of_node = {record.node: record for record in records if record.uid == live.uid}
     nodes = sorted(wanted)
     rows = [_row(live, node, of_node.get(node), accounts.get(node, {})) for node in nodes]
     rows += [
-        Row(node=node, state="removing", version=record.version, reason=record.message or record.reason)
+        Row(
+            node=node,
+            state="removing",
+            version=record.version,
+            reason=record.message or record.reason,
+            away=_is_away(accounts.get(node, {})),
+        )
         for node, record in sorted(of_node.items())
         if node not in set(nodes) and record.version
     ]
-    return Rollout(key=live.key, version=live.version, digest=live.digest, rows=tuple(rows))
+    return Rollout(key=live.key, version=live.version, digest=live.digest, rows=tuple(rows), doubts=tuple(doubts))
 
 
 def _row(live: LiveObject, node: str, record: Record | None, account: Mapping[str, Any]) -> Row:
     state, reason = _state(live, record, account)
-    return Row(node=node, state=state, reason=reason, version=record.version if record is not None else "")
+    version = record.version if record is not None else ""
+    return Row(node=node, state=state, reason=reason, version=version, away=_is_away(account))
+
+
+def _is_away(account: Mapping[str, Any]) -> bool:
+    return not (account.get("status") or {}).get("connected")
 
 
 def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) -> tuple[State, str]:
@@ -88,8 +106,7 @@ def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) 
     if record is not None and record.state == "Parked":
         again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""
         return "parked", f"{record.message or record.reason}{again}"
-    said = account.get("status") or {}
-    if not said.get("connected"):
-        since = said.get("lastContactTime")
+    if _is_away(account):
+        since = (account.get("status") or {}).get("lastContactTime")
         return "away", f"last contact {since}" if since else "never connected"
     return "pending", (record.message or record.reason) if record is not None else ""

@@ -41,7 +41,7 @@ def of(node_record: Record | None, account: dict[str, Any], **annotations: str) 
 @pytest.mark.parametrize("account", [HERE, AWAY, {}])
 def test_the_content_counts_not_the_version(account: dict[str, Any]) -> None:
     """A change of status alone moves the object's version; also a node that is away has what it acknowledged."""
-    assert of(record("edge-1"), account) == Row(node="edge-1", state="held", version="5")
+    assert of(record("edge-1"), account) == Row(node="edge-1", state="held", version="5", away=account is not HERE)
 
 
 def test_what_is_on_its_way_is_waited_for() -> None:
@@ -55,7 +55,7 @@ def test_what_is_on_its_way_is_waited_for() -> None:
 
 
 def test_a_node_that_is_away_says_since_when() -> None:
-    assert of(None, AWAY) == Row(node="edge-1", state="away", reason="last contact 2026-11-20T12:00:00Z")
+    assert of(None, AWAY) == Row(node="edge-1", state="away", reason="last contact 2026-11-20T12:00:00Z", away=True)
     assert of(None, {}).reason == "never connected"
 
 
@@ -84,3 +84,15 @@ def test_a_node_that_should_not_have_it_any_more_is_waited_for() -> None:
     assert (found.nodes, found.is_done) == (1, False)
     assert rollout.judge(live(), ["edge-1"], [record("edge-1")], {}).is_done
     assert rollout.judge(live(), [], [], {}).is_done
+
+
+def test_a_node_that_is_away_may_still_have_to_let_go() -> None:
+    accounts = {"edge-8": HERE, "edge-9": AWAY}
+    found = rollout.judge(live(), [], [record("edge-8"), record("edge-9")], accounts)
+    assert [(row.state, row.away) for row in found.rows] == [("removing", False), ("removing", True)]
+
+
+def test_it_is_not_done_while_its_nodes_are_not_known() -> None:
+    """Whatever those have that are known."""
+    found = rollout.judge(live(), ["edge-1"], [record("edge-1")], {"edge-1": HERE}, ["SyncRule r cannot be read"])
+    assert found.rows[0].state == "held" and not found.is_done

@@ -65,7 +65,7 @@ def same_service(known: str, now: str) -> str:
     if known and now and known != now:
         raise errors.Stop(
             errors.OTHER_SERVICE,
-            f"the positions belong to messaging service {known}, but {now} answers; a restored or different service"
-            " cannot be read on from them",
+            f"the positions belong to messaging service {known}, but {now} answers; another service, or a"
+            " backup restored --as-copy, cannot be read on from them",
         )
     return now or known

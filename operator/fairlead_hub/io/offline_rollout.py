@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from collections.abc import Mapping
 
 from fairlead_hub import rollout
 from fairlead_hub.cluster import content, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.explain import NOTES_MAX
 from fairlead_hub.io import offline_report
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
@@ -26,6 +29,7 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     """Where the object is now.  Raises: Nothing, ``Refused``, ``Unavailable``."""
     object_cache = ObjectCache()
     placement = Placement(object_cache, Delivery())
+    broken: dict[str, str] = {}
     for item in await offline_report.items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL):
         placement.rules.set_node(item["metadata"]["name"], item["metadata"].get("labels") or {})
     for item in await offline_report.items(kube, f"{OURS}/syncrules"):
@@ -33,14 +37,24 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
             placement.rules.set_rule(sync_rule.rule(item))
         except ValueError as error:
             placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
+            broken[f"SyncRule {item['metadata']['name']} cannot be read: {error}"] = json.dumps(item.get("spec"))
     live, problem = await offline_report.object_of(kube, placement, object_cache, asked, namespace, name)
     if live is None:
-        raise Nothing(problem[1] if problem is not None else "there is no such object")
+        reasons = [problem[1] if problem is not None else "there is no such object", *broken]
+        raise Nothing("; ".join(reasons[: 1 + NOTES_MAX]))
     if any(entry.select == "referenced" for _, entry in placement.rules.entries(live.group_kind)):
         await _put_pods(kube, placement, object_cache)
     records = await _records(kube, live)
     accounts = {item["metadata"]["name"]: item for item in await offline_report.items(kube, f"{OURS}/edgenodes")}
-    return rollout.judge(live, placement.nodes_for(live), records, accounts)
+    return rollout.judge(live, placement.nodes_for(live), records, accounts, _doubts(placement, live, broken))
+
+
+def _doubts(placement: Placement, live: LiveObject, broken: Mapping[str, str]) -> list[str]:
+    """What cannot be read and may select ``live``: EdgeRoutes of itself, or a rule in which its kind is written."""
+    if live.group_kind == content.EDGE_ROUTES:
+        why = placement.rules.broken.get(f"edgeroutes/{live.resource.name}")
+        return [f"EdgeRoutes {live.resource.name} cannot be read: {why}"] if why is not None else []
+    return [reason for reason, spec in broken.items() if live.group_kind[1] in spec][:NOTES_MAX]
 
 
 async def _put_pods(kube: Kube, placement: Placement, object_cache: ObjectCache) -> None:

@@ -23,7 +23,7 @@ from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
-    from fairlead_hub.rollout import Rollout
+    from fairlead_hub.rollout import Rollout, Row
 
 PAUSE_SECONDS = 1.0
 PAUSE_SHARE = 4.0
@@ -90,6 +90,8 @@ def rollout(
         shown.items(
             _VIEW, rows, none=f"no node should hold {words[0]}; fairlead explain {words[0]} --node NODE says why"
         )
+        if found.doubts:
+            raise click.ClickException(_doubted(words[0], found))
         sys.exit(0 if _left(found, connected) == 0 else 1)
     _wait(words[0], asked, connected, timeout.total_seconds() if timeout is not None else None)
 
@@ -112,18 +114,21 @@ def _wait(what: str, ask: Callable[[], Rollout], connected: bool, seconds: float
             line = f"{trouble.format_message()}; asked again"
         else:
             line = _line(what, found, connected)
+        left = _left(found, connected)
+        if left == 0 and found.doubts:
+            raise click.ClickException(_doubted(what, found))
         if line != said:
             click.echo(printable.lines(line))
             said = line
-        left = _left(found, connected)
         if left == 0:
             return
         if left == len(found.stopped):
             raise click.ClickException(_stopped(what, found))
         now = time.monotonic()
         if now >= ended:
+            missing = left - sum(row.state == "removing" and _waited_for(row, connected) for row in found.rows)
             raise click.ClickException(
-                f"after {seconds:g} s {left} of {found.nodes} nodes have it not: {_named(found)}"
+                f"after {seconds:g} s {missing} of {found.nodes} nodes have it not: {_named(found)}"
             )
         time.sleep(min(max(PAUSE_SECONDS, PAUSE_SHARE * (now - began)), ended - now))
 
@@ -143,14 +148,24 @@ async def _survey(kube: Kube, kind: str, namespace: str, name: str) -> Rollout:
 
 def _left(found: Rollout, connected: bool) -> int:
     """Nodes that are waited for."""
-    return len(found.rows) - found.count("held") - (found.count("away") if connected else 0)
+    return sum(_waited_for(row, connected) for row in found.rows)
+
+
+def _waited_for(row: Row, connected: bool) -> bool:
+    if row.state == "held":
+        return False
+    return not (connected and row.away and row.state in ("away", "removing"))
+
+
+def _doubted(what: str, found: Rollout) -> str:
+    return f"which nodes should hold {what} is not known: {'; '.join(found.doubts)}"
 
 
 def _line(what: str, found: Rollout, connected: bool) -> str:
     if not found.rows:
         return f"{what}: no node should hold it; fairlead explain {what} --node NODE says why"
     if _left(found, connected) == 0:
-        away = found.count("away")
+        away = found.nodes - found.count("held")
         rest = f"; {away} are away and will get it when they are back" if away else ""
         return f"{what} version {found.version} is held by {found.count('held')} of {found.nodes} nodes{rest}"
     held = f"{found.count('held')} of {found.nodes} nodes hold it"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from tests.support.hubs.hub import config_map
@@ -129,3 +130,22 @@ def test_a_cluster_that_is_away_for_a_while_is_no_answer(at_once: None) -> None:
 def test_many_nodes_are_not_all_named(at_once: None) -> None:
     rows = [(f"n{number}", "pending") for number in range(9)]
     assert "pending: n0, n1, n2, n3, n4 and 4 more" in waited(found(*rows), found(*((n, "held") for n, _ in rows)))[0]
+
+
+def test_a_node_that_is_away_is_not_waited_for_to_let_go(at_once: None) -> None:
+    """It lets go when it is back; without --connected it is waited for, and is none of those that should have it."""
+    gone = msgspec.structs.replace(found(("n9", "removing")).rows[0], away=True)
+    one = msgspec.structs.replace(found(("n1", "held")), rows=(*found(("n1", "held")).rows, gone))
+    assert waited(one, connected=True) == ["cm/a version 7 is held by 1 of 1 nodes", "exit 0"]
+    assert waited(one, seconds=0.0)[-2:] == ["Error: after 0 s 0 of 1 nodes have it not: removing: n9", "exit 1"]
+
+
+def test_what_cannot_be_read_is_no_success(at_once: None) -> None:
+    """Those that are known are waited for first."""
+    doubted = [
+        msgspec.structs.replace(found(*rows), doubts=("SyncRule r cannot be read: why",))
+        for rows in ((("n1", "pending"),), (("n1", "held"),), ())
+    ]
+    said = "Error: which nodes should hold cm/a is not known: SyncRule r cannot be read: why"
+    assert waited(*doubted[:2])[-2:] == [said, "exit 1"]
+    assert waited(doubted[2]) == [said, "exit 1"]
