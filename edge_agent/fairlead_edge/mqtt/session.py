@@ -204,7 +204,7 @@ class Session:
         self.is_over = True
         self.ended = refused
         if self.opening is not None:
-            self._writes.append(encode.disconnect(self._level, refused.code, str(refused)))
+            self._writes.append(encode.disconnect(self._level, refused.code, str(refused) if self._fits_why else ""))
         elif self._level or isinstance(refused, packets.UnknownLevel):
             level = self._level or (LEVEL_5 if isinstance(refused, packets.UnknownLevel) and refused.level > 5 else 4)
             reason = [(Id.REASON_STRING, str(refused))] if level == LEVEL_5 else []
@@ -215,13 +215,17 @@ class Session:
 
     def stored(self, outcomes: Iterable[Outcome]) -> None:
         """These messages, in the order they came, are on disk or refused for good."""
-        most = self._client_packet_bytes_max
-        says_why = self._says_why and not 0 < most < 2 * encode.REASON_BYTES_MAX
+        says_why = self._says_why and self._fits_why
         for outcome in outcomes:
             if packet := outcome.message.packet:
                 self._unacknowledged.discard(packet)
                 reason = outcome.reason if says_why else ""
                 self._writes.append(encode.puback(self._level, packet, outcome.code, reason))
+
+    @property
+    def _fits_why(self) -> bool:
+        """A client may take only packets in which a sentence has no room."""
+        return not 0 < self._client_packet_bytes_max < 2 * encode.REASON_BYTES_MAX
 
     @property
     def room(self) -> int:
@@ -306,6 +310,8 @@ class Session:
         self._level = connect.level
         if Id.AUTHENTICATION_METHOD in connect.properties.values:
             raise Refused(Code.BAD_AUTHENTICATION_METHOD, "a password is all that is asked for")
+        if Id.AUTHENTICATION_DATA in connect.properties.values:
+            raise Refused(Code.PROTOCOL_ERROR, "authentication data without a method")
         if connect.will is not None and connect.level == LEVEL_5:
             if connect.will.message.qos > 1:
                 raise Refused(Code.QOS_NOT_SUPPORTED, "a will has QoS 0 or 1")
@@ -325,9 +331,11 @@ class Session:
         self.expiry_seconds = self._asked_expiry = opening.expiry_seconds
         self._window = min(DELIVERED_MAX, connect.properties.get(Id.RECEIVE_MAXIMUM, DELIVERED_MAX))
         self._client_packet_bytes_max = connect.properties.get(Id.MAXIMUM_PACKET_SIZE, 0)
-        for each in kept or ():
+        # A module may have got a token of its own since: then its inputs are for that alone.
+        begun = [each for each in kept or () if may_take(opening.author, each.inputs.module)]
+        for each in begun:
             self.subscriptions[each.inputs.filter] = each
-        self._todo.subscribed = [*self._todo.subscribed, *(kept or ())]
+        self._todo.subscribed = [*self._todo.subscribed, *begun]
         values = [
             (Id.SESSION_EXPIRY_INTERVAL, opening.expiry_seconds),
             (Id.RECEIVE_MAXIMUM, RECEIVE_MAXIMUM),
@@ -411,6 +419,8 @@ class Session:
 
     def _unsubscribe(self, packet: packets.Unsubscribe) -> None:
         known = [self.subscriptions.pop(each, None) is not None for each in packet.filters]
+        # What was subscribed to in the same breath is not begun: unsubscribing is done first.
+        self._todo.subscribed = [each for each in self._todo.subscribed if each.inputs.filter not in packet.filters]
         self._todo.unsubscribed = [*self._todo.unsubscribed, *packet.filters]
         codes = [Code.SUCCESS if each else Code.NO_SUBSCRIPTION_EXISTED for each in known]
         self._writes.append(encode.unsuback(self._level, packet.packet, codes))

@@ -410,6 +410,37 @@ def test_too_many_subscriptions_are_refused() -> None:
     assert list(found.body[3:]) == [1] * 40 + [0x97] * 20
 
 
+def test_a_goodbye_keeps_to_the_size_the_client_takes() -> None:
+    """5: [MQTT-3.1.2-24], [MQTT-3.14.2-3]"""
+    talk = open_talk(5, more=b"\x27\0\0\0\x1e")
+    [goodbye] = talk.say(client.connect(level=5))
+    assert (goodbye.kind, goodbye.body) == (client.DISCONNECT, b"\x82\0")
+
+
+def test_authentication_data_needs_a_method() -> None:
+    """5: 3.1.2.11.10"""
+    [found] = Talk().say(client.connect(level=5, more=b"\x16" + client.field("data")))
+    assert found.body[1] == Code.PROTOCOL_ERROR
+
+
+def test_kept_subscriptions_do_not_outlive_the_right_to_them() -> None:
+    """The module got a token of its own while the client was away."""
+    kept = [Subscribed(Inputs(f"fairlead/{module}/inputs/i", module, "i", False), 1) for module in ("m", "secret")]
+    talk = open_talk(clean=False, host=Host(kept=kept))
+    assert [each.inputs.module for each in talk.todo.subscribed] == ["m"]
+    assert list(talk.session.subscriptions) == ["fairlead/m/inputs/i"]
+
+
+def test_what_was_subscribed_to_and_given_up_in_one_breath_is_not_begun() -> None:
+    """5: 3.10.4-2: after its UNSUBACK nothing new comes for it, also where both packets arrived together."""
+    talk, wish = open_talk(), ("fairlead/m/inputs/i", 1)
+    talk.say(client.subscribe([wish, ("fairlead/m/inputs/j", 1)]), client.unsubscribe([wish[0]], id=2))
+    assert [each.inputs.input for each in talk.todo.subscribed] == ["j"]
+    talk.say(client.unsubscribe(["fairlead/m/inputs/j"], id=3), client.subscribe([("fairlead/m/inputs/j", 0)], id=4))
+    assert talk.todo.unsubscribed == ["fairlead/m/inputs/j"]
+    assert [(each.inputs.input, each.qos) for each in talk.todo.subscribed] == [("j", 0)]
+
+
 def test_unsubscribe() -> None:
     """[MQTT-3.10.4-5]; 5: 3.11.3"""
     talk = open_talk(5)
