@@ -195,9 +195,8 @@ class LeaseKeeper:
                 return False
         except Refused as error:
             if error.status in (404, 409):
-                await self._look_again()
-            else:
-                _log.warning("lease_refused", reason=str(error))
+                return await self._look_again()
+            _log.warning("lease_refused", reason=str(error))
         except Unavailable as error:
             # No hub can take over while the API server is away: edges are served on.
             _log.warning("lease_delayed", reason=str(error))
@@ -213,8 +212,8 @@ class LeaseKeeper:
             self.may_send()
             await asyncio.sleep(PULSE_SECONDS)
 
-    async def _look_again(self) -> None:
-        """It was written since, or deleted (the API server calls that a conflict too).
+    async def _look_again(self) -> bool:
+        """It was written since, or deleted (the API server calls that a conflict too); False: it is lost.
 
         Then it is made again, and the number must not start again from one.
         """
@@ -224,8 +223,12 @@ class LeaseKeeper:
                 await self._try(self.fence + 1)
             else:
                 self._current = current
+                if not lease.is_ours(current, identity=self._identity, fence=self.fence):
+                    self._lose()  # at once: until the next renewal we would write beside its holder
+                    return False
         except (Refused, Unavailable) as error:
             _log.warning("lease_delayed", reason=str(error))
+        return True
 
     async def release(self) -> None:
         """A clean end: the next hub need not wait.  Nothing may be written afterwards."""

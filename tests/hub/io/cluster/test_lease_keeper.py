@@ -136,6 +136,17 @@ async def test_a_hub_whose_pod_is_gone_is_not_waited_for(cluster: Cluster, clien
 
 
 @pytest.mark.usefixtures("patient")
+async def test_the_first_refused_renewal_ends_it(cluster: Cluster, client: Kube, namespace: str) -> None:
+    """Not the one after: for so long it would write beside the hub that did not wait for it."""
+    first = Keeper(client, namespace, "hub-a", HolderPod(namespace, "gone", "1"))
+    await first.acquire()
+    await Keeper(client, namespace, "hub-b").acquire()
+    assert first.valid
+    assert not await first._renew()
+    assert first.lost == ["another hub holds the Lease"] and not first.valid
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("status", "body"),
     [
