@@ -6,6 +6,8 @@ title, or write over the line before.
 
 from __future__ import annotations
 
+import json
+
 
 def one_line(text: str) -> str:
     """With nothing in it that a terminal would obey; a line feed is escaped, too."""
@@ -15,6 +17,16 @@ def one_line(text: str) -> str:
 def lines(text: str) -> str:
     """The same, and its line feeds and tabs stay."""
     return _escaped(text, "\n\t")
+
+
+def json_line(text: str) -> str:
+    """A line of JSON with the same value: what a terminal would obey is written as JSON writes it."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() and each.isascii() else json.dumps(each)[1:-1]
+        for each in text
+    )
 
 
 def _escaped(text: str, kept: str) -> str:

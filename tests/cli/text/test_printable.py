@@ -71,3 +71,12 @@ def test_what_a_node_said_is_shown_and_not_obeyed(command: list[str]) -> None:
             server.shutdown()
     assert r"refused\x1b]0;owned\x07" in done.output, done.output
     assert not set("\x1b\x07\r\u202e") & set(done.output), done.output
+
+
+def test_a_line_of_json_keeps_its_value() -> None:
+    """JSON takes what a terminal obeys: DEL, the second set of controls, marks that turn the direction."""
+    found = {"event": "a\x7f\x9b2Jb\u202ec\U000e0001", "ü": "ö"}
+    text = json.dumps(found, ensure_ascii=False).replace(": ", ":\r\t")
+    shown = printable.json_line(text)
+    assert json.loads(shown) == found and shown.isprintable() and "ö" in shown
+    assert printable.json_line('{"event": "ö"}') == '{"event": "ö"}'

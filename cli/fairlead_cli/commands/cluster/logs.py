@@ -141,7 +141,11 @@ async def _followed(kube: Kube, find: Find, query: dict[str, str]) -> AsyncItera
 
 def _shown(line: Line, found: dict[str, Any] | None, shown: Printer) -> str:
     if not shown.is_for_people:
-        return line.text if found is not None else json.dumps({"ts": line.at, "pod": line.pod, "text": line.text})
+        return (
+            printable.json_line(line.text)
+            if found is not None
+            else json.dumps({"ts": line.at, "pod": line.pod, "text": line.text})
+        )
     if found is None:
         return printable.one_line(f"{line.at[11:23].ljust(12)}  {'':8}  {line.pod}  {line.text}")
     return colors.paint(
