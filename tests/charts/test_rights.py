@@ -52,7 +52,7 @@ def test_a_hub_may_do_what_it_does_and_little_else(granted: Cluster) -> None:
         rights.Right("patch", "", "nodes"),
         rights.Right("get", "coordination.k8s.io", "leases", "", "kube-system"),
         rights.Right("create", *CERTIFICATE_REQUESTS, "", NAMESPACE),
-        rights.Right("create", "authentication.k8s.io", "tokenreviews"),
+        rights.Right("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
     ]
     assert [str(right) for right in refused if may(granted, right)] == []
 

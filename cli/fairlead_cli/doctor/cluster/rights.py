@@ -16,6 +16,10 @@ WATCHED: Final = ("get", "list", "watch")
 RECORDS: Final = ("objectsyncs", "clusterobjectsyncs", "edgenodes")
 
 
+REVIEWS = (("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews"))
+"""Who may send messages to modules."""
+
+
 class Right(msgspec.Struct, frozen=True):
     """One verb on one resource; ``namespace`` "" is all of them, or none."""
 
@@ -39,6 +43,7 @@ def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[R
     rights += [Right("patch", GROUP, name, "status") for name in (*RECORDS, "syncrules", "edgeroutes", "jointokens")]
     rights += [Right(verb, "", "nodes") for verb in WATCHED]
     rights += [Right(verb, "", "events") for verb in ("create", "patch")]
+    rights += [Right("create", group, plural) for group, plural in REVIEWS]
     rights += [
         Right(verb, "coordination.k8s.io", "leases", "", lease_namespace) for verb in ("get", "create", "update")
     ]
