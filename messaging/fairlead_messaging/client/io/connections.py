@@ -324,4 +324,6 @@ def _lives(connection: http.client.HTTPConnection) -> bool:
 def _why(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
         return "connection refused"
+    if isinstance(error, http.client.IncompleteRead):
+        return "the answer was cut short"
     return str(error) or type(error).__name__

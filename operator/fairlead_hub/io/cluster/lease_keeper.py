@@ -54,6 +54,7 @@ class LeaseKeeper:
         self._root = f"apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._current: dict[str, Any] = {}
         self._absurd: set[int] = set()
+        self._is_given_back = False
         self.fence = 0
 
     @property
@@ -135,6 +136,8 @@ class LeaseKeeper:
             pod=self._pod,
         )
         if isinstance(outcome, lease.Taken):
+            if self._is_given_back:  # meanwhile: nothing is left here that would renew it
+                return lease.Held(holder="", seconds=0.0)
             await self._put(outcome.body, create=current is None)
             self.fence = outcome.fence
         return outcome
@@ -232,6 +235,7 @@ class LeaseKeeper:
 
     async def release(self) -> None:
         """A clean end: the next hub need not wait.  Nothing may be written afterwards."""
+        self._is_given_back = True
         if not self.valid or not lease.is_ours(self._current, identity=self._identity, fence=self.fence):
             return  # what stands there may be our successor's
         try:

@@ -90,6 +90,7 @@ def test_every_backup_is_one_moment_of_a_service_that_goes_on(tmp_path: Path) ->
             _, said = killed.communicate(timeout=SECONDS)
             # On a fast machine it may have been whole by then; what is not whole is not there.
             assert cut.exists() == (killed.returncode == 0) and "Traceback" not in said
+            assert "IncompleteRead" not in said
             assert not partial.exists()
             program.start()
             at = writer.acknowledged

@@ -175,6 +175,23 @@ async def test_what_says_nothing_of_a_pod_changes_nothing(
         waiting.cancel()
 
 
+async def test_what_was_given_back_is_not_taken_again(client: Kube, namespace: str) -> None:
+    """By a number that an edge knew, for which the Lease was being raised while the hub ended."""
+
+    class Ending(Keeper):
+        async def _get(self) -> dict[str, Any] | None:
+            found = await super()._get()
+            if self.fence and self.valid:
+                await self.release()
+            return found
+
+    keeper = Ending(client, namespace, "hub-a")
+    await keeper.acquire()
+    await keeper.raise_to(7)
+    assert not keeper.valid and not lease.holder_of(await read(client, namespace))
+    assert keeper.lost == []
+
+
 async def test_it_is_renewed_while_it_is_kept(client: Kube, namespace: str) -> None:
     """The time moves on, the number does not."""
     keeper = Keeper(client, namespace, "hub-a")
