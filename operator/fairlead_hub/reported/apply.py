@@ -3,6 +3,7 @@
 The version and the UID it is written for are in the request.  So a status is never written on an object that was made
 anew; and an older one never over a newer one: every version is read while the session that reported is the node's
 newest, and a write of a session, or a hub, that is not any more meets a version that has changed.
+But for one: an apply that changes nothing changes no version, so a write without an answer may come after it.
 """
 
 from __future__ import annotations

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import POD
 
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.content import Kind
 from fairlead_hub.reported import judge
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -72,6 +75,21 @@ def test_a_pod_of_another_node_is_not_its_business(core: Core) -> None:
     path = "api/v1/namespaces/shop/pods/"
     assert judged(core, resource=f"{path}mine", uid="uid-mine") == ""
     assert judged(core, resource=f"{path}theirs", uid="uid-theirs") == "not_placed"
+
+
+def test_our_own_kinds_are_never_reported_of_whatever_a_rule_says(core: Core) -> None:
+    """As if a rule had come past the check of the definition, and the hub's own."""
+    kind = Kind(group="fairlead.dev", version="v1alpha1", kind="EdgeNode", plural="edgenodes", namespaced=False)
+    entry = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode"}
+    core.hub.know_kind(kind)
+    core.hub.kind_synced(kind.group_kind)
+    rule = sync_rule.rule({"metadata": {"name": "own"}, "spec": {"resources": [entry]}})
+    forged = [msgspec.structs.replace(each, status_from_edge=True) for each in rule.entries]
+    core.hub.set_rule(msgspec.structs.replace(rule, entries=forged), core.now)
+    own = core.put("edge-1", kind, namespace="")
+    path = "apis/fairlead.dev/v1alpha1/edgenodes/edge-1"
+    assert core.hub.placement.desired("edge-1", own) is not None
+    assert judged(core, resource=path, uid="uid-edge-1") == "not_allowed"
 
 
 def test_nothing_is_refused_for_good_before_all_is_listed() -> None:

@@ -79,8 +79,3 @@ def field_manager(node: str) -> str:
         return name
     end = sha256(node.encode()).hexdigest()[:8]
     return f"{name[: FIELD_MANAGER_CHARS_MAX - 9]}-{end}"
-
-
-FIELD_MANAGER_PREFIX = "fairlead-edge-"
-FIELD_MANAGER_CHARS_MAX = 128
-"""What Kubernetes takes."""

@@ -126,6 +126,10 @@ def _object(media: str, body: bytes) -> dict[str, Any]:
             raise PatchRefused(400, f"the body is neither JSON nor YAML: {bad}") from None
     if not isinstance(found, dict):
         raise PatchRefused(400, "the body must be an object, with what changes below status")
+    try:
+        msgspec.json.encode(found)
+    except (ValueError, OverflowError, RecursionError):  # half a character of UTF-16; a number of 5,000 digits
+        raise PatchRefused(400, "the body holds a text that is not Unicode, or a number too long for JSON") from None
     return found
 
 

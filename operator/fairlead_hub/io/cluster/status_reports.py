@@ -66,7 +66,7 @@ class StatusReports:
 
     def accept(self, session: NodeSession, report: message.Report, content: bytes) -> None:
         """Answered once the API server has it, or will not."""
-        writing = self._writing.setdefault(session.node, {})
+        writing = self._writing.get(session.node, {})
         bucket = self._buckets.setdefault(session.node, TokenBucket(PER_SECOND, BURST))
         now = self._clock()
         if report.resource in writing or len(writing) >= REPORTS_OF_NODE_MAX:
@@ -83,7 +83,7 @@ class StatusReports:
         if isinstance(found, judge.Refused):
             return self._answer(session, found.nack, found)
         task = asyncio.get_running_loop().create_task(self._write(session, report, found))
-        writing[report.resource] = task
+        self._writing.setdefault(session.node, {})[report.resource] = task
         self._count, self._bytes = self._count + 1, self._bytes + len(content)
         task.add_done_callback(lambda done: self._written(session, report, found.live, len(content), done))
 
@@ -106,7 +106,10 @@ class StatusReports:
     ) -> None:  # fmt: skip
         """There is room for the next; only then is this one answered."""
         self._count, self._bytes = self._count - 1, self._bytes - size
-        del self._writing[session.node][report.resource]
+        writing = self._writing[session.node]
+        del writing[report.resource]
+        if not writing:
+            del self._writing[session.node]
         if done.cancelled():
             return
         if (error := done.exception()) is not None:

@@ -66,6 +66,10 @@ def test_what_is_applied_may_be_yaml() -> None:
         (APPLY, body(status={}), NAMED, 400, "apiVersion"),
         (APPLY, b"a: &x [1]\nb: *x", NAMED, 400, "references"),
         (APPLY, b"[" * 100_000, NAMED, 400, "YAML"),
+        (MERGE, rb'{"status":{"a":"\ud800 and more"}}', {}, 400, "not JSON"),
+        (APPLY, rb'{a: "\ud800"}', NAMED, 400, "Unicode"),
+        (APPLY, b"{a: 0x" + b"f" * 5000 + b"}", NAMED, 400, "number"),
+        (APPLY, b"{a: 1" + b":1" * 5000 + b"}", NAMED, 400, "number"),
     ],
 )
 def test_what_is_wrong_is_said(
