@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.inputs import node_queue, submission
+from fairlead_hub.inputs import node_queue, outcomes, submission
 from fairlead_hub.inputs.node_queue import NodeQueue, Waiting
 from fairlead_hub.inputs.outcomes import Outcomes
 from fairlead_hub.inputs.submission import Kept
@@ -27,6 +27,9 @@ RETRY_SECONDS = 1.0
 """After messaging could not be asked."""
 PUT_OFF_SECONDS = 5.0
 """Where a node says "not now" and no time."""
+PUT_OFF_SECONDS_MIN = 1.0
+PUT_OFF_SECONDS_MAX = 300.0
+"""A node that says a moment, or a year, is asked again at these."""
 READ_MAX = 2 * node_queue.MESSAGES_MAX
 """Of a topic that others write into, too."""
 SAID_SECONDS = 3600.0
@@ -55,6 +58,8 @@ class Delivery:
         self.coming = 0
         """Messages that are being published: room is kept for them."""
         self.coming_bytes = 0
+        self.held = 0
+        """Callers that are about to publish; it does not end before them."""
         self.loaded = asyncio.Event()
         """What waited before is known."""
         self.changed = asyncio.Event()
@@ -62,6 +67,8 @@ class Delivery:
         self._hub, self._input_log, self._wall = hub, log, wall
         self._outcomes, self._counts, self._may_send, self._idle = outcomes, counts, may_send, idle
         self._frames: dict[int, str] = {}
+        self._may_be_there: set[str] = set()
+        """Ids of those that were sent, by this hub or perhaps by one before it, and of which no answer came."""
         self._unread = True
         self._noted = ""
         self._wake = asyncio.Event()
@@ -72,6 +79,11 @@ class Delivery:
     def published(self) -> None:
         """There is more in the topic."""
         self._unread = True
+        self._wake.set()
+
+    def let_go(self) -> None:
+        """A caller is done with it."""
+        self.held -= 1
         self._wake.set()
 
     def session_opened(self, session: NodeSession) -> None:
@@ -102,7 +114,7 @@ class Delivery:
             self._end(id, "refused", f"{answer.code}: {answer.reason}")
         else:
             self._counts.inputs["put_off"] += 1
-            self.queue.put_off(id, self._wall() + (answer.retry_after or PUT_OFF_SECONDS))
+            self.queue.put_off(id, self._wall() + _put_off_seconds(answer.retry_after))
         self._wake.set()
         return True
 
@@ -122,7 +134,7 @@ class Delivery:
                 seconds = RETRY_SECONDS
             self.changed.set()
             self.changed = asyncio.Event()
-            if not len(self.queue) and not self.coming and not self._unread and seconds is None:
+            if not len(self.queue) and not self.held and not self.coming and not self._unread and seconds is None:
                 self._idle()
                 return
             with contextlib.suppress(TimeoutError):
@@ -162,6 +174,8 @@ class Delivery:
                 _log.warning("input_unreadable", node=self.node, position=position, reason=str(error)[:200])
                 continue
             place = (kept.module, kept.input)
+            if not self.loaded.is_set():
+                self._may_be_there.add(kept.id)
             self.queue.came(
                 Waiting(
                     id=kept.id,
@@ -176,7 +190,7 @@ class Delivery:
 
     def _expire(self) -> None:
         for each in self.queue.expired(self._wall()):
-            self._note(each.id, "expired")
+            self._note(each.id, "expired", outcomes.MAY_BE_THERE if each.id in self._may_be_there else "")
 
     async def _send(self, waiting: Waiting) -> None:
         payload = await self._input_log.one(self.node, waiting.position)
@@ -185,7 +199,7 @@ class Delivery:
             self.session = None  # it is on its way out
             return
         if payload is None:  # messaging's clock is ahead of ours
-            self._end(waiting.id, "expired")
+            self._end(waiting.id, "expired", outcomes.MAY_BE_THERE if waiting.id in self._may_be_there else "")
             return
         kept = submission.read(payload, self.node)
         known = self._hub.node_status.node_uids.get(self.node)
@@ -194,9 +208,10 @@ class Delivery:
             return
         left = kept.expires - self._wall()
         if left <= 0:
-            self._end(waiting.id, "expired")
+            self._end(waiting.id, "expired", outcomes.MAY_BE_THERE if waiting.id in self._may_be_there else "")
             return
         self.queue.sent(waiting.id)
+        self._may_be_there.add(waiting.id)
         id = session.link.take_id()
         self._frames[id] = waiting.id
         self._hub.say(session, *frame(kept, id, left))
@@ -211,10 +226,15 @@ class Delivery:
             self._note(id, state, reason)
 
     def _note(self, id: str, state: message.InputState | str, reason: str = "") -> None:
+        self._may_be_there.discard(id)
         self._counts.inputs[state] += 1
         self._outcomes.note(self.node, id, state, reason)  # type: ignore[arg-type]
         if state == "refused":
             _log.warning("input_refused", node=self.node, message=id, reason=reason)
+
+
+def _put_off_seconds(said: float | None) -> float:
+    return min(max(said or PUT_OFF_SECONDS, PUT_OFF_SECONDS_MIN), PUT_OFF_SECONDS_MAX)
 
 
 def frame(kept: Kept, id: int, seconds_left: float) -> tuple[message.Input, bytes]:

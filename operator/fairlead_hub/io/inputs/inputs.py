@@ -22,7 +22,7 @@ from fairlead_hub.inputs.submission import Address, Kept, Submission
 from fairlead_hub.io.inputs import delivery
 from fairlead_hub.io.inputs.delivery import Delivery
 from fairlead_hub.io.inputs.input_log import InputLog, Messaging, topic_of
-from fairlead_hub.io.inputs.node_answers import NodeAnswers
+from fairlead_hub.io.inputs.node_answers import NodeAnswers, Unanswered
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -109,7 +109,16 @@ class Inputs:
     async def _keep(self, log: InputLog, node: str, every: Sequence[Kept]) -> None:
         if topic_of(node) is None:
             raise submission.Refused("messages can be sent to nodes of up to 190 characters", code="bad_node")
-        found = await self._loaded(node)
+        found = self._delivery_for(node)
+        found.held += 1  # it ends when nothing waits, and would not see what is published
+        try:
+            await self._publish(log, found, every)
+        finally:
+            found.let_go()
+
+    async def _publish(self, log: InputLog, found: Delivery, every: Sequence[Kept]) -> None:
+        await self._loaded(found)
+        node = found.node
         new = [each for each in every if found.queue.get(each.id) is None]
         payloads = [submission.encode(each) for each in new]
         size = sum(map(len, payloads))
@@ -125,6 +134,8 @@ class Inputs:
             )
         found.coming += len(new)
         found.coming_bytes += size
+        for each in new:
+            self._outcomes.begin_again(node, each.id)
         # A caller that hangs up must not keep the node from hearing of what was kept.
         await asyncio.shield(asyncio.ensure_future(self._append(log, found, payloads, len(new), size)))
         if not self._may_send():
@@ -138,14 +149,16 @@ class Inputs:
             found.coming -= count
             found.coming_bytes -= size
             # Also after a lost answer: it may be there.
-            found.published()
-            if self._deliveries.get(found.node) is not found:
-                self._delivery(found.node)
+            self._delivery(found.node).published()
 
-    async def _loaded(self, node: str) -> Delivery:
+    def _delivery_for(self, node: str) -> Delivery:
+        """Raises ``NotNow``."""
         if node not in self._deliveries and len(self._deliveries) >= NODES_MAX:
             raise NotNow("too_many_waiting", f"messages wait for {NODES_MAX} nodes", status=429)
-        found = self._delivery(node)
+        return self._delivery(node)
+
+    async def _loaded(self, found: Delivery) -> Delivery:
+        """Raises ``NotNow``."""
         try:
             async with asyncio.timeout(LOAD_SECONDS):
                 await found.loaded.wait()
@@ -202,26 +215,30 @@ class Inputs:
 
     async def _state(self, node: str, id: str) -> MessageState | None:
         if self._input_log is not None and topic_of(node) is not None:
-            waits = (await self._loaded(node)).queue.get(id)
+            waits = (await self._loaded(self._delivery_for(node))).queue.get(id)
             if waits is not None:
                 left = round(max(0.0, waits.expires - self._wall()), 3)
                 return MessageState(id=id, state="accepted", reason=self._why(node), expires_in_seconds=left)
         seen = self._outcomes.of(node, id)
-        if seen is not None and seen[0] in outcomes.FINAL:
+        if seen is not None and seen[0] in outcomes.FINAL and seen[1] != outcomes.MAY_BE_THERE:
             return MessageState(id=id, state=seen[0], reason=seen[1])
         session = self._hub.sessions.get(node)
         if session is not None and session.hello.inputs:
-            state = await self._answers.ask(session, id)
-            if state is not None:
-                self._outcomes.note(node, id, state)
-                return MessageState(id=id, state=state)
+            try:
+                state = await self._answers.ask(session, id)
+            except Unanswered:
+                session = None
+            else:
+                if state is not None:
+                    self._outcomes.note(node, id, state)
+                    return MessageState(id=id, state=state)
         if seen is not None and seen[0] == "accepted":
             return MessageState(id=id, state="accepted", reason=self._why(node))
+        if session is None and (seen is None or seen[0] in outcomes.FINAL):
+            raise NotNow("node_away", f"what became of it is known at node {node}, which is away or does not answer")
         if seen is not None:
             away = "" if session is not None else "as this hub saw it; the node is away"
             return MessageState(id=id, state=seen[0], reason=seen[1] or away)
-        if session is None:
-            raise NotNow("node_away", f"what became of it is known at node {node}, which is away")
         return None
 
     def _why(self, node: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -23,6 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY_SECONDS_MAX = 30.0
 WAIT_SECONDS_MAX = 60.0
 _BEARER = "bearer "
+_ID = re.compile(rf"[0-9a-f]{{{submission.ID_CHARS}}}\Z")
 _UNTIL = {
     "delivered": frozenset(("delivered",)),
     "consumed": frozenset[str](),
@@ -80,9 +82,11 @@ class InputsApi:
                 f"wait: 0 to {WAIT_SECONDS_MAX:g} seconds; until: delivered or consumed", code="bad_request"
             )
         id = request.match_info["id"]
+        if not _ID.match(id):  # a node ends the session of a hub that asks for such a one
+            return _error(404, "no_message", f"no message has the id {id[:64]!r}")
         found = await inputs.state(to.node, id, until=until, wait_seconds=wait)
         if found is None:
-            return _error(404, "no_message", f"nothing is known of message {id[:64]} at node {to.node} (any more)")
+            return _error(404, "no_message", f"nothing is known of message {id} at node {to.node} (any more)")
         return _json(found)
 
     async def _admitted(self, request: web.Request, verb: Verb) -> tuple[Inputs, Address]:
@@ -105,7 +109,11 @@ def _caller(request: web.Request) -> Caller:
     shown = request.headers.get("Authorization", "")
     if shown.lower().startswith(_BEARER):
         return Caller(token=shown[len(_BEARER) :].strip())
-    return Caller(certificate=tls.peer_name(request.get_extra_info("peercert")) or "")
+    certificate = request.get_extra_info("peercert")
+    if any(role == tls.NODE_ROLE for role, _ in tls.peer_roles(certificate)):
+        # One authority may sign for all: a node that is called like a program is not that program.
+        raise Denied(403, "forbidden", "the certificate of a node sends nothing to modules")
+    return Caller(certificate=tls.peer_name(certificate) or "")
 
 
 def _ttl(text: str | None) -> float:

@@ -10,10 +10,16 @@ import msgspec
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_wire import message
-from fairlead_wire.errors import Malformed
+from fairlead_wire.errors import Malformed, Temporary
 from fairlead_wire.link import peer_json
 
 SECONDS_MAX = 10.0
+
+
+class Unanswered(Temporary):
+    """The node went away, or says nothing: it may know the message."""
+
+
 _states = msgspec.json.Decoder(list[message.InputReached])
 
 
@@ -22,7 +28,8 @@ class _Asked(msgspec.Struct):
 
     id: int
     messages: list[str]
-    answer: asyncio.Future[dict[str, message.InputState]]
+    answer: asyncio.Future[dict[str, message.InputState] | None]
+    """None: the session ended."""
 
 
 class NodeAnswers:
@@ -33,7 +40,7 @@ class NodeAnswers:
         self._asked: dict[NodeSession, _Asked] = {}
 
     async def ask(self, session: NodeSession, id: str) -> message.InputState | None:
-        """None: the node does not know it, or does not answer."""
+        """None: the node does not know it.  Raises ``Unanswered``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_MAX):
                 # Waited for without being cancelled: its answer is still to come, and others wait for it.
@@ -41,8 +48,10 @@ class NodeAnswers:
                     await asyncio.wait([open_one.answer])
                 asked = self._ask(session, id)
                 await asyncio.wait([asked.answer])
-                return asked.answer.result().get(id)
-        return None
+                found = asked.answer.result()
+                if found is not None:
+                    return found.get(id)
+        raise Unanswered(f"node {session.node} does not answer")
 
     def _ask(self, session: NodeSession, id: str) -> _Asked:
         number = session.link.take_id()
@@ -66,4 +75,4 @@ class NodeAnswers:
         """The session ended."""
         asked = self._asked.pop(session, None)
         if asked is not None and not asked.answer.done():
-            asked.answer.set_result({})
+            asked.answer.set_result(None)

@@ -173,6 +173,116 @@ async def test_what_became_of_a_message_is_known_at_its_node(line: InputLine) ->
     assert seen is not None and seen.state == "delivered" and "away" in seen.reason
 
 
+async def test_a_node_that_does_not_answer_is_not_one_that_knows_nothing(
+    line: InputLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silent, or gone while it was asked: a caller that waits for a receipt comes again."""
+    monkeypatch.setattr("fairlead_hub.io.inputs.node_answers.SECONDS_MAX", 0.02)
+    line.connect()
+    sent = await line.send("a")
+    await line.settle(lambda: bool(line.messaging.noted))
+    seen = await line.state(sent.id)
+    assert seen is not None and seen.state == "delivered" and "as this hub saw it" in seen.reason
+    line.new_hub()
+    line.connect()
+    with pytest.raises(NotNow) as silent:
+        await line.state(sent.id)
+    assert silent.value.code == "node_away"
+    monkeypatch.setattr("fairlead_hub.io.inputs.node_answers.SECONDS_MAX", 60.0)
+    line.connect()
+    asking = asyncio.ensure_future(line.state(sent.id))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    line.leave()
+    with pytest.raises(NotNow) as gone:
+        await asking
+    assert gone.value.code == "node_away"
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_one_whose_answer_is_lost_is_not_called_expired(line: InputLine, is_killed: bool) -> None:
+    """Its module may have acknowledged it in time: the node is asked, by this hub and by one that comes after it."""
+    line.connect()
+    line.node.answers = False
+    sent = await line.send("a", ttl=5.0)
+    await line.settle(lambda: bool(line.node.put))
+    line.leave()
+    line.node.states[sent.id] = "consumed"
+    line.wall += 6.0
+    if is_killed:
+        line.new_hub()
+    await line.settle(lambda: line.counts.inputs["expired"] == 1)
+    with pytest.raises(NotNow) as away:
+        await line.state(sent.id)
+    assert away.value.code == "node_away"
+    line.node.answers = True
+    line.connect()
+    assert (await line.answered(line.state(sent.id))).state == "consumed"
+    del line.node.states[sent.id]
+
+
+async def test_sent_again_after_its_time_it_is_accepted_again(line: InputLine) -> None:
+    """Under its key: what became of it before says nothing, from the answer on."""
+    first = await line.send("a", key="k", ttl=5.0)
+    line.wall += 6.0
+    await line.settle(lambda: line.counts.inputs["expired"] == 1)
+    assert (await line.send("a", key="k")).id == first.id
+    found = await line.state(first.id)
+    assert found is not None and found.state == "accepted"
+
+
+async def test_callers_at_once_leave_nothing_unread(line: InputLine) -> None:
+    """One's message is read and waits; the other's, published after that, is found too."""
+    await line.send("first of the topic")
+    line.connect()
+    await line.settle(lambda: len(line.node.put) == 1)
+    await line.settle()
+    line.leave()
+    publish, gates = line.messaging.publish, [asyncio.Event(), asyncio.Event()]
+    opened = iter(gates)
+
+    async def slow(namespace: str, name: str, payloads: list[bytes]) -> object:
+        await next(opened).wait()
+        return await publish(namespace, name, payloads)
+
+    line.messaging.publish = slow
+    one = asyncio.ensure_future(line.send("one"))
+    await line.settle()
+    other = asyncio.ensure_future(line.send("other"))
+    await line.settle()
+    gates[0].set()
+    await one
+    await line.settle()
+    gates[1].set()
+    await other
+    await line.settle()
+    assert line.inputs.waiting == 2
+    line.connect()
+    await line.settle(lambda: len(line.node.put) == 3)
+    assert line.node.put == ["first of the topic", "one", "other"]
+    await line.settle()
+    assert not line.inputs._deliveries
+
+
+async def test_a_node_that_wants_it_at_once_again_is_not_asked_in_a_circle(line: InputLine) -> None:
+    """Nor is one left for a year that names one."""
+    line.node.nack = message.Nack(parent_id=1, code="store_full", reason="full", retry_after=1e-9)
+    await line.send("a")
+    line.connect()
+    await line.settle()
+    assert line.counts.inputs["put_off"] == 1
+    line.node.nack = message.Nack(parent_id=1, code="store_full", reason="full", retry_after=1e9)
+    line.wall += delivery.PUT_OFF_SECONDS_MIN
+    await line.send("b")
+    await line.settle()
+    assert line.counts.inputs["put_off"] == 2
+    line.node.nack = None
+    line.wall += delivery.PUT_OFF_SECONDS_MAX
+    await line.send("c")
+    await line.settle(lambda: len(line.node.put) == 3)
+    assert line.node.put == ["a", "b", "c"]
+
+
 async def test_a_caller_waits_for_a_state_as_long_as_it_asked(line: InputLine) -> None:
     """And no longer; a final state ends it."""
     line.connect()

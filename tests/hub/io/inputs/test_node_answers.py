@@ -8,7 +8,7 @@ import pytest
 from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.io.inputs import node_answers
-from fairlead_hub.io.inputs.node_answers import NodeAnswers
+from fairlead_hub.io.inputs.node_answers import NodeAnswers, Unanswered
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
@@ -43,13 +43,17 @@ async def test_a_node_that_goes_or_is_silent_answers_nothing(monkeypatch: pytest
     monkeypatch.setattr(node_answers, "SECONDS_MAX", 0.02)
     core = Core("edge-1")
     edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
-    assert set(await asyncio.gather(answers.ask(edge.session, A), answers.ask(edge.session, B))) == {None}
+    silent = await asyncio.gather(
+        answers.ask(edge.session, A), answers.ask(edge.session, B), return_exceptions=True
+    )
+    assert [type(each) for each in silent] == [Unanswered, Unanswered]
     monkeypatch.setattr(node_answers, "SECONDS_MAX", 60.0)
     asking = asyncio.ensure_future(answers.ask(edge.session, B))
     while not asking.done():  # the question before it is open still; then its own
         await asyncio.sleep(0)
         answers.forget(edge.session)
-    assert asking.result() is None
+    with pytest.raises(Unanswered):
+        asking.result()
 
 
 async def test_what_was_not_asked_for_ends_the_session() -> None:
@@ -65,4 +69,5 @@ async def test_what_was_not_asked_for_ends_the_session() -> None:
         with pytest.raises(Malformed):
             answers.told(edge.session, message.InputStates(parent_id=parent_id), content)
     answers.forget(edge.session)
-    assert await asking is None
+    with pytest.raises(Unanswered):
+        await asking
