@@ -16,10 +16,9 @@ from tests.support.hubs.input_line import InputLine
 from fairlead_hub.inputs import submission
 from fairlead_hub.io import http
 from fairlead_hub.io.inputs import inputs_api
-from fairlead_hub.io.inputs.access_review import AccessReview, Denied
+from fairlead_hub.io.inputs.access_review import AccessReview
 from fairlead_hub.io.inputs.inputs_api import InputsApi
 from fairlead_wire import message
-from fairlead_wire.io import tls
 
 PATH = "/v1/nodes/edge-1/inputs/camera/commands/messages"
 ID = "a" * 32
@@ -111,25 +110,6 @@ async def test_an_id_that_no_message_has_is_not_asked_of_the_node(served: Served
         assert await served.code("GET", f"{PATH}/{id}") == (404, "no_message")
     assert served.line.edge is not None
     assert not [each for each in served.line.edge.sent() if isinstance(each, message.AskInputs)]
-
-
-def test_the_certificate_of_a_node_is_no_caller() -> None:
-    """Not that of a program which has the same name, where one authority signs for all."""
-
-    class Request:
-        def __init__(self, role: str) -> None:
-            self.headers: dict[str, str] = {}
-            self._role = role
-
-        def get_extra_info(self, name: str) -> Any:
-            uri = f"{tls.SPIFFE}fairlead/{self._role}/ops"
-            return {"subject": ((("commonName", "ops"),),), "subjectAltName": (("URI", uri),)}
-
-    asked: Any = Request("program")
-    assert inputs_api._caller(asked).certificate == "ops"
-    asked = Request(tls.NODE_ROLE)
-    with pytest.raises(Denied):
-        inputs_api._caller(asked)
 
 
 async def test_pages_of_a_browser_are_refused(served: Served) -> None:
