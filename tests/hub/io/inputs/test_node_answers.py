@@ -43,9 +43,7 @@ async def test_a_node_that_goes_or_is_silent_answers_nothing(monkeypatch: pytest
     monkeypatch.setattr(node_answers, "SECONDS_MAX", 0.02)
     core = Core("edge-1")
     edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
-    silent = await asyncio.gather(
-        answers.ask(edge.session, A), answers.ask(edge.session, B), return_exceptions=True
-    )
+    silent = await asyncio.gather(answers.ask(edge.session, A), answers.ask(edge.session, B), return_exceptions=True)
     assert [type(each) for each in silent] == [Unanswered, Unanswered]
     monkeypatch.setattr(node_answers, "SECONDS_MAX", 60.0)
     asking = asyncio.ensure_future(answers.ask(edge.session, B))
