@@ -231,7 +231,7 @@ async def test_sent_again_after_its_time_it_is_accepted_again(line: InputLine) -
     assert found is not None and found.state == "accepted"
 
 
-async def test_callers_at_once_leave_nothing_unread(line: InputLine) -> None:
+async def test_callers_at_once_leave_nothing_unread(line: InputLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """One's message is read and waits; the other's, published after that, is found too."""
     await line.send("first of the topic")
     line.connect()
@@ -245,7 +245,7 @@ async def test_callers_at_once_leave_nothing_unread(line: InputLine) -> None:
         await next(opened).wait()
         return await publish(namespace, name, payloads)
 
-    line.messaging.publish = slow
+    monkeypatch.setattr(line.messaging, "publish", slow)
     one = asyncio.ensure_future(line.send("one"))
     await line.settle()
     other = asyncio.ensure_future(line.send("other"))
