@@ -4,6 +4,7 @@
                       │  ▲                                                                   │
                       │  └──────────────── PUBACKs, when it is on disk ──────────────────────┘
                       ├──▶ Clients      who is connected, what is kept for those who went, wills
+                      ├──▶ Turns        who is read next, after too much waited for the disk
                       └──▶ Deliveries   takes from the broker for subscribers, and acknowledges
 
 Loaded only where ``[mqtt] listen`` is set: an agent without MQTT is no larger for it.

@@ -25,6 +25,7 @@ from fairlead_edge.io.mqtt.clients import Clients
 from fairlead_edge.io.mqtt.connection import Connection
 from fairlead_edge.io.mqtt.deliveries import Deliveries
 from fairlead_edge.io.mqtt.intake import Intake
+from fairlead_edge.io.mqtt.turns import Turns
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.mqtt import submission
@@ -100,6 +101,9 @@ class Entrance:
             timestamp=timestamp,
             clock=_now,
         )
+        self._turns = Turns(
+            soon=lambda call: asyncio.get_running_loop().call_soon(call), is_pressed=lambda: self.is_pressed()
+        )
         self._deliveries = Deliveries(upstream.broker, node=node, counters=self.counters)
         self._is_closing = False
 
@@ -154,6 +158,8 @@ class Entrance:
 
     def opened(self, connection: Connection) -> None:
         self._clients.opened(connection)
+        if self.is_pressed():
+            self._turns.hold([connection])
 
     def identify(self, connect: Connect, certificate: str | None) -> Opening:
         doorkeeper = Doorkeeper(
@@ -188,6 +194,7 @@ class Entrance:
         self._deliveries.acknowledge(acknowledged)
 
     def over(self, connection: Connection) -> None:
+        self._turns.gone(connection)
         self._deliveries.end_all(connection, connection.session.take_delivered())
         self._clients.over(connection)
 
@@ -201,8 +208,10 @@ class Entrance:
         return any(each.read_tokens().has(module) for each in files)
 
     def _pressed(self, is_pressed: bool) -> None:
-        for connection in self._clients:
-            connection.pressed()
+        if is_pressed:
+            self._turns.hold(self._clients)
+        else:
+            self._turns.go_on()
 
     def _publish_will(self, will: LastWord) -> None:
         if not self._is_closing:
