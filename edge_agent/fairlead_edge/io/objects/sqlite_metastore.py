@@ -84,6 +84,8 @@ class SqliteMetastore:
             if self.salvaged or opened[-1].dropped:
                 remember(connection, "lacking", 1)
             self.lacking = bool(fact(connection, "lacking"))
+            if not self.lacking:  # else one that is damaged comes again, and its status with it
+                statuses_table.forget_orphans(connection)
             rules.append(sqlite_statuses.rules_on_disk(connection))
 
         self.salvaged = ""

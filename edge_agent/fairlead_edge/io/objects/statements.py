@@ -50,6 +50,8 @@ SET_RESOURCE_VERSION: Final = f"UPDATE objects SET resource_version = ?, checksu
 """The same content at another version of the cluster."""
 SET_LOCAL_VERSION: Final = f"UPDATE objects SET local_version = ?, checksum = ? {_BY_KEY}"
 """The same content, with another status reported of it."""
+UID_OF_OBJECT: Final = f"SELECT uid FROM objects {_BY_KEY}"
+"""Is it the one that a status was reported of?"""
 DELETE_OBJECT: Final = f"DELETE FROM objects {_BY_KEY}"
 """It was deleted in the cluster, or is for this node no longer."""
 DELETE_FALLBACK: Final = f"DELETE FROM fallbacks {_BY_KEY}"

@@ -76,6 +76,14 @@ def forget(connection: apsw.Connection, key: Key) -> None:
     connection.execute(sql.DELETE_FACT, (name_of(key),))
 
 
+def forget_orphans(connection: apsw.Connection) -> None:
+    """Those whose object an agent before statuses removed, or made anew: it did not know of them."""
+    for key, each in _within(connection, _PREFIX):
+        found = rows(connection, sql.UID_OF_OBJECT, key)
+        if not found or found[0][0] != each.uid:
+            forget(connection, key)
+
+
 def next_sequence(connection: apsw.Connection) -> int:
     found = fact(connection, SEQUENCE)
     return (found if isinstance(found, int) else 0) + 1

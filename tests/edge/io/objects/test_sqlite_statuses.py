@@ -10,7 +10,9 @@ import pytest
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.errors import StoreFull
+from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch
 from fairlead_wire import message
@@ -53,4 +55,17 @@ async def test_a_full_disk_is_507(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             await store.statuses.patch(KEY, "v1", KIND, ASKED, 1.0)
     assert caught.value.status == 507
     assert (await store.statuses.patch(KEY, "v1", KIND, ASKED, 1.0)).report == "waiting"
+    await store.close()
+
+
+async def test_what_an_agent_before_statuses_removed_leaves_none(tmp_path: Path) -> None:
+    """It would take room, and be counted as refused, for ever."""
+    store = await opened(tmp_path)
+    await store.apply([put(config_map("b"))], now=1.0)
+    for name in "ab":
+        await store.statuses.patch(("", "configmaps", "shop", name), "v1", KIND, ASKED, 1.0)
+    await store.writer.submit(lambda connection: rows(connection, sql.DELETE_OBJECT, KEY))
+    await store.close()
+    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1000)
+    assert [line.key[-1] for line in await store.statuses.lines()] == ["b"]
     await store.close()
