@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from fairlead_edge.mqtt.settings import MqttSettings, find_mistakes
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
-from fairlead_edge.outbox.plan.settings import WindowSettings, zone_mistakes
+from fairlead_edge.outbox.plan.settings import LINK_BYTES_MAX, WindowSettings, zone_mistakes
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
 from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX, LIVE_FIRST_SHARE_MAX
 from fairlead_wire.traces.settings import TracesSettings
@@ -78,10 +78,10 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
     """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
-    bytes_per_second: Annotated[int, Meta(ge=0)] = 0
+    bytes_per_second: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
     """Messages leave at this rate at most, counted as packed; 0: no limit. Acknowledgements, objects and the session
     itself are not held back by it."""
-    bytes_per_day: Annotated[int, Meta(ge=0)] = 0
+    bytes_per_day: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
     """What the link may carry a day, both ways, every packet counted; 0: no limit. At nine tenths of it messages wait
     for the next day, those of priority 0 at all of it; the session goes on, and alone takes
     about 2.5 MB a day."""

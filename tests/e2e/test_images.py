@@ -46,6 +46,7 @@ def test_closure_is_the_extras_and_no_more() -> None:
     """The edge brings its own packages, none of Spark's and none for development."""
     names = {found.name.lower() for found in closure.closure("fairlead", "edge")}
     assert {"apsw", "websockets", "msgspec"} <= names
+    assert "tzdata" in names  # these images have no time zones of a system
     assert not names & {"pyspark", "pytest", "kopf", "fairlead"}
 
 

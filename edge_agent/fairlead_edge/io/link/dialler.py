@@ -70,8 +70,6 @@ class Dialler:
         try:
             proxy = None if is_loopback(self.host) else get_proxy(parse_uri(self._hub_url))
             dialled_socket = None if proxy else await self._dial()
-            if dialled_socket is not None and self._meter is not None:
-                self._meter.watch(dialled_socket)
             if dialled_socket is not None and context is not None:
                 alert_socket = handshake.spare(dialled_socket)
             connection = await connect(
@@ -131,6 +129,8 @@ class Dialler:
             try:
                 if sys.platform == "linux":
                     dialled.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
+                if self._meter is not None:  # before it is tried: where it comes to nothing its packets cost, too
+                    self._meter.watch(dialled)
                 async with asyncio.timeout(DIAL_SECONDS_MAX):
                     await loop.sock_connect(dialled, address)
             except OSError as error:

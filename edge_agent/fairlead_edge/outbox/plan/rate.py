@@ -9,6 +9,9 @@ from typing import Final
 
 BURST_SECONDS: Final = 1.0
 """What may leave at once after a pause."""
+BATCH_SECONDS: Final = 0.25
+"""What leaves after a wait is as much as the line gets in this time, not a byte: messages then share a batch, its
+headers and its compression, and an alarm waits no longer than that."""
 ROUNDING: Final = 1e-3
 """Less than this part of a byte is not waited for: it is the error of sums."""
 
@@ -24,7 +27,7 @@ class Rate:
     def due(self, now: float) -> float:
         """From when on something may leave; now or before: at once."""
         self._fill(now)
-        missing = 1 - self._room
+        missing = max(1.0, self._rate * BATCH_SECONDS) - self._room
         return now if missing < ROUNDING else now + missing / self._rate
 
     def room(self, now: float) -> int:

@@ -15,6 +15,8 @@ from fairlead_edge.outbox.plan.windows import EVERY_DAY, MINUTES, Window
 from fairlead_wire.validation import mistakes, route_manifest
 from fairlead_wire.validation.mistakes import Mistake, shown
 
+LINK_BYTES_MAX: Final = 10**15
+"""No line carries more in a day."""
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00", re.ASCII)
@@ -46,6 +48,10 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if self.begins == self.to:
             yield Mistake("to", f"must differ from `from`, is {shown(self.to)}")
         yield from zone_mistakes("timezone", self.timezone)
+        for priority in self.priorities:
+            if route_manifest.PRIORITY_MAX < priority < route_manifest.DEFAULT_PRIORITY:
+                said = f"must be 0 to {route_manifest.PRIORITY_MAX}, or {route_manifest.DEFAULT_PRIORITY}"
+                yield Mistake("priorities", f"{said} for routes without one, has {priority}: no route has that")
 
 
 def zone_mistakes(key: str, name: str) -> Iterator[Mistake]:

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import ssl
+import sys
 
 import pytest
 from tests.support.hubs.hub_server import HubServer
@@ -13,6 +14,7 @@ from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 
 from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+from fairlead_edge.io.plan.line_meter import LineMeter
 
 
 def test_the_port_follows_from_the_scheme() -> None:
@@ -32,6 +34,19 @@ async def test_a_port_without_a_hub_is_unreachable() -> None:
     with pytest.raises(Unreachable) as caught:
         await Dialler(f"ws://127.0.0.1:{port}", agent="1").connect(None)
     assert caught.value.refused is None and not caught.value.hung_up and "refused" in str(caught.value).lower()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts")
+async def test_an_attempt_that_came_to_nothing_is_counted() -> None:
+    """A hub that is away is dialled each second: that adds up to megabytes a day."""
+    meter = LineMeter()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for number in (1, 2):
+        with pytest.raises(Unreachable):
+            await Dialler(f"ws://127.0.0.1:{port}", agent="1", meter=meter).connect(None)
+        meter.end()
+        assert meter.carried().headers >= number * 52
 
 
 async def test_an_http_answer_says_when_to_come_back() -> None:

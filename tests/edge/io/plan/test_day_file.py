@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_edge.io.plan.day_file import NAME, SLOT_BYTES, DayFile
+from fairlead_edge.io.plan.day_file import COUNT_MAX, NAME, SLOT_BYTES, DayFile
 from fairlead_edge.outbox.plan.day import DayCount
 
 FIRST, SECOND = DayCount("2026-11-23", 5.0, 100), DayCount("2026-11-23", 5.0, 200)
@@ -44,3 +44,38 @@ def test_a_bit_anywhere_never_gives_another_count(tmp_path: Path) -> None:
         damaged[place] ^= 4
         (tmp_path / NAME).write_bytes(damaged)
         assert DayFile(tmp_path).read() in (None, FIRST)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [DayCount("tomorrow", 5.0, 1), DayCount("", 5.0, 1), DayCount("2026-11-23", 5.0, -1),
+     DayCount("2026-11-23", 5.0, COUNT_MAX + 1)],
+)  # fmt: skip
+def test_what_no_agent_counts_is_not_believed(tmp_path: Path, count: DayCount) -> None:
+    file = DayFile(tmp_path)
+    file.write(FIRST)
+    file.write(count)
+    assert file.read() == FIRST
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_where_it_cannot_be_opened_the_agent_runs_all_the_same(tmp_path: Path, kind: str) -> None:
+    if kind == "folder":
+        (tmp_path / NAME).mkdir()
+    else:
+        (tmp_path / NAME).symlink_to(tmp_path / "no" / "folder")
+    file = DayFile(tmp_path)
+    file.write(FIRST)
+    file.flush()
+    assert file.read() is None
+    file.close()
+
+
+def test_after_its_end_it_writes_into_no_file_that_got_its_number(tmp_path: Path) -> None:
+    file = DayFile(tmp_path)
+    file.close()
+    with (tmp_path / "another").open("w+b") as another:
+        file.write(FIRST)
+        file.flush()
+        assert another.read() == b"" and file.read() is None
+    file.close()

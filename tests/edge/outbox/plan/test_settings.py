@@ -42,6 +42,8 @@ def test_windows_are_read_with_their_four_keys_and_days() -> None:
         ({"timezone": ""}, "windows[0].timezone"),
         ({"priorities": []}, "windows[0].priorities"),
         ({"priorities": [-1]}, "windows[0].priorities[0]"),
+        ({"priorities": [10]}, "windows[0].priorities"),
+        ({"priorities": [1_000_000_003]}, "windows[0].priorities"),
         ({"days": ["monday"]}, "windows[0].days[0]"),
         ({"day": ["mon"]}, "windows[0].day"),
     ],
@@ -54,11 +56,11 @@ def test_a_bad_window_is_refused_by_the_name_of_its_key(change: dict[str, Any], 
 def test_all_mistakes_are_named_at_once() -> None:
     found = mistakes(
         windows=[{**NIGHT, "from": "x", "timezone": "Nowhere/Land"}, {"priorities": [1]}],
-        link={"bytes_per_day": -1, "timezone": "Mars/Base"},
+        link={"bytes_per_day": -1, "bytes_per_second": 10**400, "timezone": "Mars/Base"},
         pump={"floor_share": 0.9},
     )
     keys = {each.partition(": ")[0] for each in found}
     assert keys == {
         "windows[0].from", "windows[0].timezone", "windows[1].from", "windows[1].to",
-        "link.bytes_per_day", "link.timezone", "pump.floor_share",
+        "link.bytes_per_day", "link.bytes_per_second", "link.timezone", "pump.floor_share",
     }  # fmt: skip
