@@ -62,7 +62,16 @@ class TwinJournal:
 
     def take(self, state: State, owner: str, name: str) -> bool:
         changes = {"epoch": state.epoch + 1, "owner": owner, "owner_name": name, "beat": state.beat + 1}
-        return self._disk.met(lambda: self._set(state.epoch, changes))
+
+        def write() -> bool:
+            now = self._disk.state
+            if state.owner != owner and (now.owner, now.beat, now.committed) != (
+                state.owner, state.beat, state.committed,
+            ):  # fmt: skip
+                return False
+            return self._set(state.epoch, changes)
+
+        return self._disk.met(write)
 
     def beat(self, epoch: int, beat: int, applied: int) -> bool:
         return self._disk.met(lambda: self._set(epoch, {"beat": beat, "applied": applied}))

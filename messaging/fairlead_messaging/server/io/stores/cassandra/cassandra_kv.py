@@ -117,8 +117,9 @@ class CassandraKV(OneWriter):
 
     def apply(self, batch: Batch) -> None:
         with self._write_lock:
-            if self._owner.taken_by or self._epoch_is_over:
-                self._regain()
+            if (self._owner.taken_by or self._epoch_is_over) and self._regain() is None and batch.operations:
+                # The batch was made of what the store held before another wrote.
+                raise StorageError("cassandra: another instance wrote meanwhile, so this was not written; repeat it")
             if not batch.operations:
                 self._owner.beat(self._applier.applied)
                 return

@@ -64,6 +64,10 @@ class Journal:
             f"UPDATE journal SET epoch = ?, owner = ?, owner_name = ?, beat = ? {where}"
             f" IF epoch = ? AND layout = {LAYOUT}"
         )
+        self._take_over = prepare(
+            f"UPDATE journal SET epoch = ?, owner = ?, owner_name = ?, beat = ? {where}"
+            f" IF epoch = ? AND layout = {LAYOUT} AND owner = ? AND beat = ? AND committed = ?"
+        )
         self._beat = prepare(f"UPDATE journal SET beat = ?, applied = ? {where} IF epoch = ?")
         self._release = prepare(f"UPDATE journal SET owner = '', applied = ? {where} IF epoch = ?")
         self._commit = prepare(f"UPDATE journal SET committed = ?, applied = ? {where} IF epoch = ? AND committed = ?")
@@ -71,10 +75,13 @@ class Journal:
             f"UPDATE journal SET number = ?, written_by = ?, parts = ?, record = ? {where} AND slot = ?"
         )
         parts = "shard, epoch, number"
-        self._write_part = prepare(f"INSERT INTO journal_parts ({parts}, part, record) VALUES ('{shard}', ?, ?, ?, ?)")
+        self._write_part = prepare(
+            f"INSERT INTO journal_parts ({parts}, part, record) VALUES ('{shard}', ?, ?, ?, ?) USING TIMESTAMP 1"
+        )
         this = f"WHERE shard = '{shard}' AND epoch = ? AND number = ?"
         self._read_part = prepare(f"SELECT record FROM journal_parts {this} AND part = ?")
-        self._drop_parts = prepare(f"DELETE FROM journal_parts {this}")
+        # Written once and deleted once: the service's clock, which may be set back between, has no part in it.
+        self._drop_parts = prepare(f"DELETE FROM journal_parts USING TIMESTAMP 2 {this}")
         self._all_parts = prepare(f"SELECT DISTINCT {parts} FROM journal_parts")
 
     def read(self) -> State:
@@ -94,8 +101,14 @@ class Journal:
         return state
 
     def take(self, state: State, owner: str, name: str) -> bool:
-        """Be the owner from now on, with the next epoch, if nothing changed since; what others began is ruled out."""
-        return self._applied(TAKE, self._take, (state.epoch + 1, owner, name, state.beat + 1, state.epoch))
+        """Be the owner from now on, with the next epoch; what others began is ruled out.
+
+        From another owner only if that has not been confirmed since: it reads for a lease's time after.
+        """
+        changes = (state.epoch + 1, owner, name, state.beat + 1, state.epoch)
+        if state.owner == owner:  # a commit of our own may take place until then
+            return self._applied(TAKE, self._take, changes)
+        return self._applied(TAKE, self._take_over, (*changes, state.owner, state.beat, state.committed))
 
     def beat(self, epoch: int, beat: int, applied: int) -> bool:
         """Still here; False when another is the owner."""

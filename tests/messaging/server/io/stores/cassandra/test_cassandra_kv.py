@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.processes import wait_until
 from tests.support.topics.cassandra_store import Counted
 from tests.support.topics.cassandra_twin import Disk
 
@@ -119,6 +120,26 @@ def test_a_paused_writer_writes_and_answers_nothing(monkeypatch: pytest.MonkeyPa
     first.apply(Batch())
     put(first, b"d")
     assert keys(first) == [b"a", b"b", b"d"]
+    first.close()
+
+
+def test_what_rests_on_the_time_before_another_wrote_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper found out, so no write had failed; and the other is gone, so this one may begin at once."""
+    monkeypatch.setattr(cassandra_kv, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(ownership, "BEAT_SECONDS", 0.02)
+    disk, counted = Disk(), Counted()
+    first = opened(disk, counted)
+    put(first, b"a")
+    disk.state = disk.state._replace(owner="", owner_name="")  # as after a lease's time
+    second = opened(disk)
+    put(second, b"b")
+    second.close()
+    wait_until("the first knows", lambda: counted.taken_over == 1, seconds=60)
+    with pytest.raises(StorageError, match="another instance wrote meanwhile"):
+        put(first, b"b of yesterday")
+    first.apply(Batch())
+    put(first, b"c")
+    assert keys(first) == [b"a", b"b", b"c"]
     first.close()
 
 

@@ -48,6 +48,19 @@ def test_only_the_owner_writes_the_next_batch(shards: Shards) -> None:
     assert journal.release(1, 2) and journal.read().owner == ""
 
 
+def test_an_owner_that_was_confirmed_since_is_not_replaced(shards: Shards) -> None:
+    """By its beat or its batch; it may take the next epoch itself all the same."""
+    journal = Journal(shards.session, "confirmed")
+    begun = journal.read()
+    assert journal.take(begun, "id", "name") and not journal.take(begun, "other", "other")
+    seen = journal.read()
+    assert journal.beat(1, seen.beat + 1, 0) and not journal.take(seen, "other", "other")
+    seen = journal.read()
+    assert journal.commit(1, 1, 0, redo.encode(record(1, 10))) and not journal.take(seen, "other", "other")
+    assert journal.take(seen, "id", "name") and journal.take(journal.read(), "other", "other")
+    assert journal.read().epoch == 3
+
+
 def test_parts_that_came_to_nothing_are_removed(shards: Shards) -> None:
     """By the next owner: a writer that was killed between, and one that woke too late."""
     journal = Journal(shards.session, "two")

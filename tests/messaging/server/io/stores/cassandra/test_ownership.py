@@ -61,6 +61,23 @@ def test_time_without_answers_does_not_count(world: World, monkeypatch: pytest.M
     assert world.now >= 60 + LEASE_SECONDS + MARGIN_SECONDS
 
 
+def test_an_owner_that_was_confirmed_at_the_last_moment_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It woke between the other's last look and its taking over, and reads without asking from then on."""
+    first = world.instance("first")
+    first.wait_and_take()
+    second, take = world.instance("second"), TwinJournal.take
+
+    def late(journal: TwinJournal, state: State, owner: str, name: str) -> bool:
+        first.beat(0)
+        return take(journal, state, owner, name)
+
+    monkeypatch.setattr(TwinJournal, "take", late)
+    with pytest.raises(TakenOver, match="first"):
+        second.wait_and_take()
+    assert first.is_confirmed() and world.disk.state.epoch == first.epoch
+    assert not second.is_confirmed()
+
+
 def test_an_owner_that_gave_it_up_is_not_waited_for(world: World) -> None:
     """A stop is followed by a start at once."""
     first = world.instance("first")
