@@ -7,12 +7,14 @@
 Plain Python, standard library only; needs Java 17 and mvn. Without mvn the jars come straight from the registry of
 Java packages whose address FAIRLEAD_JAVA_REGISTRY is, by the paths in jars.sha256, so a mirror or a folder served by
 HTTP will do. The folder is named by the content of both files and appears by a rename, so what is there is whole.
-Exit 0 with the folder on the last line; exit 1 with a sentence.
+Exit 0 with the folder on the last line; exit 2 with a sentence where it cannot be fetched, exit 1 where what came is
+not what was pinned.
 """
 
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import shutil
 import subprocess
@@ -36,11 +38,15 @@ class BuildError(Exception):
     """Something the user can act on; the text is the whole message."""
 
 
+class NotFetched(BuildError):
+    """No program to fetch with, no network, no answer."""
+
+
 def main() -> int:
     """Exit code."""
     if shutil.which("java") is None:
         print("cassandra: java is not installed; install a JRE or JDK 17", file=sys.stderr)
-        return 1
+        return 2
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead" / "cassandra"
     place = root / hashlib.sha256(POM.read_bytes() + PINS.read_bytes()).hexdigest()[:16]
     if not place.is_dir():
@@ -52,7 +58,7 @@ def main() -> int:
                 checked(Path(draft) / "layout", Path(draft) / "made").rename(place)
             except BuildError as error:
                 print(f"cassandra: {error}", file=sys.stderr)
-                return 1
+                return 2 if isinstance(error, NotFetched) else 1
             except OSError:
                 assert place.is_dir()  # another build was first
     print(place)
@@ -60,19 +66,22 @@ def main() -> int:
 
 
 def fetch(layout: Path) -> None:
-    """The jars below `layout`, at the paths of a registry. Raises `BuildError`."""
+    """The jars below `layout`, at the paths of a registry. Raises `NotFetched`."""
     if shutil.which("mvn") is not None:
         command = ["mvn", "-q", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-        done = subprocess.run(
-            [*command, "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={layout}"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [*command, "-Dmdep.useRepositoryLayout=true", f"-DoutputDirectory={layout}"],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise NotFetched(f"mvn did not end within {SECONDS} s") from None
         if done.returncode != 0:
-            raise BuildError(f"mvn failed: {(done.stdout + done.stderr)[-2000:]}")
+            raise NotFetched(f"mvn failed: {(done.stdout + done.stderr)[-2000:]}")
         return
     registry = os.environ.get(REGISTRY, "").rstrip("/")
     if not registry:
-        raise BuildError(
+        raise NotFetched(
             f"mvn is not installed; install Maven, or set {REGISTRY} to the address of a registry of Java packages"
         )
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -81,13 +90,13 @@ def fetch(layout: Path) -> None:
 
 
 def download(url: str, file: Path) -> None:
-    """One jar. Raises `BuildError`."""
+    """One jar. Raises `NotFetched`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
             file.write_bytes(answer.read(JAR_BYTES_MAX))
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise BuildError(f"{url}: {error}") from error
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        raise NotFetched(f"{url}: {error}") from error
 
 
 def pins() -> dict[str, str]:

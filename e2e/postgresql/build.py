@@ -4,8 +4,8 @@
     pom.xml (version) ──mvn──► a jar ──checksum──► its archive: bin/, lib/, share/  ─► ~/.cache/fairlead/postgresql/HASH
 
 Plain Python, standard library only; needs mvn and a JDK. The folder is named by the content of pom.xml and by the
-checksum and appears by a rename, so what is there is whole. Exit 0 with the folder on the last line; exit 1 with a
-sentence.
+checksum and appears by a rename, so what is there is whole. Exit 0 with the folder on the last line; exit 2 with a
+sentence where it cannot be fetched, exit 1 where what came is not what was pinned.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> int:
         return 1
     if shutil.which("mvn") is None:
         print("postgresql: mvn is not installed; install Maven and a JDK 17", file=sys.stderr)
-        return 1
+        return 2
     machine, checksum = CHECKSUMS[platform.machine()]
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead" / "postgresql"
     place = root / hashlib.sha256(POM.read_bytes() + checksum.encode()).hexdigest()[:16]
@@ -54,7 +54,7 @@ def main() -> int:
             )
             if done.returncode != 0:
                 print(f"postgresql: mvn failed: {(done.stdout + done.stderr)[-2000:]}", file=sys.stderr)
-                return 1
+                return 2
             try:
                 unpack(Path(draft), checksum).rename(place)
             except ValueError as error:

@@ -43,7 +43,7 @@ def main(hadoop: Path) -> int:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
                 if done.returncode != 0:
                     print(f"rest-catalog: {command[0]} failed: {(done.stdout + done.stderr)[-2000:]}", file=sys.stderr)
-                    return 1
+                    return 1 if command is compile_ else 2
             try:
                 made.rename(place)
             except OSError:

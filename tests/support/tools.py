@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -18,12 +21,32 @@ PACKAGE = {
 }
 """Which Debian package brings which program."""
 
+NOT_FETCHED: Final = 2
+"""How a builder ends that could not fetch what it builds from: no program for it, no network."""
+
 
 def tool(name: str) -> Path:
     """Where the program is.  Skips the test, or fails it where tools are required."""
     if found := shutil.which(name):
         return Path(found)
-    reason = f"{name} is not installed: make tools, or apt-get install {PACKAGE[name]}"
+    raise absent(f"{name} is not installed: make tools, or apt-get install {PACKAGE[name]}")
+
+
+def fetched(builder: Path, target: str, *arguments: str) -> Path:
+    """The folder that the builder fetched.  Skips the test where it cannot be had, or fails it as `tool` does.
+
+    What came and is not what was pinned fails it everywhere.
+    """
+    command = [sys.executable, str(builder), *arguments]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode == NOT_FETCHED:
+        raise absent(f"`make {target}` cannot fetch it here: {done.stderr.strip()[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.strip().splitlines()[-1])
+
+
+def absent(reason: str) -> BaseException:
+    """What ends a test without what it needs."""
     if os.environ.get("FAIRLEAD_TOOLS") == "required":
-        pytest.fail(reason)
-    pytest.skip(reason)
+        return pytest.fail.Exception(reason)
+    return pytest.skip.Exception(reason)

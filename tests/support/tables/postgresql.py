@@ -16,7 +16,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from typing import Any, Final, Self
 
 import psycopg
 from tests.support.processes import Running, free_ports, start, wait_until
-from tests.support.tools import tool
+from tests.support.tools import fetched, tool
 
 from fairlead_ingest.table.catalog import Catalog
 
@@ -40,11 +39,9 @@ SETTINGS: Final = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "ma
 
 @functools.cache
 def built() -> Path:
-    """Folder of its programs. Seconds when cold. Skips the test where a tool is not there."""
+    """Folder of its programs. Seconds when cold. Skips the test where it cannot be had."""
     tool("mvn")
-    done = subprocess.run([sys.executable, str(BUILDER)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    assert done.returncode == 0, "PostgreSQL could not be fetched; `make postgresql` says why"
-    return Path(done.stdout.strip().splitlines()[-1])
+    return fetched(BUILDER, "postgresql")
 
 
 class PostgreSQL:

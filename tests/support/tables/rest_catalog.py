@@ -7,8 +7,6 @@ with RestCatalog(folder) as catalog:
 from __future__ import annotations
 
 import functools
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Final, Self
 
 import pyspark
 from tests.support.processes import Running, free_ports, start, wait_until
-from tests.support.tools import tool
+from tests.support.tools import fetched, tool
 
 from fairlead_ingest.table.catalog import Catalog
 
@@ -29,13 +27,10 @@ JAVA: Final = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 @functools.cache
 def built() -> Path:
-    """Its folder. A minute when cold, milliseconds when warm. Skips the test where a tool is not there."""
+    """Its folder. A minute when cold, milliseconds when warm. Skips the test where it cannot be had."""
     for name in ("mvn", "javac"):
         tool(name)
-    command = [sys.executable, str(BUILDER), str(HADOOP)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    assert done.returncode == 0, "the REST catalog could not be fetched; `make rest-catalog` says why"
-    return Path(done.stdout.strip().splitlines()[-1])
+    return fetched(BUILDER, "rest-catalog", str(HADOOP))
 
 
 class RestCatalog:

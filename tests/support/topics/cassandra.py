@@ -15,8 +15,6 @@ import os
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -30,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from tests.support.joining.pki import Authority
 from tests.support.processes import Running, free_ports, start, wait_until
-from tests.support.tools import tool
+from tests.support.tools import fetched, tool
 
 READY_SECONDS: Final = 180.0
 BUILDER: Final = Path(__file__).resolve().parents[3] / "e2e" / "cassandra" / "build.py"
@@ -62,13 +60,9 @@ LOGBACK: Final = """<configuration><appender name="out" class="ch.qos.logback.co
 
 @functools.cache
 def built() -> Path:
-    """Folder of its jars. Seconds when cold. Skips the test where a tool is not there."""
+    """Folder of its jars. Seconds when cold. Skips the test where it cannot be had."""
     tool("java")
-    if "FAIRLEAD_JAVA_REGISTRY" not in os.environ:
-        tool("mvn")
-    done = subprocess.run([sys.executable, str(BUILDER)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    assert done.returncode == 0, "Cassandra could not be fetched; `make cassandra` says why"
-    return Path(done.stdout.strip().splitlines()[-1])
+    return fetched(BUILDER, "cassandra")
 
 
 class Node:
