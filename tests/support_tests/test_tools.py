@@ -36,7 +36,7 @@ def test_a_test_is_skipped_where_its_program_is_missing(bare: Path, monkeypatch:
 @pytest.mark.process
 def test_a_test_is_skipped_where_nothing_can_be_fetched(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Maven; a Maven that reaches no registry; a registry that does not answer."""
-    with pytest.raises(pytest.skip.Exception, match="(?s)make cassandra.*mvn is not installed; install Maven"):
+    with pytest.raises(pytest.skip.Exception, match=r"(?s)make cassandra.*mvn is not installed; install Maven"):
         fetched(BUILDER, "cassandra")
     monkeypatch.setenv("FAIRLEAD_JAVA_REGISTRY", "http://127.0.0.1:9")
     with pytest.raises(pytest.skip.Exception, match="Connection refused"):
