@@ -38,7 +38,7 @@ def fetched(builder: Path, target: str, *arguments: str) -> Path:
     What came and is not what was pinned fails it everywhere.
     """
     command = [sys.executable, str(builder), *arguments]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode == NOT_FETCHED:
         raise absent(f"`make {target}` cannot fetch it here: {done.stderr.strip()[-300:]}")
     assert done.returncode == 0, done.stderr
