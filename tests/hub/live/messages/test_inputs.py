@@ -168,8 +168,12 @@ def test_accepted_is_delivered_once_over_kills(line: WholeLine) -> None:
         stop.set()
         running.join()
     assert len(set(ids)) == ROUNDS * PER_ROUND == accepted_by_the_queue(line, "counted")
-    first_time = list(dict.fromkeys(body for _, body, _ in module.taken))
-    assert first_time == [f"{number}-{each}" for number in range(ROUNDS) for each in range(PER_ROUND)]
+    # One that the module got from an agent that was killed is leased, and the one behind it is given out before it.
+    at_once = dict.fromkeys(body for _, body, attempt in module.taken if attempt == 1)
+    assert list(at_once) == sorted(at_once)
+    assert sorted({body for _, body, _ in module.taken}) == [
+        f"{number}-{each}" for number in range(ROUNDS) for each in range(PER_ROUND)
+    ]
     wait_until(
         "all are known as consumed", lambda: {state(line, "counted", id) for id in ids} == {"consumed"}, seconds=SECONDS
     )
