@@ -74,6 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with Cassandra(folder / "nodes", authority=authority) as cassandra:
         with cassandra.asked() as session:
             session.execute(f"CREATE ROLE {USER} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true")
+            session.execute(f"GRANT SELECT ON system_views.settings TO {USER}")
         yield Site(cassandra, folder, authority)
 
 
@@ -228,3 +229,20 @@ def test_what_is_wrong_with_the_settings_is_said(site: Site, tmp_path: Path) -> 
             Session(site.model(keyspace, **changes), lambda operation, seconds: None)
         assert words in str(raised.value)
         assert PASSWORD not in str(raised.value) and "another password" not in str(raised.value)
+
+
+def test_a_keyspace_that_forgets_is_refused(site: Site) -> None:
+    """With what to do."""
+    keyspace = site.keyspace()
+    with site.cassandra.asked() as session:
+        session.execute(f"ALTER KEYSPACE {keyspace} WITH durable_writes = false")
+    with pytest.raises(StorageError, match=r"ALTER KEYSPACE .* WITH durable_writes = true"):
+        Session(site.model(keyspace), lambda operation, seconds: None)
+
+
+def test_how_nodes_sync_may_be_asked_with_the_rights_of_the_page(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning of what the login may not see would never come."""
+    session = Session(site.model(site.keyspace()), lambda operation, seconds: None)
+    found = session.execute("read", "SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'")
+    session.close()
+    assert found == [("batch",)] and "commitlog_sync_unknown" not in caplog.messages

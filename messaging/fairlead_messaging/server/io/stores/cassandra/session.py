@@ -163,7 +163,7 @@ class Session:
 
     def _prepare_keyspace(self, datacenter: str, nodes: int) -> None:
         name = self.model.keyspace
-        query = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
+        query = "SELECT replication, durable_writes FROM system_schema.keyspaces WHERE keyspace_name = %s"
         found = self.execute(READS, query, (name,))
         if not found:
             copies = min(3, nodes)
@@ -175,6 +175,11 @@ class Session:
             replication = f"{{'class': 'NetworkTopologyStrategy', '{quoted}': {copies}}}"
             self.execute("schema", f'CREATE KEYSPACE IF NOT EXISTS "{name}" WITH replication = {replication}', None, 60)
             found = self.execute(READS, query, (name,))
+        if not found[0][1]:
+            raise StorageError(
+                f"cassandra: keyspace {name} has durable_writes = false, so a node that is killed forgets what was "
+                f"answered: ALTER KEYSPACE {name} WITH durable_writes = true"
+            )
         copies = sum(int(value.partition("/")[0]) for value in dict(found[0][0]).values() if value[:1].isdigit())
         if copies != 1 and self.model.consistency in ("ONE", "LOCAL_ONE"):
             raise StorageError(
@@ -196,11 +201,16 @@ class Session:
             found = dict(
                 self.execute(
                     READS,
-                    "SELECT name, value FROM system_views.settings WHERE name IN ('commitlog_sync', 'durable_writes')",
+                    "SELECT name, value FROM system_views.settings WHERE name = 'commitlog_sync'",
                 )
             )
         except StorageError as error:
-            _log.info("commitlog_sync_unknown", reason=str(error))
+            _log.warning(
+                "commitlog_sync_unknown",
+                reason=_first_line(error),
+                remedy=f"GRANT SELECT ON system_views.settings TO {self.model.username}; and look for commitlog_sync: "
+                "batch (or group) in cassandra.yaml of every node",
+            )
             return
         if found.get("commitlog_sync") == "periodic":
             _log.warning(

@@ -12,6 +12,7 @@ from cassandra.cluster import NoHostAvailable
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.session import (
+    Session,
     TooManyTombstones,
     UnknownOutcome,
     read_password,
@@ -59,3 +60,32 @@ def test_the_password_is_read_from_its_file(tmp_path: Path) -> None:
     assert read_password(file) == "a b"
     with pytest.raises(StorageError, match="No such file"):
         read_password(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ([("commitlog_sync", "periodic")], ["commitlog_sync_periodic"]),
+        ([("commitlog_sync", "batch")], []),
+        (StorageError("user till lacks a right"), ["commitlog_sync_unknown"]),
+    ],
+)
+def test_nodes_that_forget_are_warned_of(
+    answer: list[tuple[str, str]] | StorageError,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also when it cannot be known."""
+
+    def execute(*_: object) -> list[tuple[str, str]]:
+        if isinstance(answer, StorageError):
+            raise answer
+        return answer
+
+    session = object.__new__(Session)
+    session.model = MODEL
+    monkeypatch.setattr(session, "execute", execute)
+    session._judge_durability()
+    assert caplog.messages == said
+    assert all(record.levelname == "WARNING" for record in caplog.records)
