@@ -86,6 +86,8 @@ ASKED = {
     "ingest jobs": "--url",
     "ingest check contract.json a/b": "--url",
     "topics list": "--url",
+    "messaging backup --out file": "--url",
+    "send edge-1 camera/in": "--hub",
     "bundle": "--hub",
     "bench nodes": "--hub",
     "doctor --cluster": "--hub",

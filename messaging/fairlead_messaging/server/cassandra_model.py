@@ -6,17 +6,20 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
+from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.model import Model
 
 PORT: Final = 9042
+PORT_DIGITS_MAX: Final = 5
+NOT_IN_A_HOST: Final = frozenset("@/ ")
 CONSISTENCIES: Final = ("LOCAL_QUORUM", "QUORUM", "ALL", "LOCAL_ONE", "ONE")
 """What a write that was answered, and a read, rests on. The last two only where there is one copy."""
 
 
 def _consistency(name: str) -> str:
     if name.upper() not in CONSISTENCIES:
-        raise ValueError(f"must be one of {', '.join(CONSISTENCIES)}, is {name!r}")
+        raise ValueError(mistakes.not_one_of(CONSISTENCIES, name))
     return name.upper()
 
 
@@ -26,12 +29,13 @@ def contact_point(text: str) -> tuple[str, int]:
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise ValueError(f"must be host or host:port, is {text!r}")
+            raise ValueError(f"must be host or host:port, is {mistakes.shown(text)}")
         port = rest[1:] or port
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"must be host or host:port, is {text!r}")
+    is_number = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX
+    if not host or not NOT_IN_A_HOST.isdisjoint(host) or not is_number or not 0 < int(port) < 65536:
+        raise ValueError(f"must be host or host:port, is {mistakes.shown(text)}")
     return host, int(port)
 
 
