@@ -36,6 +36,7 @@ QUIET = {
     "fairlead_edge_queue_leased": "no module takes messages",
     "fairlead_edge_queue_retrying": "no module takes messages",
     "fairlead_edge_queue_held": "nothing may not leave",
+    "fairlead_edge_link_day_bytes_max": "this edge has no data plan",
     "fairlead_messaging_known_messages_total": "no batch is sent twice",
     "fairlead_messaging_topic_blocked_seconds": "no transaction is open",
     "fairlead_messaging_pushed_messages_total": "there is no subscription",
