@@ -55,7 +55,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> tuple[Row, ...]:
-        """Rows that stay as they are until somebody does something."""
+        """Rows that stay as they are until a person acts."""
         return tuple(row for row in self.rows if row.state in ("paused", "parked", "undeliverable"))
 
 

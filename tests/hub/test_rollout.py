@@ -1,4 +1,4 @@
-"""How far one object is: which nodes count as done, which are waited for, which need somebody."""
+"""How far one object is: which nodes count as done, which are waited for, which need a person."""
 
 from __future__ import annotations
 

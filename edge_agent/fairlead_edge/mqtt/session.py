@@ -2,7 +2,7 @@
 
     opening ──CONNECT, admitted──▶ open ──DISCONNECT, a fault, silence──▶ over
 
-Whoever drives it asks ``take`` for what is to be done after each call, does it, and reports back: ``stored`` when
+The caller asks ``take`` for what is to be done after each call, does it, and reports back: ``stored`` when
 messages are on disk (or refused), ``deliver`` with messages for a subscription.  PUBACKs leave in the order of the
 PUBLISHes (MQTT-4.6.0-2), because they are stored in that order.  A fault ends the connection with its code: nothing
 that comes after it is looked at.

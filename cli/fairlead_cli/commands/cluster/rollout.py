@@ -66,7 +66,7 @@ def rollout(
     """Wait until every node that should hold KIND/NAME holds what the cluster has now, as kubectl rollout status does.
 
     Contents are compared, as the nodes acknowledged them: a change of status alone moves nothing. When the object
-    changes meanwhile, the newest counts. It ends early where a node will not have it unless somebody does something:
+    changes meanwhile, the newest counts. It ends early where a node will not have it without a person's help:
     parked, paused, or too large to be sent.
 
     \b

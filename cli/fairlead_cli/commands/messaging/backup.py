@@ -187,7 +187,7 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def _created(path: Path) -> Iterator[BinaryIO]:
-    """A file of our own, for nobody else to read, which is gone at the end.  Raises: BlockingIOError, OSError.
+    """A file of our own that no other user may read, which is gone at the end.  Raises: BlockingIOError, OSError.
 
     What has this name already is removed, unless a backup that runs has it locked: each has its file to itself.
     """

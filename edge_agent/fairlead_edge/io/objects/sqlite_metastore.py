@@ -109,7 +109,7 @@ class SqliteMetastore:
             raise StoreUnusable(f"{self.path}: {error}") from None
         self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
         self._in_order = asyncio.Lock()
-        """Changes are noted in the order of their versions, whoever makes them."""
+        """Changes are noted in the order of their versions, from whichever place they come."""
         self.statuses = sqlite_statuses.SqliteStatuses(self.writer, self._log, rules[-1], self._in_order)
         """What programs here reported of the objects."""
         if opened[0].dropped:

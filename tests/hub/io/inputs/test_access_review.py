@@ -1,4 +1,4 @@
-"""Who may send to a node: nobody without a grant, and what was said is kept only for a moment."""
+"""Who may send to a node: only with a grant, and an answer is kept only for a moment."""
 
 from __future__ import annotations
 

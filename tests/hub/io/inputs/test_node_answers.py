@@ -39,7 +39,7 @@ async def test_questions_to_a_node_wait_for_each_other() -> None:
 
 
 async def test_a_node_that_goes_or_is_silent_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits behind it waits no longer than its own time."""
+    """Messages behind it wait no longer than its own time."""
     monkeypatch.setattr(node_answers, "SECONDS_MAX", 0.02)
     core = Core("edge-1")
     edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)

@@ -32,7 +32,7 @@ class NotEmpty(StorageError):
 def restore(
     backup: Decoder, data_dir: Path, kind: Kind, now: str, *, new_id: bool, wrote: Callable[[int], None]
 ) -> int:
-    """Rows written, all of ``backup``; ``wrote`` is told of each block.
+    """Rows written, all of ``backup``; ``wrote`` gets how many rows each block had.
 
     ``new_id``: the service will give itself an id when it starts, so that readers take it for another one.
     Raises: NotEmpty; StorageError when the folder is in use or cannot be written; BadBackup. Then there is no store.

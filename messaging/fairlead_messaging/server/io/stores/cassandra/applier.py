@@ -61,7 +61,7 @@ class Applier:
         self._thread.start()
 
     def begin(self, number: int) -> None:
-        """All up to this number is in place, by whoever wrote it; what was open before is given up."""
+        """All up to this number is in place, whichever instance wrote it; what was open before is given up."""
         with self.changed:
             self._waiting.clear()
             if number != self._newest:
