@@ -161,7 +161,7 @@ def step(at: Delivery) -> Step:
         return Step("comparing", "the node's store is being compared")
     match at.state:
         case key_state.InSync():
-            return Step("held", "held") if at.is_held else Step("not_wanted", "not wanted")
+            return Step("held", "in sync") if at.is_held else Step("not_wanted", "not wanted")
         case key_state.InFlight():
             return Step("in_flight", f"in flight, unacknowledged since {at.seconds:.1f} s")
         case key_state.Backoff(due=due, retry=retry):
@@ -258,7 +258,7 @@ def _also_paused(live: LiveObject | None) -> str:
 def _routes(said: RoutesSaid) -> Step:
     """On the node's disk is not in force: what the node made of it counts."""
     if not said.is_known:
-        return Step("held", "held; the node has not reported yet which of its routes it runs")
+        return Step("held", "in sync; the node has not reported yet which of its routes it runs")
     return routes_held(said.accepted, said.errors)
 
 
@@ -266,6 +266,6 @@ def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> S
     """Which routes of an object run at a node that holds it, and which (name, why) do not."""
     runs = f"routes in force: {', '.join(sorted(accepted)[:ROUTES_MAX]) or 'none'}"
     if not errors:
-        return Step("held", f"held; {runs}")
+        return Step("held", f"in sync; {runs}")
     first = "; ".join(f"{route or 'manifest'}: {text}" for route, text in errors[:NOTES_MAX])
     return Step("refused", f"the node holds it and refuses {len(errors)}: {first}; {runs}")

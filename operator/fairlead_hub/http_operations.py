@@ -77,6 +77,9 @@ class NodeRow(Answer, frozen=True, kw_only=True):
     lag_seconds: float
     in_flight: int
     parked: int
+    queued: int
+    """Messages stored at the node, as it reported last."""
+    dead_letters: int
     paused: str
     identity: str
     deletion_guard: Guard | None
@@ -157,6 +160,8 @@ class Explained(Answer, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     code: Code
     answer: str
+    last_delivered: str | None = None
+    """When the node last acknowledged it as durable, RFC 3339."""
     wanted: Version | None = None
     held: Version | None = None
 

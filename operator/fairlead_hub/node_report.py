@@ -119,6 +119,8 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
         "inFlight": session.unsynced.count(key_state.InFlight) if session is not None else 0,
         "parked": facts.parked,
+        "queued": facts.queued,
+        "deadLetters": facts.dead_letters,
         "paused": facts.paused,
         "identity": (facts.identity or {}).get("state", ""),
         "deletionGuard": edge_node.guard_status(facts.guard),
@@ -162,6 +164,9 @@ def explained(hub: Hub, name: str, type: str, namespace: str, object_name: str, 
         is_same = live is not None and live.content_id == held.content_id
         version = live.version if live is not None and is_same else held.version
         answer["held"] = {"uid": held.uid, "resourceVersion": version, "digest": held.digest}
+        record = hub.object_syncs.said(name, found.key.split("/", 2)[1], held.uid) if found.key is not None else None
+        if record is not None and record.last_ack_time:
+            answer["lastDelivered"] = record.last_ack_time
     return answer
 
 

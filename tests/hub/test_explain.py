@@ -131,7 +131,7 @@ def test_every_step_has_its_words(core):
     second = core.put("b")
     assert step_of(edge.session, second.key, 1.0) == ("queued", "queued")
     edge.ack(update)
-    assert step_of(edge.session, one.key, 1.0) == ("held", "held")
+    assert step_of(edge.session, one.key, 1.0) == ("held", "in sync")
     assert step_of(edge.session, "configmaps/shop/none", 1.0) == ("not_wanted", "not wanted")
 
 
@@ -216,9 +216,9 @@ def test_routes_are_explained_as_what_they_are(core):
     one = routes(core)
     edge = core.connect("edge-1", one)
     edge.sent()
-    assert of_routes(core) == ("held", "held; the node has not reported yet which of its routes it runs")
+    assert of_routes(core) == ("held", "in sync; the node has not reported yet which of its routes it runs")
     bad = message.RouteError(route="b", message="expected a source", line=1, column=1, end_column=2)
-    for errors, found in (([], ("held", "held; routes in force: a")), ([bad], ("refused", REFUSED))):
+    for errors, found in (([], ("held", "in sync; routes in force: a")), ([bad], ("refused", REFUSED))):
         said = message.RoutesStatus(uid=one.uid, resource_version="1", accepted=["a"], errors=errors, digest=one.digest)
         edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": said})))
         assert of_routes(core) == found

@@ -23,7 +23,7 @@ STATES = {
     "never": "Never seen",
 }
 """What a node may be in, and what people call it; the first that is true of ``refused``, ``away`` … is taken."""
-NEEDS_A_PERSON = ("refused", "stopped", "parked")
+NEEDS_ATTENTION = ("refused", "stopped", "parked")
 """These do not end by themselves, or not soon."""
 
 
@@ -40,6 +40,8 @@ class NodeLine(NamedTuple):
     agent: str
     note: str
     """Why it waits, in a sentence; empty where there is nothing to say."""
+    dead_letters: int = 0
+    """Messages it could not deliver and keeps, as it reported last."""
 
 
 def of(hub: Hub, name: str) -> NodeLine:
@@ -71,6 +73,7 @@ def _connected(hub: Hub, name: str, session: NodeSession) -> NodeLine:
         held=len(session.held) if session.live else int(session.hello.held),
         agent=session.hello.agent[:80],
         note=short(note or _unreadable(hub, name)),
+        dead_letters=edge.dead_letters if (edge := hub.node_status.edges.get(name)) is not None else 0,
     )
 
 
@@ -92,6 +95,7 @@ def _away(hub: Hub, name: str) -> NodeLine:
         held=_count(said.get("objectsHeld")),
         agent=str(said.get("agentVersion") or "")[:80],
         note=short(note or _unreadable(hub, name)),
+        dead_letters=_count(said.get("deadLetters")),
     )
 
 

@@ -120,7 +120,7 @@ def overview(view: View, events: Iterable[EventLine]) -> str:
         "",
         "Overview",
         sections.totals(snapshot, view.topics),
-        sections.attention(snapshot),
+        sections.attention(snapshot, view.topics),
         sections.queues(snapshot),
         sections.topics(view.topics),
         _events(list(events)[:EVENTS_BESIDE], EVENTS_BESIDE, tag("a", "All events", href=f"{HOME}events")),
@@ -129,12 +129,12 @@ def overview(view: View, events: Iterable[EventLine]) -> str:
 
 
 def _events(lines: list[EventLine], shown: int, hint: object = None) -> Html:
-    empty = sections.nothing("Nothing happened yet since this hub started.") if not lines else None
+    empty = sections.nothing("No events since this hub started.") if not lines else None
     return sections.panel("happened", "Events", sections.event_list(lines, shown), empty, hint=hint)
 
 
 def parked(view: View) -> str:
-    body = sections.attention(view.snapshot), sections.parked(view.snapshot)
+    body = sections.attention(view.snapshot, view.topics), sections.parked(view.snapshot)
     return _document(view, "parked", "Parked", *body, live=("attention", "parked"))
 
 
@@ -212,15 +212,16 @@ def node(view: View, line: NodeLine, detail: Mapping[str, Any]) -> str:
     facts = [
         ("State", sections.badge(line.state)),
         ("Why", line.note or None),
-        ("Last heard of", sections.moment(WallClock.moment(detail["lastContact"]))),
+        ("Last contact", sections.moment(WallClock.moment(detail["lastContact"]))),
         ("Agent", line.agent or "–"),
         ("Wanted", sections.number(detail["wanted"])),
         ("Held", sections.number(detail["held"])),
-        ("On their way", sections.number(detail["pending"])),
-        ("Oldest waits since", sections.moment(line.since) if line.pending else None),
+        ("Pending", sections.number(detail["pending"])),
+        ("Oldest pending since", sections.moment(line.since) if line.pending else None),
         ("Parked", sections.number(detail["parked"])),
         ("Kept", sections.number(detail["kept"]) if detail["kept"] else None),
-        ("Topics it may name", ", ".join(detail["grantedTopics"]) or "–"),
+        ("Dead letters", sections.number(line.dead_letters) if line.dead_letters else None),
+        ("Granted topics", ", ".join(detail["grantedTopics"]) or "–"),
     ]
     about = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value is not None]
     parked: list[tuple[object, ...]] = [
@@ -236,15 +237,15 @@ def node(view: View, line: NodeLine, detail: Mapping[str, Any]) -> str:
     parts = [sections.panel("about", "State", tag("dl", about, class_="facts"))]
     for id, title, head, rows in (
         ("node-parked", "Parked", (("Object", ""), ("Code", ""), ("Why", "wide"), ("Retries", "n")), parked),
-        ("node-pending", "On their way", (("Object", ""), ("Step", "wide")), pending),
-        ("node-kept", "Kept although to be deleted", (("Object", ""), ("Why", "wide")), kept),
+        ("node-pending", "Pending", (("Object", ""), ("Step", "wide")), pending),
+        ("node-kept", "Kept although no longer wanted", (("Object", ""), ("Why", "wide")), kept),
     ):
         if rows:
             parts.append(sections.panel(id, title, sections.table(title, head, rows)))
     parts.append(sections.panel("node-queues", "Messages at this node", _node_queues(detail)))
     if view.traces is not None:
         parts.append(trace_pages.of_node(view.traces, line.name))
-    parts.append(sections.panel("ask", "Why is an object here, or not?", explain_form({"node": line.name})))
+    parts.append(sections.panel("ask", "Why is an object on this node, or not?", explain_form({"node": line.name})))
     body = tag("div", parts, id="node", data_node=line.name)
     return _document(view, "nodes", line.name, body, live=("nodes",))
 
@@ -263,9 +264,7 @@ def _node_queues(detail: Mapping[str, Any]) -> Html:
     ]
     if rows:
         return sections.table("Queues of this node", head, rows)
-    return sections.nothing(
-        "Nothing is reported." if detail["connected"] else "Nothing is known while the node is away."
-    )
+    return sections.nothing("The queues are empty." if detail["connected"] else "Unknown while the node is away.")
 
 
 # ---- one object ----------------------------------------------------------------------------------
@@ -303,12 +302,14 @@ def explain_form(given: Mapping[str, str]) -> Html:
 
 def explain(view: View, given: Mapping[str, str], answer: Mapping[str, Any] | None) -> str:
     """One object's way to one node; ``answer`` is ``node_report.explained``."""
-    body: list[object] = [sections.panel("ask", "Why is an object at a node, or not?", explain_form(given))]
+    body: list[object] = [sections.panel("ask", "Why is an object on a node, or not?", explain_form(given))]
     if answer is not None:
         facts: list[tuple[str, object]] = [
             ("Step", tag("code", answer["code"])),
             ("Node", sections.node_link(answer["node"])),
         ]
+        if delivered := answer.get("lastDelivered"):
+            facts.insert(0, ("Last delivered", sections.moment(WallClock.moment(delivered))))
         for key, name in (("wanted", "Wanted"), ("held", "Held")):
             if said := answer.get(key):
                 facts.append((name, f"version {said['resourceVersion']}, uid {said['uid']}"))

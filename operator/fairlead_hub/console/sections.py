@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 
 from fairlead_hub.console.events import EventLine
 from fairlead_hub.console.html import Html, join, tag
-from fairlead_hub.console.node_line import NEEDS_A_PERSON, STATES, NodeLine
-from fairlead_hub.console.snapshot import ParkedGroup, Queue, Snapshot
-from fairlead_hub.console.topics import TopicsSeen
+from fairlead_hub.console.node_line import NEEDS_ATTENTION, STATES, NodeLine
+from fairlead_hub.console.snapshot import ParkedGroup, Queue, RefusedRoutes, Snapshot, UnreadableRule
+from fairlead_hub.console.topics import ReaderLag, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
 
 HOME = "/console/"
@@ -129,21 +129,19 @@ def totals(snapshot: Snapshot, topics: TopicsSeen) -> Html:
     oldest = max((queue.oldest_seconds for queue in snapshot.from_nodes), default=0)
     cards = [
         _card("Nodes connected", number(connected), f"of {number(count)}", f"{HOME}nodes"),
-        _card("Objects on their way", number(snapshot.pending), "to connected nodes", f"{HOME}nodes?state=behind"),
+        _card("Objects pending", number(snapshot.pending), "to connected nodes", f"{HOME}nodes?state=behind"),
         _card(
             "Objects parked",
             number(snapshot.parked),
-            "given up for now" if snapshot.parked else "none",
+            "retries used up" if snapshot.parked else "none",
             f"{HOME}parked",
             bad=bool(snapshot.parked),
         ),
-        _card(
-            "Messages at nodes", number(queued), f"oldest {_age(oldest)}" if queued else "none wait", f"{HOME}queues"
-        ),
+        _card("Messages at nodes", number(queued), f"oldest {_age(oldest)}" if queued else "none", f"{HOME}queues"),
     ]
     rates = [line.rate for line in topics.lines if line.rate is not None]
     if topics.is_configured:
-        cards.append(_card("Messages a second", f"{sum(rates):,.1f}" if rates else "–", "all topics", f"{HOME}topics"))
+        cards.append(_card("Messages/s", f"{sum(rates):,.1f}" if rates else "–", "all topics", f"{HOME}topics"))
     return tag(
         "section",
         tag("h2", "Totals", class_="unseen", id="totals-title"),
@@ -175,7 +173,7 @@ def _card(title: str, value: str, more: str, href: str, *, bad: bool = False) ->
 def _bar(states: Mapping[str, int], count: int) -> Html | None:
     """One strip of all nodes by state; the legend beside it says the same in numbers."""
     if not count:
-        return nothing("There is no edge Node yet: label one with node-role.kubernetes.io/edge.")
+        return nothing("No edge nodes yet: label a Node with node-role.kubernetes.io/edge.")
     shown = [state for state in STATES if states.get(state)]
     parts, left = [], 0.0
     for state in shown:
@@ -190,23 +188,55 @@ def _bar(states: Mapping[str, int], count: int) -> Html | None:
     return tag("div", strip, tag("ul", legend, class_="legend"), class_="strip")
 
 
-def attention(snapshot: Snapshot) -> Html:
-    """What does not end by itself: causes of parked objects, and nodes that wait for a person."""
-    rows = [_group_row(group) for group in snapshot.groups[:GROUPS_SHOWN]]
-    waiting = [line for line in snapshot.lines.values() if line.state in NEEDS_A_PERSON and line.state != "parked"]
+def attention(snapshot: Snapshot, topics: TopicsSeen) -> Html:
+    """Everything that does not end by itself: each row links to the page that explains it."""
     parts: list[object] = []
-    if rows:
-        head = (("Why", ""), ("Kind", ""), ("Objects", "n"), ("Nodes", "n"), ("For example", "wide"))
-        parts.append(table("What is parked, by cause", head, rows))
-    if waiting:
-        shown = [(node_link(line.name), badge(line.state), line.note) for line in waiting[:GROUPS_SHOWN]]
-        parts.append(table("Nodes that wait for a person", (("Node", ""), ("State", ""), ("Why", "wide")), shown))
+
+    def add(caption: str, head: Iterable[tuple[str, str]], rows: list[tuple[object, ...]], href: str) -> None:
+        if rows:
+            parts.append(table(caption, head, rows[:GROUPS_SHOWN]))
+        if (more := len(rows) - GROUPS_SHOWN) > 0:
+            parts.append(tag("p", tag("a", f"{number(more)} more", href=href), class_="hint"))
+
+    add("Rules that cannot be read", RULE_HEAD, list(map(_rule_row, snapshot.rules)), f"{HOME}nodes")
+    add("Routes that nodes refuse", ROUTES_HEAD, list(map(_routes_row, snapshot.routes)), f"{HOME}nodes")
+    add("Parked objects, by cause", PARKED_HEAD, list(map(_group_row, snapshot.groups)), f"{HOME}parked")
+    lines = snapshot.lines.values()
+    stopped = [line for line in lines if line.state in NEEDS_ATTENTION and line.state != "parked"]
+    rows: list[tuple[object, ...]] = [(node_link(line.name), badge(line.state), line.note) for line in stopped]
+    add("Nodes that need attention", (("Node", ""), ("State", ""), ("Why", "wide")), rows, f"{HOME}nodes")
+    dead = sorted((line for line in lines if line.dead_letters), key=lambda line: (-line.dead_letters, line.name))
+    command = tag("code", "fairlead edge deadletters list")
+    rows = [(node_link(line.name), number(line.dead_letters), command) for line in dead]
+    add("Dead letters at nodes", (("Node", ""), ("Messages", "n"), ("On the node", "wide")), rows, f"{HOME}nodes")
+    behind = [(line.topic, each) for line in topics.lines for each in line.readers if each.is_lagging]
+    add("Consumers that lag", READER_HEAD, [_reader_row(*each) for each in behind], f"{HOME}topics")
     if snapshot.kept:
-        parts.append(
-            tag("p", f"{number(snapshot.kept)} objects are kept although they are to be deleted.", class_="hint")
-        )
-    more = tag("a", "All parked objects", href=f"{HOME}parked") if rows else None
-    return panel("attention", "Needs attention", parts or nothing("Nothing waits for a person."), hint=more)
+        kept = f"{number(snapshot.kept)} objects are kept on nodes although they are no longer wanted."
+        parts.append(tag("p", kept, class_="hint"))
+    more = tag("a", "All parked objects", href=f"{HOME}parked") if snapshot.groups else None
+    return panel("attention", "Needs attention", parts or nothing("Nothing needs attention."), hint=more)
+
+
+RULE_HEAD = (("Rule", ""), ("Why", "wide"), ("Consequence", "wide"))
+ROUTES_HEAD = (("Routes", ""), ("Nodes", "n"), ("First error", "wide"))
+PARKED_HEAD = (("Why", ""), ("Kind", ""), ("Objects", "n"), ("Nodes", "n"), ("Example", "wide"))
+READER_HEAD = (("Consumer", ""), ("Topic", ""), ("Messages", "n"), ("Oldest unread", ""), ("Last position", ""))
+
+
+def _rule_row(rule: UnreadableRule) -> tuple[object, ...]:
+    """Nodes that the rule concerns have its name in their note."""
+    href = f"{HOME}nodes?{urlencode({'q': rule.name})}"
+    return tag("a", f"{rule.kind} {rule.name}", href=href), rule.reason, rule.consequence
+
+
+def _routes_row(routes: RefusedRoutes) -> tuple[object, ...]:
+    return explain_link(routes.example, f"edgeroutes//{routes.name}"), number(routes.nodes), routes.error
+
+
+def _reader_row(topic: str, reader: ReaderLag) -> tuple[object, ...]:
+    link = tag("a", reader.name, href=f"{HOME}topics")
+    return link, topic, number(reader.messages), moment(reader.since), moment(reader.updated)
 
 
 def _group_row(group: ParkedGroup) -> tuple[object, ...]:
@@ -228,9 +258,8 @@ def parked(snapshot: Snapshot) -> Html:
         for each in snapshot.parked_objects
     ]
     if not rows:
-        known = nothing("Nothing is parked at a connected node.")
-        return panel("parked", "Parked objects", known)
-    head = (("Object", ""), ("Node", ""), ("Code", ""), ("Why", "wide"), ("Retries", "n"), ("Tried again", ""))
+        return panel("parked", "Parked objects", nothing("No connected node has parked objects."))
+    head = (("Object", ""), ("Node", ""), ("Code", ""), ("Why", "wide"), ("Retries", "n"), ("Next retry", ""))
     left = snapshot.parked - len(rows)
     hint = f"the first {len(rows)} of {number(snapshot.parked)}" if left > 0 else None
     return panel("parked", "Parked objects", table("Parked objects", head, rows), hint=hint)
@@ -254,19 +283,19 @@ def queues(snapshot: Snapshot) -> Html:
         panel(
             "to-nodes",
             "Objects to nodes",
-            table("Objects that wait to be sent, by priority", down_head, down)
-            if down
-            else nothing("None waits to be sent."),
-            tag("p", f"{number(snapshot.in_flight)} sent, no answer yet", class_="hint")
+            table("Objects to send, by priority", down_head, down) if down else nothing("The queue is empty."),
+            tag("p", f"{number(snapshot.in_flight)} sent, not acknowledged yet", class_="hint")
             if snapshot.in_flight
             else None,
-            tag("p", f"{number(snapshot.backoff)} wait to be tried again", class_="hint") if snapshot.backoff else None,
+            tag("p", f"{number(snapshot.backoff)} waiting for a retry", class_="hint") if snapshot.backoff else None,
             hint="queued, by priority; 0 is sent first",
         ),
         panel(
             "from-nodes",
             "Messages at nodes",
-            table("Messages stored at connected nodes, by priority", up_head, up) if up else nothing("Nothing waits."),
+            table("Messages stored at connected nodes, by priority", up_head, up)
+            if up
+            else nothing("The queues are empty."),
             hint="stored at connected nodes, by priority",
         ),
         id="queues",
@@ -298,7 +327,7 @@ def topics(seen: TopicsSeen) -> Html:
                 "li",
                 reader.name,
                 ": ",
-                tag("span", f"{reader.seconds:,.0f} s", class_="warn" if reader.seconds > 60 else None),
+                tag("span", f"{reader.seconds:,.0f} s", class_="warn" if reader.is_lagging else None),
                 f", {number(reader.messages)} messages behind",
             )
             for reader in line.readers
@@ -307,13 +336,11 @@ def topics(seen: TopicsSeen) -> Html:
         rows.append((line.topic, rate, number(line.passed), tag("ul", readers, class_="plain") if readers else "–"))
     head = (
         ("Topic", ""),
-        ("Messages a second", "n"),
-        ("Ever stored", "n"),
-        ("Readers, and how fresh their tables are", "wide"),
+        ("Messages/s", "n"),
+        ("Total stored", "n"),
+        ("Consumers and table freshness", "wide"),
     )
-    body: list[object] = [
-        table("Topics of the messaging service", head, rows) if rows else nothing("No topic is known yet.")
-    ]
+    body: list[object] = [table("Topics of the messaging service", head, rows) if rows else nothing("No topics yet.")]
     if seen.error:
         body.insert(0, tag("p", "Messaging does not answer: ", seen.error, class_="notice"))
     return panel("topics", "Topics", body, hint=f"{seen.more} more" if seen.more else None)
@@ -341,7 +368,7 @@ NODE_HEAD = (
     ("Node", ""),
     ("State", ""),
     ("Since", "n"),
-    ("On their way", "n"),
+    ("Pending", "n"),
     ("Parked", "n"),
     ("Held", "n"),
     ("Agent", "agent"),
@@ -363,7 +390,7 @@ def node_row(line: NodeLine) -> tuple[object, ...]:
 LIVE: Mapping[str, Callable[[Snapshot, TopicsSeen, str], Html]] = {
     "notices": lambda snapshot, seen, role: notices(snapshot, role),
     "totals": lambda snapshot, seen, role: totals(snapshot, seen),
-    "attention": lambda snapshot, seen, role: attention(snapshot),
+    "attention": lambda snapshot, seen, role: attention(snapshot, seen),
     "parked": lambda snapshot, seen, role: parked(snapshot),
     "queues": lambda snapshot, seen, role: queues(snapshot),
     "topics": lambda snapshot, seen, role: topics(seen),

@@ -29,6 +29,8 @@ PARKED_OF_NODE_MAX = 100
 """Parked objects looked at for one node."""
 GROUPS_MAX = 50
 NOTICES_MAX = 20
+RULES_MAX = 50
+"""SyncRules and EdgeRoutes with a problem that are listed."""
 
 
 class ParkedObject(NamedTuple):
@@ -51,6 +53,26 @@ class ParkedGroup(NamedTuple):
     objects: int
     nodes: int
     example: str
+
+
+class RefusedRoutes(NamedTuple):
+    """An EdgeRoutes object that some of its nodes refuse, at least in part."""
+
+    name: str
+    nodes: int
+    example: str
+    """A node that refuses it."""
+    error: str
+    """The first error of that node."""
+
+
+class UnreadableRule(NamedTuple):
+    """A SyncRule or EdgeRoutes object that the hub cannot read."""
+
+    kind: str
+    name: str
+    reason: str
+    consequence: str
 
 
 class Queue(NamedTuple):
@@ -90,6 +112,8 @@ class Snapshot(NamedTuple):
     from_nodes: tuple[Queue, ...]
     notices: tuple[str, ...]
     """What is wrong with the hub's own sources, in sentences."""
+    rules: tuple[UnreadableRule, ...] = ()
+    routes: tuple[RefusedRoutes, ...] = ()
 
 
 def empty(hub: Hub, now: float) -> Snapshot:
@@ -126,6 +150,8 @@ def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None
         to_nodes=tuple(sorted(found.to_nodes.values())),
         from_nodes=tuple(sorted(found.from_nodes.values())),
         notices=_bounded(list(_notices(hub, freshness, now))),
+        rules=tuple(itertools.islice(_unreadable_rules(hub), RULES_MAX)),
+        routes=tuple(itertools.islice(_refused_routes(hub), RULES_MAX)),
     )
 
 
@@ -202,5 +228,19 @@ def _notices(hub: Hub, freshness: WatchHealth, now: float) -> Generator[str, Non
     if found["recordsRefused"]["count"]:
         refused = found["recordsRefused"]
         yield f"{refused['count']} status documents are refused since {refused['since']}: {short(refused['reason'])}"
+
+
+def _unreadable_rules(hub: Hub) -> Generator[UnreadableRule, None, None]:
     for each in node_report.unreadable(hub.placement):
-        yield f"{each['kind']} {each['name']} cannot be read: {short(each['reason'])}; {each['consequence']}"
+        yield UnreadableRule(each["kind"], each["name"], short(each["reason"]), each["consequence"])
+
+
+def _refused_routes(hub: Hub) -> Generator[RefusedRoutes, None, None]:
+    for name in sorted(hub.placement.rules.routes):
+        outcomes = hub.edge_routes.of(name)
+        if outcomes is None or not outcomes.refused:
+            continue
+        first = outcomes.first_refused(1)[0]
+        mistake: dict[str, str] = next(iter(first.get("errors") or ()), {})
+        error = ": ".join(filter(None, (mistake.get("route"), mistake.get("message"))))
+        yield RefusedRoutes(name, outcomes.refused, first["node"], short(error))

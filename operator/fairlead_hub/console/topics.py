@@ -11,12 +11,24 @@ SMOOTHING = 0.5
 """Of a new rate in the one that is shown."""
 
 
+READER_LAG_SECONDS = 900
+"""A reader whose oldest unread message is older needs attention; the alert FairleadReaderBehind uses the same limit."""
+
+
 class ReaderLag(NamedTuple):
     """How far a named reader is behind: for an ingest job, how fresh its table is."""
 
     name: str
     messages: int
     seconds: float
+    since: int = 0
+    """Seconds since 1970 when its oldest unread message was stored; 0: it has read everything."""
+    updated: int = 0
+    """Seconds since 1970 when it last reported its position."""
+
+    @property
+    def is_lagging(self) -> bool:
+        return self.messages > 0 and self.seconds > READER_LAG_SECONDS
 
 
 class Look(NamedTuple):

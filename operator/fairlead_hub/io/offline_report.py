@@ -56,8 +56,13 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "held": said.get("objectsHeld", 0),
                 "pending": max(0, said.get("objectsWanted", 0) - said.get("objectsHeld", 0)),
                 "parked": said.get("objectsParked", 0),
+                "queued": said.get("queuedMessages", 0),
+                "deadLetters": said.get("deadLetters", 0),
+                "hub": said.get("hub", ""),
+                "created": edge["metadata"].get("creationTimestamp") or "",
                 "paused": paused_why(account),
                 "identity": (said.get("identity") or {}).get("state") or "",
+                "expires": (said.get("identity") or {}).get("expires") or "",
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
                 "toTable": to_table.rows_in(said),
@@ -107,6 +112,8 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
         found["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
     if record is not None:
         found["record"] = msgspec.to_builtins(record)
+        if record.last_ack_time:
+            found["lastDelivered"] = record.last_ack_time
     found["code"], found["answer"] = _verdict(placement, node, live, record)
     if found["code"] == "held" and live is not None and live.group_kind == content.EDGE_ROUTES:
         found["code"], found["answer"] = await _routes_held(kube, node, placement.rules.routes[name], found["answer"])
@@ -173,7 +180,7 @@ def _verdict(
             return "kept", f"the node holds it and should not; it is kept: {record.message or record.reason}"
         return "deleting", "the node holds it and should not; its removal is due"
     if record.digest == live.digest:
-        return "held", f"held since {record.last_ack_time or 'an earlier session'}"
+        return "held", "in sync"
     return "pending", record.reason or "the node has not acknowledged the newest content"
 
 

@@ -64,6 +64,15 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     to_table: tuple[dict[str, Any], ...] = ()
     """How long its messages take to a table (``to_table``)."""
 
+    @property
+    def queued(self) -> int:
+        """Messages stored at the node."""
+        return sum(queue.length for queue in self.edge.queues) if self.edge is not None else 0
+
+    @property
+    def dead_letters(self) -> int:
+        return self.edge.dead_letters if self.edge is not None else 0
+
 
 class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
     """One EdgeNode for the status cache."""
@@ -165,8 +174,8 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "objectsHeld": facts.held,
         "objectsParked": facts.parked,
         "queues": _queues(edge),
-        "queuedMessages": sum(queue.length for queue in edge.queues) if edge else 0,
-        "deadLetters": edge.dead_letters if edge else 0,
+        "queuedMessages": facts.queued,
+        "deadLetters": facts.dead_letters,
         "storeBytes": edge.store_bytes if edge else 0,
         "grantedTopics": sorted(facts.granted_topics),
         "routes": list(facts.routes),

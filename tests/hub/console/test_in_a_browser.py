@@ -95,7 +95,7 @@ async def test_a_change_is_seen_without_reloading(browser: Browser) -> None:
         watched(browser, f"{served.url}/console/") as page,
     ):
         await expect(page.locator("#live")).to_have_text("Live")
-        await expect(page.locator("#attention")).to_contain_text("Nothing waits for a person")
+        await expect(page.locator("#attention")).to_contain_text("Nothing needs attention")
         core.put("a")
         edge = core.connect()
         edge.nack(edge.sent()[0], code="store_full", reason=HOSTILE)

@@ -144,4 +144,4 @@ def test_explain_shows_the_sentence(name):
 def test_a_hub_that_waits_says_so():
     """Instead of showing an empty fleet as if it were true."""
     page = pages.overview(view(Core())._replace(role="starts, or waits for the Lease"), [])
-    assert "This hub starts, or waits for the Lease" in page and "There is no edge Node yet" in page
+    assert "This hub starts, or waits for the Lease" in page and "No edge nodes yet" in page

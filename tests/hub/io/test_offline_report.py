@@ -88,7 +88,8 @@ async def test_held_is_judged_by_content(kube: Cluster, client: Kube, namespace:
     there = await live(client, namespace)
     await recorded(client, namespace, uid=there.uid, digest=there.digest, last_ack_time="2026-11-20T12:00:00Z")
     found = await offline_report.explain(client, "edge-1", "configmap", namespace, "a")
-    assert (found["code"], found["answer"]) == ("held", "held since 2026-11-20T12:00:00Z")
+    assert (found["code"], found["answer"]) == ("held", "in sync")
+    assert found["lastDelivered"] == "2026-11-20T12:00:00Z"
     assert found["wanted"]["uid"] == found["record"]["uid"] == there.uid
 
 

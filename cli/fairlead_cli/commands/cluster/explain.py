@@ -14,6 +14,7 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
+from fairlead_cli.text import ages, printable
 
 NO = frozenset(
     (
@@ -75,11 +76,15 @@ def explain(object_name: str, node: str, hub: str | None, config: Path | None, t
 
 def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -> None:
     answer = shown.paint(str(found["answer"]), "bad" if found["code"] in NO else "")
-    click.echo(f"{shown.paint(str(found.get('key', object_name)), '')} at {node}: {answer}", color=shown.is_colored)
-    for side in ("wanted", "held"):
-        if side in found:
-            version = found[side]
-            click.echo(f"  {side:7} version {version['resourceVersion']}, content {version['digest'][:12]}")
+    click.echo(f"{shown.paint(str(found.get('key', object_name)), '')} on {node}: {answer}", color=shown.is_colored)
+    if delivered := found.get("lastDelivered"):
+        click.echo(
+            f"  last delivered  {ages.since(delivered, ages.utc())} ago, at {printable.one_line(str(delivered))}"
+        )
+    for side, label in (("wanted", "in the cluster"), ("held", "on the node")):
+        if version := found.get(side):
+            details = f"resourceVersion {version['resourceVersion']}, SHA-256 {version['digest'][:12]}…"
+            click.echo(f"  {label:14}  {details}")
 
 
 def _surveyed(target: Target, node: str, kind: str, name: str) -> dict[str, Any]:

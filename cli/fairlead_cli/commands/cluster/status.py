@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fairlead_cli.clients import hub_client
-from fairlead_cli.cluster import names
+from fairlead_cli.cluster import names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
 from fairlead_cli.text import durations, printable, to_table
+
+VIEW = node_table.view(node_table.of_row)
 
 
 def register(root: click.Group) -> None:
@@ -34,9 +35,9 @@ def register(root: click.Group) -> None:
 def status(node: str | None, watch: bool, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
     """Show every node, or one NODE in detail.
 
-    With --hub (or a hub's --config) it shows what is in flight right now; otherwise what the API objects tell.
-    TO TABLE is how long messages take from the node to a table, by priority: half of them, and 95 of 100. With a NODE
-    it says of how many, and as of when; without --hub these times may be three minutes old.
+    The table is that of `fairlead nodes`, -o wide adds columns; the problems of each node follow below it. With --hub
+    (or a hub's --config) it shows what is pending right now, otherwise what the API objects say. With a NODE it also
+    says how long messages take from the node to a table; without --hub these times may be three minutes old.
 
     \b
     fairlead status
@@ -99,7 +100,7 @@ def _show_all(found: dict[str, Any], shown: Printer) -> None:
         return
     rows = found["nodes"]
     if rows:
-        _show_table(rows, shown)
+        shown.items(VIEW, rows)
     elif shown.is_for_people:
         click.echo("no edge Nodes: label one with node-role.kubernetes.io/edge=")
     if shown.is_for_people:
@@ -107,6 +108,9 @@ def _show_all(found: dict[str, Any], shown: Printer) -> None:
 
 
 def _print_problems(found: dict[str, Any]) -> None:
+    for row in found["nodes"]:
+        for note in _notes(row):
+            _say(f"{row['node']}: {note}")
     for rule in found.get("unreadable", []):
         _say(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
     for record in found.get("parked", []):
@@ -119,42 +123,34 @@ def _print_problems(found: dict[str, Any]) -> None:
         _say(f"{refused['count']} records refused since {refused['since']}: {refused['reason']}")
 
 
-def _show_table(rows: list[dict[str, Any]], shown: Printer) -> None:
-    """With a column of notes only where there is something to note."""
-    noted = any(_note(row) for row in rows)
-    shown.items(dataclasses.replace(VIEW, columns=(*VIEW.columns, NOTE)) if noted else VIEW, rows)
-
-
-def _lag(row: dict[str, Any]) -> str:
-    return durations.span(row["lagSeconds"]) if row.get("lagSeconds") else "-"
-
-
-def _note(row: dict[str, Any]) -> str:
-    """What people paused at this node, and what the hub stopped by itself."""
-    notes = [f"paused: {row['paused']}"] if row.get("paused") else []
+def _notes(row: dict[str, Any]) -> Iterator[str]:
+    """What holds this node up, one sentence each."""
+    if row.get("lagSeconds"):
+        yield f"{row['pending']} pending, the oldest for {durations.span(row['lagSeconds'])}"
+    if row.get("paused"):
+        yield f"paused: {row['paused']}"
     if row.get("identity") == "Revoked":
-        notes.append("revoked")
+        yield "its certificate is revoked"
     elif row.get("identity") == "Held":
-        notes.append("its certificate is held")
+        yield f"its certificate is held; approve it: fairlead node approve {row['node']}"
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
-        notes.append(f"deletion guard: {guard['count']} deletions, id {guard['id']}")
+        yield f"deletion guard: {guard['count']} deletions wait; approve them: fairlead approve {row['node']}"
     elif guard:
-        notes.append(f"deletion guard {guard['id']} approved: {guard['count']} deletions to go")
+        yield f"deletion guard {guard['id']} approved: {guard['count']} deletions to go"
     if row.get("kept"):
-        notes.append(f"{row['kept']} objects kept that should go")
+        yield f"{row['kept']} kept although no longer wanted"
     if row.get("rules"):
-        notes.append("rules that cannot be read")
-    return "; ".join(notes)
+        yield str(row["rules"])
 
 
 def _show_one(row: dict[str, Any], shown: Printer) -> None:
     if not shown.is_for_people:
         shown.one(VIEW, row)
         return
-    _show_table([row], shown)
-    if row.get("rules"):
-        _say(f"rules    {row['rules']}")
+    shown.items(VIEW, [row])
+    for note in _notes(row):
+        _say(f"note     {note}")
     for name, policy in row.get("delivery", {}).items():
         _say(f"delivery {name}: {policy}")
     for each in row.get("toTable", []):
@@ -170,26 +166,3 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
 def _say(line: str) -> None:
     """What is parked says so with a node's own words."""
     click.echo(printable.one_line(line))
-
-
-VIEW = View(
-    kind="edgenode.fairlead.dev",
-    name=operator.itemgetter("node"),
-    columns=(
-        Column("NODE", operator.itemgetter("node")),
-        Column(
-            "CONNECTED",
-            lambda row: "yes" if row["connected"] else "no",
-            style=lambda row: "good" if row["connected"] else "bad",
-        ),
-        Column("OBJECTS WANTED", operator.itemgetter("wanted")),
-        Column("OBJECTS HELD", operator.itemgetter("held")),
-        Column("PENDING", operator.itemgetter("pending"), style=lambda row: "warn" if row["pending"] else ""),
-        Column("LAG", _lag),
-        Column("PARKED", operator.itemgetter("parked"), style=lambda row: "bad" if row["parked"] else ""),
-        Column("LAST CONTACT", lambda row: row["lastContact"] or "never"),
-        Column("TO TABLE P50/P95", lambda row: to_table.cell(row.get("toTable", ()))),
-        Column("AGENT", lambda row: row.get("agent"), wide=True),
-    ),
-)
-NOTE = Column("NOTE", lambda row: _note(row) or "-", style=lambda _: "warn")

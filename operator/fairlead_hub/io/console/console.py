@@ -33,7 +33,7 @@ class Console:
         spans: SpanRing | None = None,
     ) -> None:
         assets = Assets()
-        self.topics = TopicWatch(clock, is_configured=hub.settings.messaging_url is not None)
+        self.topics = TopicWatch(clock, hub.clock, is_configured=hub.settings.messaging_url is not None)
         self.source = LiveSource(
             hub,
             freshness,

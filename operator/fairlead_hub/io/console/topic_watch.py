@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from fairlead_hub.console import topics
 from fairlead_hub.console.topics import Look, ReaderLag, TopicLine, TopicsSeen
+from fairlead_hub.wall_clock import WallClock
+from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.events.event import short
@@ -21,8 +23,8 @@ LATEST = "latest"
 class TopicWatch:
     """``seen`` is what the last look found."""
 
-    def __init__(self, clock: Callable[[], float], *, is_configured: bool) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], wall_clock: WallClock, *, is_configured: bool) -> None:
+        self._clock, self._wall_clock = clock, wall_clock
         self._client: AsyncClient | None = None
         self.seen = TopicsSeen(is_configured)
         self._before: dict[str, Look] = {}
@@ -68,5 +70,16 @@ class TopicWatch:
     async def _one(self, client: AsyncClient, space: str, name: str) -> Look:
         offset = await client.offsets(space, name, LATEST)
         readers = (await client.readers(space, name))[:READERS_MAX]
-        lags = tuple(ReaderLag(short(each.name), each.lag_messages, each.lag_seconds) for each in readers)
-        return Look(f"{space}/{name}", offset.generation, offset.passed or 0, self._clock(), lags)
+        now = self._clock()
+        lags = tuple(self._lag(each, self._wall_clock.seconds(now)) for each in readers)
+        return Look(f"{space}/{name}", offset.generation, offset.passed or 0, now, lags)
+
+    @staticmethod
+    def _lag(reader: Reader, now: float) -> ReaderLag:
+        return ReaderLag(
+            name=short(reader.name),
+            messages=reader.lag_messages,
+            seconds=reader.lag_seconds,
+            since=int(now - reader.lag_seconds) if reader.lag_messages else 0,
+            updated=reader.updated_ms // 1000,
+        )

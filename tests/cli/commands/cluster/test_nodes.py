@@ -9,9 +9,9 @@ import pytest
 from tests.support.hubs.hub import CRDS, edge_node
 from tests.support.kube.cluster import Cluster
 
+from fairlead_cli.cluster import node_table
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import nodes
-from fairlead_cli.text import ages
 
 
 def row(**status: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def row(**status: Any) -> dict[str, Any]:
 )
 def test_status(status: dict[str, Any], text: str) -> None:
     """Connected or not, and what holds it up."""
-    assert nodes._status(row(**status)) == text
+    assert node_table.of_item(row(**status)).status == text
 
 
 def test_joined() -> None:
@@ -50,7 +50,7 @@ def test_joined() -> None:
     a, b = nodes.joined(edges, accounts)
     assert a["metadata"]["name"] == "a" and a["status"] == {}
     assert b["metadata"]["labels"] == {"zone": "eu"} and b["metadata"]["uid"] == "u" and b["status"]["connected"]
-    assert [column.name for column in nodes.view(ages.utc).shown(False)][:2] == ["NAME", "STATUS"]
+    assert [column.name for column in nodes.VIEW.shown(False)][:2] == ["NAME", "STATUS"]
 
 
 def test_a_watch_shows_nodes_as_they_come(cluster: Cluster) -> None:
