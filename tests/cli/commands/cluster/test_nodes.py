@@ -5,36 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-import pytest
 from tests.support.hubs.hub import CRDS, edge_node
 from tests.support.kube.cluster import Cluster
 
-from fairlead_cli.cluster import node_table
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import nodes
-
-
-def row(**status: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "n"}, "status": status}
-
-
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        ({}, "Unknown"),
-        ({"connected": True}, "Connected"),
-        ({"connected": False, "paused": "why"}, "Away,Paused"),
-        ({"connected": True, "deletionGuard": {"id": "a", "count": 5}}, "Connected,DeletionGuard"),
-        ({"connected": True, "deletionGuard": {"id": "a", "count": 5, "approved": True}}, "Connected"),
-        (
-            {"connected": True, "conditions": [{"type": "RulesReadable", "status": "False"}]},
-            "Connected,RulesUnreadable",
-        ),
-    ],
-)
-def test_status(status: dict[str, Any], text: str) -> None:
-    """Connected or not, and what holds it up."""
-    assert node_table.of_item(row(**status)).status == text
 
 
 def test_joined() -> None:
