@@ -105,6 +105,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not known yet what the node should hold; empty when it is."""
     unlistable: str
     """Why the kind cannot be listed; empty when it can."""
+    is_named: bool
+    """A SyncRule names the kind, or it is delivered without one."""
     namesakes: Sequence[tuple[str, str]]
     """(namespace, name) of the objects of the kind, where there is none of this name."""
     rules: Sequence[str]
@@ -134,8 +136,7 @@ def explain(facts: Facts) -> Step:
     if facts.key is None:
         if facts.unlistable:
             return Step("not_listed", facts.unlistable)
-        nothing = f"no SyncRule names the kind {facts.type}, so it is not even watched"
-        return Step("not_watched", facts.not_synced or nothing)
+        return _not_watched(facts, facts.type)
     delivery = facts.delivery
     is_held = delivery is not None and delivery.is_held
     if facts.live is None and not is_held:
@@ -202,7 +203,15 @@ def _nowhere(facts: Facts, key: str) -> Step:
     if facts.unlistable:
         return Step("not_listed", facts.unlistable)
     type, namespace, name = key.split("/", 2)
+    if not facts.is_named:
+        return _not_watched(facts, facts.kind or type)
     return Step("no_object", nowhere(facts.kind or type, namespace, name, facts.namesakes))
+
+
+def _not_watched(facts: Facts, kind: str) -> Step:
+    """Whether there is such an object is not known: nothing of its kind is listed."""
+    notes = [f"no SyncRule names the kind {kind}, so it is not watched", *facts.rules[:NOTES_MAX]]
+    return Step("not_watched", facts.not_synced or "; ".join(notes))
 
 
 def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, str]]) -> str:

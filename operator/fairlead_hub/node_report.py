@@ -186,6 +186,7 @@ def facts(hub: Hub, node: str, type: str, namespace: str, name: str, now: float)
         is_desired=live is not None and hub.desired_state.desired(node, live.key) is not None,
         not_synced=hub.desired_state.not_synced(node),
         unlistable=_unlistable(hub.placement, type, kind if key is not None else None, is_known=key is not None),
+        is_named=kind is None or kind.group_kind == EDGE_ROUTES or kind.group_kind in hub.placement.rules.kinds(),
         namesakes=_namesakes(hub, kind) if live is None and kind is not None else (),
         rules=_rule_notes(hub.placement, kind),
         routes_broken=hub.placement.rules.broken.get(f"edgeroutes/{name}"),

@@ -39,6 +39,23 @@ def test_a_kind_no_rule_names(core):
     assert (found["code"], found["key"]) == ("not_watched", "deployment/shop/a")
 
 
+def test_a_kind_whose_only_rule_was_deleted(core):
+    """It was watched until then: that nothing of it is known now does not mean that there is nothing."""
+    one = core.put("a")
+    core.connect().sent()
+    core.hub.drop_rule("r")
+    core.remove(one)
+    core.settle()
+    found = asked(core)
+    assert (found["code"], found["answer"]) == (
+        "not_watched",
+        "no SyncRule names the kind ConfigMap, so it is not watched",
+    )
+    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"), core.now)
+    assert "SyncRule bad cannot be read: spec: why" in asked(core)["answer"]
+    assert "SyncRule bad cannot be read: spec: why" in asked(core, kind="deployment")["answer"]
+
+
 def test_before_the_cluster_is_listed(core):
     """A hub that just started says what it waits for instead of guessing."""
     young = Core("edge-1", listed=False)
@@ -256,6 +273,7 @@ def facts(**more):
         is_desired=True,
         not_synced="",
         unlistable="",
+        is_named=True,
         namesakes=(),
         rules=(),
         routes_broken=None,
@@ -275,6 +293,7 @@ def facts(**more):
         ({"delivery": None, "revoked": "certificates are revoked"}, "identity_revoked", "certificates are revoked"),
         ({"is_node": False}, "no_node", "there is no edge Node edge-1"),
         ({"key": None, "unlistable": "Widget cannot be listed: 403"}, "not_listed", "Widget cannot be listed: 403"),
+        ({"live": None, "is_named": False}, "not_watched", "no SyncRule names the kind ConfigMap"),
         ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),
         ({"is_desired": False, "rules": ("r cannot be read",)}, "not_selected", "; r cannot be read; the node is away"),
         ({"identity_held": True}, "identity_held", "its certificate is from before"),

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from fairlead_hub.cluster import deletion_blocked
-from fairlead_hub.cluster.content import Kind, LiveObject
+from fairlead_hub.cluster.content import GroupKind, Kind, LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Desired, Placement
 from fairlead_wire.objects import resource
+from fairlead_wire.objects.resource import Resource
 
 TOPICS_TOLD_MAX = 5
 """Named in one sentence."""
@@ -80,6 +81,10 @@ class DesiredState:
         at = resource.parse(path)
         known = self.kinds.get(at.type)
         kind = known.group_kind if known is not None else None
+        return deletion_blocked.blocked(self.placement, node, at, kind, self.object_cache.get(at.key))
+
+    def record_deletion_blocked(self, node: str, at: Resource, kind: GroupKind) -> str:
+        """The same of what a record says that the node holds: its kind is known from the record."""
         return deletion_blocked.blocked(self.placement, node, at, kind, self.object_cache.get(at.key))
 
     def paused(self, key: str, uid: str) -> str:

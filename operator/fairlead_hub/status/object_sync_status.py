@@ -24,6 +24,7 @@ from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.objects.resource import Resource
 
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
+UNKNOWN_PLURAL = "-"
 
 
 class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
@@ -198,24 +199,23 @@ class ObjectSyncStatus:
             self.want(record, since)
 
     def deletion_blocked(self, record: Record, desired_state: DesiredState) -> bool:
-        """Is it not certain that the node should not hold this any more?"""
-        at = self._resource(record)
-        return at is None or bool(desired_state.deletion_blocked(record.node, at.path))
+        """Is it not certain that the node should not hold this any more?
+
+        Of a kind that no rule names discovery may know nothing: then the record's own kind decides, and it is certain.
+        """
+        return bool(desired_state.record_deletion_blocked(record.node, self._resource(record), record.group_kind))
 
     def paused(self, record: Record, desired_state: DesiredState) -> str:
         """Why its user paused this object; empty: it is not paused."""
-        at = self._resource(record)
-        return desired_state.paused(at.key, record.uid) if at is not None else ""
+        return desired_state.paused(self._resource(record).key, record.uid)
 
-    def _resource(self, record: Record) -> Resource | None:
-        """Where the object stands; None: its kind is not known."""
+    def _resource(self, record: Record) -> Resource:
+        """Where the object stands; of a kind that discovery does not know, with a plural that nothing has."""
         group, kind = record.group_kind
-        for known in self._kinds.values():
-            if known.group_kind == (group, kind):
-                version = record.api_version.rpartition("/")[2]
-                namespace, name = record.namespace, record.object_name
-                return Resource(group=group, version=version, plural=known.plural, namespace=namespace, name=name)
-        return None
+        plurals = (known.plural for known in self._kinds.values() if known.group_kind == (group, kind))
+        version, plural = record.api_version.rpartition("/")[2], next(plurals, UNKNOWN_PLURAL)
+        namespace, name = record.namespace, record.object_name
+        return Resource(group=group, version=version, plural=plural, namespace=namespace, name=name)
 
     def forget_node(self, node: str) -> int:
         """The Node is gone: so is the status of its objects, also what was not written yet.  Returns how many."""

@@ -334,3 +334,22 @@ async def test_what_no_rule_selects_stays_as_it_is_held_while_it_is_paused(core)
     for _ in range(3):
         await beat(core)
     assert said(core, one) == ("Synced", "1", "1") and core.status(one)["reason"] == "Paused"
+
+
+async def test_what_will_be_deleted_says_so_after_a_start_of_the_hub(core):
+    """The only rule of its kind is gone, so that no hub that starts asks discovery for the kind."""
+    one = core.put("a", version="1")
+    await away(core)
+    core.hub.drop_rule("r")
+    await beat(core)
+    await beat(core, away_objects.AWAY_SECONDS)
+    assert said(core, one) == ("Deleting", "1", "") and core.status(one)["reason"] == "NodeAway"
+    again = await restarted(core)
+    again.hub.drop_rule("r")
+    again.hub.desired_state.kinds.clear()
+    again.list_all()
+    for _ in range(3):
+        await beat(again, away_objects.AGAIN_SECONDS)
+    again.hub.reconcile(again.now)
+    await beat(again, RETURN_SECONDS)
+    assert said(again, one) == ("Deleting", "1", "") and again.status(one)["reason"] == "NodeAway"

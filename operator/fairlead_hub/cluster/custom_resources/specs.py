@@ -59,8 +59,12 @@ class Written(Model):
     model_config = pydantic.ConfigDict(alias_generator=to_camel)
 
 
-def closed(*rules: tuple[str, str]) -> pydantic.ConfigDict:
-    extra: dict[str, Any] = {CLOSED: True}
+NULLABLE: dict[str, Any] = {"nullable": True}
+"""Server-side apply of an empty object leaves null where all fields were taken away: it has to mean the same."""
+
+
+def closed(*rules: tuple[str, str], **more: Any) -> pydantic.ConfigDict:
+    extra: dict[str, Any] = {CLOSED: True, **more}
     if rules:
         extra[_RULES] = [{"rule": rule, "message": message} for rule, message in rules]
     return pydantic.ConfigDict(json_schema_extra=extra)
@@ -96,23 +100,24 @@ _KEYS = LABEL_KEY.replace("\\", "\\\\")
 
 
 class LabelSelector(Written):
-    model_config = closed()
+    model_config = closed(**NULLABLE)
 
     match_labels: dict[str, LabelValue] | None = Field(
         default=None,
         max_length=64,
         description="Labels that must be there with these values.",
         json_schema_extra={
+            **NULLABLE,
             _RULES: [
                 {
                     "rule": f"self.all(key, size(key) <= {LABEL_KEY_CHARS_MAX} && key.matches('{_KEYS}'))",
                     "message": "a key is no label; one is like site or example.com/site",
                 }
-            ]
+            ],
         },
     )
     match_expressions: list[LabelExpression] | None = Field(
-        default=None, max_length=64, description="Conditions on labels; all must hold."
+        default=None, max_length=64, description="Conditions on labels; all must hold.", json_schema_extra=NULLABLE
     )
 
     @pydantic.model_validator(mode="after")
