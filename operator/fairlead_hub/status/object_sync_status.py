@@ -57,6 +57,15 @@ class ObjectSyncStatus:
         """By the type part of a key: what a path's plural is called."""
         self._clock = clock
 
+    def is_placed(self, node: str, path: str, uid: str) -> bool:
+        """Is there a record of this object at this node already?
+
+        What a node says that it holds is a claim.  Only what is wanted there, or once was as a record tells, gets one:
+        otherwise a node could have records written of objects that never existed.
+        """
+        _, _, namespace, _ = identity(path, self._kinds)
+        return self._said(_name(node, namespace, uid), absurd=True) is not None
+
     # ---- delivery events -------------------------------------------------------------------------
 
     def acked(self, session: NodeSession, event: Acked, live: LiveObject | None, now: float) -> None:
@@ -70,7 +79,10 @@ class ObjectSyncStatus:
         _, _, namespace, _ = identity(event.path, self._kinds)
         self.drop(session.node, namespace, event.uid)
 
-    def parked(self, session: NodeSession, event: Parked, live: LiveObject | None, now: float) -> None:
+    def parked(self, session: NodeSession, event: Parked, live: LiveObject | None, now: float) -> bool:
+        """False: it is a claim of the node alone, and nothing is written."""
+        if live is None and not self.is_placed(session.node, event.path, event.uid):
+            return False
         held = session.held.get(event.key)
         wanted = live.version if live is not None and live.uid == event.uid else ""
         record = self._record(session.node, event.path, event.uid, held, wanted, "Parked")
@@ -84,6 +96,7 @@ class ObjectSyncStatus:
             ),
             now,
         )
+        return True
 
     def unparked(self, session: NodeSession, event: Unparked, live: LiveObject | None, now: float) -> None:
         held = session.held.get(event.key)
@@ -97,7 +110,7 @@ class ObjectSyncStatus:
         path, uid = (
             (live.path, live.uid) if live is not None else (held.path, held.uid) if held is not None else ("", "")
         )
-        if not path:
+        if not path or (live is None and not self.is_placed(session.node, path, uid)):
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
@@ -111,12 +124,16 @@ class ObjectSyncStatus:
 
     def tripped(self, session: NodeSession, held: Held, now: float) -> None:
         """It should go, and is kept."""
+        if not self.is_placed(session.node, held.path, held.uid):
+            return
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
         text = "too many deletions at once; EdgeNode says how to approve them"
         self.want(replace(record, reason="DeletionGuard", message=text), now)
 
     def kept(self, session: NodeSession, held: Held, withheld: Withheld, now: float) -> None:
         """It should go, and may not yet."""
+        if not self.is_placed(session.node, held.path, held.uid):
+            return
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
         reason = PAUSED if withheld.cause is Cause.DELETION_PAUSED else "Kept"
         self.want(replace(record, reason=reason, message=withheld.why), now)
@@ -141,6 +158,8 @@ class ObjectSyncStatus:
             live = wanted_by_uid.get(held.uid)
             _, _, namespace, _ = identity(held.path, self._kinds)
             names.add(name := _name(session.node, namespace, held.uid))
+            if live is None and self._said(name, absurd=True) is None:
+                continue
             before = self._said(name)
             decision = object_sync_diff.record_of_held(before, held, live)
             if decision is not None:

@@ -83,8 +83,8 @@ class SyncController:
                 case Removed():
                     syncs.removed(session, event)
                 case Parked():
-                    syncs.parked(session, event, live_of(node, event.key), now)
-                    if _is_worth_an_event(event):
+                    is_told = syncs.parked(session, event, live_of(node, event.key), now)
+                    if is_told and _is_worth_an_event(event):
                         text = f"{event.code}: {event.reason}"
                         notices.append(syncs.notice(node, event, "Warning", "Parked", text))
                     changed = True

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
-from tests.support.hubs.live import CONFIG_MAP, ROUTES, live
+from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
 from fairlead_hub import node_report
 from fairlead_hub.delivery.delivery_events import Unparked
@@ -331,3 +331,44 @@ async def test_a_change_of_status_alone_moves_neither_version(core):
     assert core.api.writes == writes
     status = core.status(one)
     assert (status["state"], status["objectResourceVersion"], status["wantedResourceVersion"]) == ("Synced", "5", "5")
+
+
+async def test_no_record_is_written_of_what_only_the_node_claims_to_hold(core):
+    """Objects that never existed, in a missing namespace: compared, late, refused and away, nothing is written."""
+    real = core.put("real")
+    claims = [live(SECRET, f"fake-{at}", namespace="no-such-namespace") for at in range(20)]
+    edge = core.connect("edge-1", real, *claims)
+    deletes = edge.sent()
+    assert len(deletes) == 20
+    edge.nack(deletes[0], code="refused", reason="I keep it")
+    for seconds in (1.0, 100.0, 1000.0):
+        core.now += seconds
+        core.hub.heartbeat(core.now)
+        core.settle()
+        await core.flush()
+    edge.leave()
+    core.now += 1000.0
+    core.hub.heartbeat(core.now)
+    core.hub.reconcile(core.now)
+    core.settle()
+    await core.flush()
+    assert core.names() == [(COLLECTIONS[0], "shop", f"edge-1.{real.uid}")]
+    assert not core.names(COLLECTIONS[1]) and not len(core.hub.status_cache)
+    assert not [event for event in core.take_kube_events() if "fake" in str(event)]
+
+
+async def test_what_was_placed_there_is_told_until_it_is_removed(core):
+    """A record says that it was: the next hub tells that it is to be deleted, and forgets it when it is."""
+    one = core.put("a")
+    edge = core.connect()
+    edge.ack(*edge.sent())
+    await core.flush()
+    edge.leave()
+    core.remove(one)
+    edge = core.connect("edge-1", one)
+    deletes = edge.sent()
+    await core.flush()
+    assert [type(each).__name__ for each in deletes] == ["Delete"] and core.status(one) is not None
+    edge.ack(*deletes)
+    await core.flush()
+    assert core.status(one) is None

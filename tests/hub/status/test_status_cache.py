@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_hub.status.status_cache import Document, Observed, Removal, StatusCache
+from fairlead_hub.status.status_cache import WRITES_MAX, Document, Observed, Removal, StatusCache
 
 NAME = ("objectsyncs", "shop", "edge-1.u")
 
@@ -232,3 +232,17 @@ def test_what_was_refused_is_tried_again_until_it_is_not_wanted():
     assert [each.name for each in take(cache, now - 59.0)] == [other]
     cache.cancel(NAME)
     assert len(cache.refusals) == 0
+
+
+def test_nodes_take_turns_and_one_with_thousands_of_writes_delays_no_other():
+    """A turn takes a bounded number; of each node the oldest goes first."""
+    cache = StatusCache()
+    for at in range(WRITES_MAX * 2):
+        cache.want(Removal(name=("objectsyncs", "shop", f"busy.{at:06}"), node="busy"))
+    for at in range(3):
+        cache.want(Removal(name=("objectsyncs", "shop", f"quiet.{at}"), node="quiet"))
+    taken = [write.wanted.name[2] for write in cache.take(0.0)]
+    assert len(taken) == WRITES_MAX
+    assert taken[:6] == ["busy.000000", "quiet.0", "busy.000001", "quiet.1", "busy.000002", "quiet.2"]
+    assert [name for name in taken if name.startswith("busy")] == sorted(name for name in taken if "busy" in name)
+    assert len(cache.take(0.0)) == WRITES_MAX and len(cache.take(0.0)) == 3

@@ -14,7 +14,17 @@ from typing import Any, Protocol
 from fairlead_hub.cluster import api_json
 from fairlead_hub.io.cluster.api_error import Refused, Unavailable, Unreadable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, REQUEST_SECONDS, Kube
-from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal, StatusClient, Wanted, Write
+from fairlead_hub.status.status_cache import (
+    WRITES_MAX,
+    Answer,
+    Document,
+    Name,
+    Observed,
+    Removal,
+    StatusClient,
+    Wanted,
+    Write,
+)
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
@@ -115,7 +125,10 @@ class Answers(Protocol):
 
 
 class StatusWriter:
-    """Writes the documents of a ``Ready``: every ``flush_seconds`` what is there, ``in_flight`` at a time."""
+    """Writes the documents of a ``Ready``: every ``flush_seconds`` what is there, ``in_flight`` at a time.
+
+    Where more is there than may be taken at once, the rest follows without a pause.
+    """
 
     def __init__(
         self,
@@ -136,10 +149,14 @@ class StatusWriter:
 
     async def run(self, take: Callable[[], Awaitable[list[Write]]], *, flush_seconds: float) -> None:
         """Until cancelled.  ``take`` returns what is there to write."""
+        more = False
         while True:
-            await asyncio.sleep(AWAY_SECONDS if self._away else flush_seconds)
+            await asyncio.sleep(AWAY_SECONDS if self._away else 0 if more else flush_seconds)
+            more = False
             if self._may_write():
-                await self.write(await take())
+                writes = await take()
+                more = len(writes) >= WRITES_MAX
+                await self.write(writes)
 
     async def write(self, writes: Sequence[Write]) -> None:
         """Each once; what cannot be tried stays wanted."""

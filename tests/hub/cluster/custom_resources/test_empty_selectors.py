@@ -1,4 +1,4 @@
-"""`{}` selects all, also where it replaces another selector by server-side apply: a real API server, the real kubectl."""
+"""`{}` selects all, also where server-side apply puts it in the place of another: a real API server and kubectl."""
 
 from __future__ import annotations
 

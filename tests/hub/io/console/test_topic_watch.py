@@ -9,6 +9,7 @@ from tests.support.topics.messaging import serving
 
 from fairlead_hub.io.console import topic_watch
 from fairlead_hub.io.console.topic_watch import TopicWatch
+from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 
 
@@ -17,7 +18,7 @@ class Looking:
 
     def __init__(self, client: AsyncClient | None) -> None:
         self.now = 0.0
-        self.watch = TopicWatch(lambda: self.now, is_configured=True)
+        self.watch = TopicWatch(lambda: self.now, WallClock(lambda: 0.0), is_configured=True)
         self.watch.ask(client)
 
     async def look(self) -> None:
