@@ -176,6 +176,7 @@ class Agent:
             clock=outbox.now,
             random=Random(),
             attempt_seconds_max=settings.link.attempt_seconds_max,
+            stale_hub_seconds=settings.link.stale_hub_seconds,
             client_tls=self._client_tls,
             unfit=self._unfit,
             spans=spans,

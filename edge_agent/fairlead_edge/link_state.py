@@ -10,6 +10,31 @@ from typing import Literal
 import msgspec
 
 
+class StaleHub:
+    """Since when hubs that hold the Lease have shown lower fencing numbers than the one that was obeyed.
+
+    A hub that lost its Lease is refused for good.  But the Lease may have been lost or restored, and a number may
+    never have been true.  One that no hub shows for ``seconds``, while the holder of the Lease shows a lower one, is
+    given up.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+        self._highest = 0
+
+    def refused(self, fence: int, now: float) -> int | None:
+        """A hub that holds the Lease has this number.  Returns the number to go back to, when it is time."""
+        if self._since is None:
+            self._since, self._highest = now, fence
+        self._highest = max(self._highest, fence)
+        return self._highest if now - self._since >= self._seconds else None
+
+    def obeyed(self) -> None:
+        """A session is open."""
+        self._since = None
+
+
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     """``since`` and ``last_contact`` are seconds of the store's clock."""
 

@@ -78,6 +78,9 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
     """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
+    stale_hub_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 600.0
+    """How long a hub that holds the Lease is refused because this node has obeyed a hub with a higher fencing number.
+    Then the higher number is given up: the Lease was lost or restored, or the number was never true."""
     bytes_per_second: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
     """Messages leave at this rate at most, counted as packed; 0: no limit. Acknowledgements, objects and the session
     itself are not held back by it."""

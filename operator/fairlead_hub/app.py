@@ -42,7 +42,7 @@ from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.leadership import holder_pod
+from fairlead_hub.leadership import holder_pod, lease
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
@@ -225,7 +225,16 @@ class _App:
             hub, messaging, window=settings.link.upstream_window, counts=self._counts, spans=self._spans
         )
 
-        def stale(fence: int) -> None:
+        claims = lease.FenceClaims()
+
+        def claimed(node: str, fence: int) -> None:
+            nodes = len(hub.placement.rules.nodes) if hub.placement.listed.nodes else lease.CLAIMS_NEEDED
+            believed = claims.heard(node, fence, loop.time(), nodes=nodes)
+            if believed > hub.fence:
+                written(believed)
+
+        def written(fence: int) -> None:
+            """A status document carries it, which only a hub can write."""
             task = loop.create_task(self._raise_fence(hub, keeper, fence))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
@@ -238,7 +247,8 @@ class _App:
             hub,
             upstream,
             context=context,
-            on_stale=stale,
+            on_stale=claimed,
+            is_leader=lambda: keeper.valid,
             may_send=keeper.may_send,
             counts=self._counts,
             traces=traces,
@@ -258,7 +268,7 @@ class _App:
             in_flight=settings.record.writes_in_flight,
             fence=lambda: keeper.fence,
             may_write=lambda: keeper.valid,
-            on_fenced=stale,
+            on_fenced=written,
             on_written=traces.recorded if traces is not None else None,
         )
         recorder = EventRecorder(client, hub.name, seconds_left=lambda: keeper.seconds_left)

@@ -274,6 +274,17 @@ async def test_the_fence_rises_only(store: Metastore) -> None:
     assert await store.fence() == 7
 
 
+async def test_a_fence_that_is_given_up_is_lowered(store: Metastore) -> None:
+    """No hub has shown the higher one for long; a higher one is never remembered by it."""
+    await store.persist_fence(1_000_000)
+    await store.lower_fence(16)
+    assert await store.fence() == 16
+    await store.lower_fence(99)
+    assert await store.fence() == 16
+    await store.persist_fence(17)
+    assert await store.fence() == 17
+
+
 async def test_everything_survives_a_restart_but_the_change_log(places: Places) -> None:
     """After a restart the same is held; a watcher of the past has to list again."""
     store = await places.open(wall_milliseconds=1000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.link_state import LinkState
+from fairlead_edge.link_state import LinkState, StaleHub
 
 CONNECTED = LinkState(since=10.0).opened(hub="hub-a", fence=3, now=25.0)
 
@@ -35,3 +35,12 @@ def test_the_last_contact_stays_over_outages_and_sessions() -> None:
     assert heard.heard(None) == heard
     ended = heard.ended("it hung up", 30.0, dials_again=True)
     assert ended.opened(hub="hub-a", fence=3, now=31.0).last_contact == 28.0
+
+
+def test_a_higher_fence_is_given_up_only_after_a_while_without_any_session() -> None:
+    """The highest that was shown meanwhile is what it goes back to; a session in between begins anew."""
+    stale = StaleHub(600.0)
+    assert [stale.refused(fence, now) for fence, now in ((16, 0.0), (17, 300.0), (16, 599.9))] == [None] * 3
+    assert stale.refused(16, 600.0) == 17
+    stale.obeyed()
+    assert stale.refused(16, 700.0) is None

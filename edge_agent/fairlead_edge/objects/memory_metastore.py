@@ -73,6 +73,9 @@ class MemoryMetastore:
             raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
         self._fence = fence
 
+    async def lower_fence(self, fence: int) -> None:
+        self._fence = min(self._fence, fence)
+
     async def fence(self) -> int:
         return self._fence
 

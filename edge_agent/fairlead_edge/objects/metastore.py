@@ -137,8 +137,11 @@ class Metastore(Protocol):
     async def persist_fence(self, fence: int) -> None:
         """Remember the highest fencing number obeyed; a lower one than remembered is a ``LocalError``."""
 
+    async def lower_fence(self, fence: int) -> None:
+        """The number that is remembered is given up for this one: no hub has shown it for long."""
+
     async def fence(self) -> int:
-        """The highest fencing number ever obeyed; 0 = none."""
+        """The highest fencing number obeyed, unless it was given up; 0 = none."""
 
     async def summary(self, bits: int | None = None) -> Summary:
         """Sums of all entries in ``2**bits`` buckets; None: as many as suit the number of entries."""

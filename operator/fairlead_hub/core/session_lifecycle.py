@@ -84,6 +84,8 @@ class SessionLifecycle:
             refusal = message.Refuse(code="identity", reason=why, retry_after=identities.HELD_RETRY_SECONDS)
         if refusal is not None:
             self._reports.refused(refusal.code)
+            if refusal.code == admission.STALE_HUB:
+                self._terms.node_status.stale_hub(node, refusal.reason)
             return refusal
         self._replace(node, hello, now)
         session = self._make(node, hello, now)

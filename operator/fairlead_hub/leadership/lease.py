@@ -34,6 +34,34 @@ TRANSITIONS_MAX = 2**31 - 2
 """The API server keeps a 32-bit number, and refuses a Lease with a larger one."""
 
 
+CLAIMS_NEEDED = 3
+"""Nodes that must say they have obeyed a number before the hub goes above it; all of them where there are fewer."""
+CLAIM_SECONDS = 600.0
+"""How long a node's claim counts after it was made last."""
+
+
+class FenceClaims:
+    """What nodes say of the highest number they have obeyed, where that is above the hub's.
+
+    A number is never given back, and honest nodes store the one they obey: one node's word must raise nobody else's.
+    Where the Lease was lost or restored all nodes say so, and the number that enough of them have seen is believed.
+    """
+
+    def __init__(self) -> None:
+        self._claims: dict[str, tuple[int, float]] = {}
+
+    def heard(self, node: str, fence: int, now: float, *, nodes: int) -> int:
+        """The highest number that enough nodes have obeyed, or a higher one; 0: too few say anything.
+
+        ``nodes`` is how many edge Nodes there are, so that no more of them are asked for.
+        """
+        self._claims = {each: said for each, said in self._claims.items() if now - said[1] < CLAIM_SECONDS}
+        self._claims[node] = (fence, now)
+        needed = max(1, min(CLAIMS_NEEDED, nodes))
+        claimed = sorted((each for each, _ in self._claims.values()), reverse=True)
+        return claimed[needed - 1] if len(claimed) >= needed else 0
+
+
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """Write this Lease and you are the hub with this number."""
 

@@ -63,6 +63,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     revoked: Revoked | None = None
     to_table: tuple[dict[str, Any], ...] = ()
     """How long its messages take to a table (``to_table``)."""
+    stale_hub: str = ""
+    """Why it is refused, where it says that it has obeyed a hub with a higher fencing number."""
 
     @property
     def queued(self) -> int:
@@ -94,6 +96,8 @@ class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
         return decides_the_same(self.status(observed), observed.status)
 
 
+STALE_HUB = "StaleHub"
+"""Reason of condition Connected of a node that is refused since it has obeyed a hub with a higher fencing number."""
 NUMBER_MAX = 2**53
 """No count and no epoch is as large."""
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -157,7 +161,7 @@ def head(node: str, node_uid: str, revoked: Revoked | None = None) -> dict[str, 
 def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
     """The status subresource."""
     edge = facts.edge
-    reason = "Connected" if facts.connected else "Away"
+    reason = "Connected" if facts.connected else STALE_HUB if facts.stale_hub else "Away"
     paused = "Annotation" if facts.paused else "NotPaused"
     stopped = facts.guard.why if facts.guard is not None and facts.guard.stops else ""
     tripped = "TooManyDeletions" if stopped else "NotTripped"
@@ -188,7 +192,7 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "identity": facts.identity,
         "fence": fence,
         "conditions": [
-            condition("Connected", facts.connected, reason, "", before, generation, now),
+            condition("Connected", facts.connected, reason, facts.stale_hub, before, generation, now),
             condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
             condition("RulesReadable", not facts.unreadable, readable, facts.unreadable, before, generation, now),
             condition("Paused", bool(facts.paused), paused, facts.paused, before, generation, now),
@@ -260,6 +264,7 @@ def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
         and _held_of(status) == _held_of(observed)
         and ("routes" not in observed or _mistakes_of(status) == _mistakes_of(observed))
         and _of_rules(status) == _of_rules(observed)
+        and _stale_hub(status) == _stale_hub(observed)
     )
 
 
@@ -268,7 +273,12 @@ def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
     same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
     same = same and _same_identity(status.get("identity"), observed.get("identity"))
-    return same and _of_rules(status) == _of_rules(observed)
+    return same and _of_rules(status) == _of_rules(observed) and _stale_hub(status) == _stale_hub(observed)
+
+
+def _stale_hub(status: dict[str, Any]) -> Any:
+    found = _condition(status, "Connected")
+    return found.get("message", "") if found.get("reason") == STALE_HUB else ""
 
 
 def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:

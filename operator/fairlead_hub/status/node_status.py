@@ -60,6 +60,8 @@ class NodeStatus:
         self._to_tables = ToTables()
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
+        self._stale_hub: dict[str, str] = {}
+        """Nodes that are refused since they have obeyed a higher fencing number → in a sentence."""
         self._debounce = Debounce()
         self.returning = ReturningNodes()
         self._store_epochs: dict[str, int] = {}
@@ -96,6 +98,7 @@ class NodeStatus:
 
     def opened(self, node: str) -> None:
         self._met.add(node)
+        self._stale_hub.pop(node, None)
         self.returning.back(node)
         self.changed(node)
 
@@ -108,6 +111,12 @@ class NodeStatus:
         self._edge_routes.ended(node)
         self._unreported.add(node)
 
+    def stale_hub(self, node: str, reason: str) -> None:
+        """It is refused: it has obeyed a hub with a higher number than ours.  Written once until it is back."""
+        if node not in self._stale_hub and node in self._placement.rules.nodes:
+            self._stale_hub[node] = reason
+            self.refused(node)
+
     def refused(self, node: str) -> None:
         """Its certificate is not taken, or others are than before: its EdgeNode says so at once."""
         self._met.add(node)
@@ -116,6 +125,7 @@ class NodeStatus:
     def forget(self, node: str, terms: Terms, now: float) -> None:
         """The Node is gone: so is its document, unless it has to remember whose certificates were cut off with it."""
         self._met.discard(node)
+        self._stale_hub.pop(node, None)
         self._store_epochs.pop(node, None)
         self.returning.forget(node)
         self._edge_routes.forget(node)
@@ -248,7 +258,8 @@ class NodeStatus:
         self, node: str, facts: edge_node.NodeFacts, session: NodeSession | None, now: float, *, due: bool, last: bool
     ) -> list[Notice]:
         observed = self._cache.observed.get((EDGE_NODES, "", node))
-        if observed is None and not facts.connected and not facts.granted_topics and facts.revoked is None:
+        is_known = facts.connected or facts.granted_topics or facts.revoked is not None or facts.stale_hub
+        if observed is None and not is_known:
             self._debounce.done(node)
             return []  # never seen: there is nothing to write
         document = self._document(node, facts, now)
@@ -316,6 +327,7 @@ class NodeStatus:
                 identity=terms.identity,
                 revoked=terms.revoked,
                 to_table=to_table,
+                stale_hub=self._stale_hub.get(node, ""),
             )
         return edge_node.NodeFacts(
             connected=True,

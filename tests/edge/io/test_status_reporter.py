@@ -28,7 +28,7 @@ async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch:
     outbox = SqliteOutbox(tmp_path / "outbox.db", epoch=7, max_bytes=1 << 20)
     link = Link(
         hub_url="ws://127.0.0.1:9", node="edge-1", agent="1", store_epoch=7, store=store, clock=outbox.now,
-        random=Random(1), attempt_seconds_max=1.0,
+        random=Random(1), attempt_seconds_max=1.0, stale_hub_seconds=600.0,
     )  # fmt: skip
     upstream = Upstream(
         outbox=outbox, node="edge-1", link=link, random=Random(1), cleanup_seconds=60, check_entire_queue=False

@@ -159,3 +159,27 @@ def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
     assert lease.is_ours(outcome.body, identity="a", fence=outcome.fence)
     again = lease.renewed(outcome.body, identity="a", wall=NOW, fence=outcome.fence)
     assert again is not None and msgspec.json.encode(again) and lease.holder_of(lease.released(again)) == ""
+
+
+def test_one_nodes_word_raises_nobodys_number():
+    """However often it says so, and however high."""
+    claims = lease.FenceClaims()
+    for at in range(1, 1000):
+        assert claims.heard("hostile", 99_000 * at, float(at), nodes=50) == 0
+
+
+def test_a_number_that_enough_nodes_have_obeyed_is_believed():
+    """The Lease was lost: the highest number that three of them name, or a higher one, and no liar's."""
+    claims = lease.FenceClaims()
+    assert claims.heard("a", 16, 0.0, nodes=50) == claims.heard("hostile", 90_000, 1.0, nodes=50) == 0
+    assert claims.heard("b", 17, 2.0, nodes=50) == 16
+    assert claims.heard("c", 17, 3.0, nodes=50) == 17
+    assert claims.heard("d", 17, 3.0 + lease.CLAIM_SECONDS, nodes=50) == 0, "what was said long ago does not count"
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 2])
+def test_where_there_are_fewer_nodes_all_of_them_are_enough(nodes):
+    """A cluster of one node follows that one."""
+    claims = lease.FenceClaims()
+    believed = [claims.heard(f"n{at}", 9, 0.0, nodes=nodes) for at in range(max(1, nodes))]
+    assert believed == [0] * (max(1, nodes) - 1) + [9]

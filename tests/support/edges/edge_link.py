@@ -23,6 +23,7 @@ def make(
     *,
     clock: Callable[[], float] = lambda: 50.0,
     pause: float = 0.01,
+    stale_hub_seconds: float = 600.0,
     spans: Spans | None = None,
 ) -> Link:
     return Link(
@@ -34,6 +35,7 @@ def make(
         clock=clock,
         random=Random(1),
         attempt_seconds_max=pause,
+        stale_hub_seconds=stale_hub_seconds,
         spans=spans,
     )
 

@@ -50,3 +50,6 @@ class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
     """One word for programs; an edge that does not know it obeys ``retry_after`` all the same."""
     reason: str
     retry_after: Seconds | None = None
+    fence: Epoch | None = None
+    """With ``stale_hub``, from a hub that holds the Lease now: its number.  A node that hears nothing higher for
+    ``[link] stale_hub_seconds`` gives up the number it has obeyed."""

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning, worst
+from fairlead_hub.leadership import lease
+from fairlead_hub.status.edge_node import STALE_HUB
 
+STALE_REMEDY = (
+    "wait: after [link] stale_hub_seconds (600) the node gives the number up; at once, if the number is true:"
+    f" kubectl annotate lease {lease.NAME} -n NAMESPACE {lease.FENCE_ANNOTATION}=NUMBER --overwrite, then restart"
+    " the hub"
+)
 SHOWN_MAX = 20
 """Findings of one kind; the rest is counted."""
 
@@ -52,7 +59,12 @@ def judge_nodes(items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
 
 def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _judge_identity(name, status.get("identity") or {})
-    if not status.get("connected"):
+    conditions = status.get("conditions") or ()
+    link: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Connected"), {})
+    if link.get("reason") == STALE_HUB:
+        text = f"node {name} is refused: {link.get('message')}"
+        yield problem("nodes", text, STALE_REMEDY)
+    elif not status.get("connected"):
         last = status.get("lastContactTime") or "never"
         text = f"node {name} is not connected (last contact: {last})"
         yield warning("nodes", text, f"run fairlead doctor --edge on {name}, if it should be")

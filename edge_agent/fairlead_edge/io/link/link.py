@@ -23,7 +23,7 @@ from fairlead_edge.io.link.conversation import Conversation
 from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
 from fairlead_edge.io.link.module_inputs import Inputs
 from fairlead_edge.io.plan.line_meter import LineMeter
-from fairlead_edge.link_state import LinkState
+from fairlead_edge.link_state import LinkState, StaleHub
 from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
@@ -81,7 +81,8 @@ class Link:
 
     ``clock`` is the store's clock (seconds; survives restarts), ``random`` draws the jitter, ``client_tls`` gives each
     dial its TLS context (None: plain), ``unfit`` says what is wrong with our own certificate.  ``attempt_seconds_max``
-    is the longest pause between two attempts unless the hub asked for a longer one.  ``meter`` counts what it carries.
+    is the longest pause between two attempts unless the hub asked for a longer one; ``stale_hub_seconds`` is how long a
+    higher fencing number is kept than that of the hub that holds the Lease.  ``meter`` counts what it carries.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Link:
         clock: Callable[[], float],
         random: Random,
         attempt_seconds_max: float,
+        stale_hub_seconds: float,
         client_tls: tls.ClientTls | None = None,
         unfit: Callable[[], str] = lambda: "",
         spans: Spans | None = None,
@@ -115,6 +117,7 @@ class Link:
         self._clock = clock
         self._random = random
         self._attempt_seconds_max = attempt_seconds_max
+        self._stale = StaleHub(stale_hub_seconds)
         self._tls = client_tls
         self._conversation: Conversation | None = None
         self._status: message.EdgeStatus | None = None
@@ -287,12 +290,12 @@ class Link:
         return effects.Close(code="unreachable", reason=str(error))
 
     async def _converse(self, connection: ClientConnection, context: ssl.SSLContext | None) -> effects.Close:
-        now = asyncio.get_running_loop().time()
+        now, fence = asyncio.get_running_loop().time(), await self._store.fence()
         core = session.EdgeSession(
             node=self._node,
             agent=self._agent,
             store_epoch=self._store_epoch,
-            fence=await self._store.fence(),
+            fence=fence,
             now=now,
             status_rules=self._statuses.rules_digest if self._statuses is not None else "",
         )
@@ -317,6 +320,8 @@ class Link:
             if self._status is not None:
                 conversation.handle(events.Reported(self._status))
             end = await conversation.run()
+            if end.fence is not None and (lower := self._stale.refused(end.fence, now)) is not None:
+                await self._give_up(fence, lower)
         finally:
             self._conversation = None
             if identity is not None:
@@ -326,8 +331,16 @@ class Link:
         await self._touch()
         return end
 
+    async def _give_up(self, obeyed: int, lower: int) -> None:
+        """The next hello names the lower number, and the hub answers it."""
+        await self._store.lower_fence(lower)
+        self._stale.obeyed()
+        self.counters["fences_given_up"] += 1
+        _log.warning("fence_given_up", obeyed=obeyed, fence=lower, reason="no hub has shown the higher one for long")
+
     def _session_opened(self, context: ssl.SSLContext | None, welcome: message.Welcome) -> None:
         self.counters["sessions"] += 1
+        self._stale.obeyed()
         self.state = self.state.opened(hub=welcome.hub, fence=welcome.fence, now=self._clock())
         _log.info("link_up", hub=welcome.hub, fence=welcome.fence, session=welcome.session)
         if self._identity is not None:

@@ -213,6 +213,13 @@ class SqliteMetastore:
 
         await self.writer.submit(job)
 
+    async def lower_fence(self, fence: int) -> None:
+        def job(connection: apsw.Connection) -> None:
+            if fence < int(fact(connection, "fence") or 0):
+                remember(connection, "fence", fence)
+
+        await self.writer.submit(job)
+
     async def fence(self) -> int:
         return int(await self.writer.read(lambda connection: fact(connection, "fence")) or 0)
 

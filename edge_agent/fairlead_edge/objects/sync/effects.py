@@ -103,6 +103,8 @@ class Close(msgspec.Struct, frozen=True):
     code: str
     reason: str
     retry_after: float | None = 0.0
+    fence: int | None = None
+    """Of a hub that holds the Lease and is refused for its lower fencing number."""
 
 
 Effect = (

@@ -210,7 +210,8 @@ class EdgeSession:
             case message.Welcome():
                 return self._welcome(header)
             case message.Refuse():
-                return [Close(code=header.code, reason=header.reason, retry_after=header.retry_after)]
+                fence = header.fence
+                return [Close(code=header.code, reason=header.reason, retry_after=header.retry_after, fence=fence)]
             case message.Update():
                 return self._update(header, content, now)
             case message.Chunk():

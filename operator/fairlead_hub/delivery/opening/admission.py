@@ -10,6 +10,7 @@ from fairlead_wire import message
 NODE_GONE_RETRY_SECONDS = 30.0
 BUSY_RETRY_SECONDS = 5.0
 STALE_RETRY_SECONDS = 1.0
+STALE_HUB = "stale_hub"
 
 
 def refusal(
@@ -28,10 +29,10 @@ def refusal(
         return message.Refuse(code="identity", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
     if not lease.is_believable(hello.fence, fence):
         reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"
-        return message.Refuse(code="stale_hub", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
+        return message.Refuse(code=STALE_HUB, reason=reason, retry_after=NODE_GONE_RETRY_SECONDS, fence=fence)
     if hello.fence > fence:
         reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
-        return message.Refuse(code="stale_hub", reason=reason, retry_after=STALE_RETRY_SECONDS)
+        return message.Refuse(code=STALE_HUB, reason=reason, retry_after=STALE_RETRY_SECONDS, fence=fence)
     if nodes is not None and node not in nodes:
         return message.Refuse(code="node_unknown", reason=unknown(node), retry_after=NODE_GONE_RETRY_SECONDS)
     if others >= nodes_max:

@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+import msgspec
 from websockets.datastructures import Headers
 from websockets.http11 import Request
 
+from fairlead_hub.delivery.opening import admission
 from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
@@ -105,8 +107,9 @@ class LinkServer:
         upstream: UpstreamPublisher,
         *,
         context: ssl.SSLContext | None,
-        on_stale: Callable[[int], None],
+        on_stale: Callable[[str, int], None],
         may_send: Callable[[], bool] = lambda: True,
+        is_leader: Callable[[], bool] = lambda: True,
         opening_seconds: float = OPENING_SECONDS_MAX,
         counts: IoCounts | None = None,
         traces: ChangeTraces | None = None,
@@ -118,6 +121,8 @@ class LinkServer:
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
 
+        ``is_leader``: the Lease is ours for certain, now.
+
         ``joining`` gets connections without a certificate, where ``context`` lets them in; ``renewals`` requests for
         certificates in sessions, None: this hub signs none.
         """
@@ -128,7 +133,7 @@ class LinkServer:
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
-        self._on_stale, self._may_send = on_stale, may_send
+        self._on_stale, self._may_send, self._is_leader = on_stale, may_send, is_leader
         self._links: dict[NodeSession, _Link] = {}
         self._draining = False
         self._loop = asyncio.get_running_loop()
@@ -225,8 +230,10 @@ class LinkServer:
         outcome = self._hub.open(node, header, self._clock(), shown)
         if isinstance(outcome, message.Refuse):
             _log.warning("session_refused", node=node, code=outcome.code, reason=outcome.reason)
-            if outcome.code == "stale_hub":
-                self._on_stale(header.fence)
+            if outcome.code == admission.STALE_HUB:
+                self._on_stale(node, header.fence)
+                if not self._is_leader():  # or there may be a newer hub
+                    outcome = msgspec.structs.replace(outcome, fence=None)
         return outcome
 
     def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, Shown | None, str]:

@@ -8,6 +8,7 @@ import itertools
 import socket
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.edges.edge_link import make, running, until
 from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
@@ -180,6 +181,28 @@ async def test_an_older_hub_is_left() -> None:
             assert "fence 8" in (peer.connection.close_reason or "")
             await until(lambda: link.counters["ended_stale_hub"] == 1)
             assert await store.fence() == 9
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease(is_leader: bool) -> None:
+    """One welcome with a number no hub ever had shuts no node out for good; without the Lease no hub is followed."""
+    store = MemoryMetastore()
+    await store.persist_fence(1_000_000)
+    async with HubServer() as hub:
+        link = make(hub.url, store, stale_hub_seconds=0.1)
+        async with running(link):
+            for _ in range(20):
+                peer = await hub.accept()
+                if peer.hello.fence == 16:
+                    break
+                refusal = message.Refuse(code="stale_hub", reason="this is 16", retry_after=0.02)
+                await peer.send(msgspec.structs.replace(refusal, fence=16 if is_leader else None))
+                await asyncio.wait_for(peer.connection.wait_closed(), WAIT_SECONDS)
+            assert await store.fence() == peer.hello.fence == (16 if is_leader else 1_000_000)
+            assert link.counters["fences_given_up"] == is_leader
+            if is_leader:
+                await peer.welcome(fence=16)
+                await until(lambda: link.state.fence == 16)
 
 
 async def test_the_account_is_reported_in_each_session() -> None:

@@ -40,7 +40,8 @@ class Store:
 def link(url: str, store: Store | None) -> Link:
     return Link(
         hub_url=url, node="edge-1", agent="test", store_epoch=77, store=MemoryMetastore(), clock=lambda: 50.0,
-        random=Random(1), attempt_seconds_max=0.01, inputs=None if store is None else lambda: store,
+        random=Random(1), attempt_seconds_max=0.01, stale_hub_seconds=600.0,
+        inputs=None if store is None else lambda: store,
     )  # fmt: skip
 
 

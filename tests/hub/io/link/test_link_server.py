@@ -36,9 +36,11 @@ class Served:
 
     def __init__(self, core: Core, context: ssl.SSLContext | None, **options: Any) -> None:
         self.core, self.hub = core, core.hub
-        self.stale: list[int] = []
+        self.stale: list[tuple[str, int]] = []
         self.upstream = UpstreamPublisher(core.hub, None, window=2)
-        self.server = LinkServer(core.hub, self.upstream, context=context, on_stale=self.stale.append, **options)
+        self.server = LinkServer(
+            core.hub, self.upstream, context=context, on_stale=lambda *said: self.stale.append(said), **options
+        )
         self.ready, core.has_shell = ReadyLoop(core.hub, self.server), True
         self.scheme = "wss" if context else "ws"
         self.port = 0
@@ -98,11 +100,12 @@ async def serving(
     context: ssl.SSLContext | None = None,
     opening_seconds: float = 60.0,
     may_send: Callable[[], bool] = lambda: True,
+    is_leader: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     core = Core(*nodes, **settings)
     core.rule(CONFIG_MAPS)
-    served = Served(core, context, opening_seconds=opening_seconds, may_send=may_send)
+    served = Served(core, context, opening_seconds=opening_seconds, may_send=may_send, is_leader=is_leader)
     served.port = await served.server.start("127.0.0.1", 0)
     try:
         yield served
@@ -337,7 +340,15 @@ async def test_a_hello_that_is_not_served(served: Served, hello: dict[str, Any],
         await socket.send(codec.encode(served.core.hello(fields.pop("node"), fence=fence, **fields)))
         refusal = await refused(socket)
     assert refusal.code == code and refusal.retry_after
-    assert served.stale == ([FENCE + 5] if code == "stale_hub" else [])
+    assert served.stale == ([("edge-1", FENCE + 5)] if code == "stale_hub" else [])
+    assert refusal.fence == (FENCE if code == "stale_hub" else None)
+
+
+async def test_a_hub_that_may_have_lost_its_lease_names_no_fence() -> None:
+    """A node that has obeyed a newer one must not follow it, however long."""
+    async with serving("edge-1", is_leader=lambda: False) as served, served.socket() as socket:
+        await socket.send(codec.encode(served.core.hello("edge-1", fence=FENCE + 5)))
+        assert (await refused(socket)).fence is None
 
 
 async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
