@@ -24,6 +24,7 @@ import msgspec
 from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.error_codes import ErrorAnswer
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
+from fairlead_wire.http import retry_after
 from fairlead_wire.link import peer_json
 
 RETRY_AFTER_SECONDS_DEFAULT = 1.0
@@ -223,7 +224,5 @@ def _made(text: str, status: int, headers: Mapping[str, str], code: str, facts: 
 
 
 def _seconds(text: str | None) -> float:
-    """Retry-After in seconds; its other form, a date, is not what this service writes."""
-    if text is None or not text.isdecimal() or len(text) > 9:
-        return RETRY_AFTER_SECONDS_DEFAULT
-    return min(float(text), RETRY_AFTER_SECONDS_MAX)
+    found = retry_after.seconds(text, RETRY_AFTER_SECONDS_MAX)
+    return RETRY_AFTER_SECONDS_DEFAULT if found is None else found

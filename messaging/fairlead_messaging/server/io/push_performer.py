@@ -45,6 +45,7 @@ from fairlead_messaging.server.subscriptions.push import (
 )
 from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
+from fairlead_wire.http import retry_after
 from fairlead_wire.io import logs
 
 REQUEST_TIMEOUT_SECONDS = 10.0
@@ -89,12 +90,14 @@ class Sender:
         }
         try:
             async with self._session.post(url, data=item.payload, headers=headers, allow_redirects=False) as response:
-                status, asked = response.status, response.headers.get("Retry-After", "")
+                status, asked = response.status, response.headers.get("Retry-After")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return Sent((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
         if endpoint.is_delivered(status):
             return Sent()
-        return Sent(f"status {status}", endpoint.is_final(status), endpoint.asked_seconds(asked))
+        return Sent(
+            f"status {status}", endpoint.is_final(status), retry_after.seconds(asked, endpoint.RETRY_AFTER_SECONDS_MAX)
+        )
 
     async def close(self) -> None:
         if self._session is not None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from urllib.parse import urlsplit
 
 URL_CHARS_MAX = 2048
 RETRY_AFTER_SECONDS_MAX = 3600
 """An endpoint that asks for more is asked again after this."""
-_SECONDS = re.compile(r"[0-9]{1,12}")
 
 RETRIED_STATUSES = frozenset({408, 425, 429})
 
@@ -41,17 +39,13 @@ def is_endpoint(address: str) -> bool:
     return not (found.is_link_local or found.is_multicast or found.is_unspecified)
 
 
-def asked_seconds(retry_after: str) -> float | None:
-    """What an endpoint's Retry-After asks for, at most ``RETRY_AFTER_SECONDS_MAX``; None for dates and nonsense."""
-    if not _SECONDS.fullmatch(retry_after):
-        return None
-    return float(min(int(retry_after), RETRY_AFTER_SECONDS_MAX))
-
-
 def is_delivered(status: int) -> bool:
     return 200 <= status < 300
 
 
 def is_final(status: int) -> bool:
-    """Whether sending the same message again would be answered the same."""
-    return 300 <= status < 500 and status not in RETRIED_STATUSES
+    """Whether sending the same message again would be answered the same: all but what is a server's own trouble.
+
+    Also what HTTP does not define, such as 999: no retry was ever answered better.
+    """
+    return not 500 <= status < 600 and status not in RETRIED_STATUSES

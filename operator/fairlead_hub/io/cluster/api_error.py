@@ -8,6 +8,7 @@ import msgspec
 
 from fairlead_hub.cluster import api_json
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
+from fairlead_wire.http import retry_after
 from fairlead_wire.link.peer_json import Decoded
 
 BUSY = frozenset({429, 500, 502, 503, 504})
@@ -68,8 +69,8 @@ def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> Fairle
         found = _Status(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX].strip()}"
     if status in BUSY:
-        after = headers.get("Retry-After", "")
-        return Unavailable(message, retry_after_seconds=float(after) if after.isdecimal() else None, status=status)
+        asked = retry_after.seconds(headers.get("Retry-After"))
+        return Unavailable(message, retry_after_seconds=asked, status=status)
     if status == UNAUTHORIZED:
         return Unavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")
     causes = found.details.causes if found.details is not None else ()
