@@ -74,8 +74,17 @@ def repair(
     By hand:                         fairlead ingest deadletters export letters.jsonl --config ingest.toml
                                      fairlead ingest repair --config ingest.toml --edited letters.jsonl
 
-    The function is given a dict (topic, id, published_at, code, fields, error, payload as bytes) and gives bytes, text,
-    a dict to be written as JSON, or None to leave the letter as it is.
+    The function takes one letter: a dict with topic, id, published_at, code, fields, error, and payload (bytes). It
+    returns the new payload as bytes or text, a dict to be written as JSON, or None to leave the letter as it is. A
+    letter for which it raises stays a letter; the summary shows the error and the beginning of the payload.
+
+    \b
+    # mend.py: the device sent {'temp': 71.6}, with the wrong quotes and in Fahrenheit
+    import json
+    def celsius(letter):
+        body = json.loads(letter["payload"].replace(b"'", b'"'))
+        body["temp"] = round((body["temp"] - 32) / 1.8, 1)
+        return body
 
     Exit codes: 0 all that was meant has its row; 1 some are still letters (the summary says why), or it was not
     confirmed; 2 wrong use, or no terminal to ask at and no --yes. Spark (and Java) is started only where the pipeline

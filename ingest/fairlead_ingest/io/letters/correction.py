@@ -13,6 +13,8 @@ from fairlead_ingest.letters import line as lines
 from fairlead_wire.errors import LocalError
 
 OPTION: Final = "--with"
+SHOWN_BYTES_MAX: Final = 60
+"""Of a payload, in an error of the function that was given it."""
 
 
 class Unrepaired(Exception):
@@ -69,10 +71,17 @@ class ByFunction:
             if isinstance(found, dict):
                 return msgspec.json.encode(found)
         except Exception as error:  # noqa: BLE001  (the user's function; it costs its own letter alone)
-            raise Unrepaired(f"{OPTION}: {type(error).__name__}: {error}") from None
+            raised = f"{self.method} raised {type(error).__name__}: {error}"
+            raise Unrepaired(f"{OPTION}: {raised}; it was given the payload {_begin(given['payload'])}") from None
         if found is None or isinstance(found, bytes):
             return found
-        raise Unrepaired(f"{OPTION}: gave {type(found).__name__}; give bytes, text, a dict or None")
+        returned = f"{self.method} returned {type(found).__name__} ({_begin(repr(found).encode())})"
+        raise Unrepaired(f"{OPTION}: {returned}; it must return bytes, text, a dict or None")
+
+
+def _begin(payload: bytes) -> str:
+    more = "…" if len(payload) > SHOWN_BYTES_MAX else ""
+    return f"{payload[:SHOWN_BYTES_MAX]!r}{more}"
 
 
 class ByFile:

@@ -28,7 +28,11 @@ def load(name: str, *, option: str = "transforms") -> Transform:
         module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
         found = getattr(module, function)
     except Exception as error:
-        said = str(error) if isinstance(error, (ImportError, AttributeError, OSError, SyntaxError)) else repr(error)
+        if isinstance(error, (ImportError, AttributeError, OSError, SyntaxError)):
+            said = str(error)
+        else:
+            raised = f"{type(error).__name__}: {error}"
+            said = f"importing {place} raised {raised}; {place} is imported and {function} is called, nothing is run"
         raise errors.Stop(errors.BAD_OPTION, f"{option}: {name}: {said}") from error
     if not callable(found):
         raise errors.Stop(errors.BAD_OPTION, f"{option}: {name} is no function")

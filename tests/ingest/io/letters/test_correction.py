@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fairlead_cli.main import build
 from fairlead_ingest import errors
 from fairlead_ingest.io.letters.correction import ByFile, ByFunction, Unchanged, Unrepaired
 from fairlead_wire.errors import LocalError
@@ -46,11 +48,32 @@ def test_a_function_gives_bytes_text_a_dict_or_nothing(tmp_path: Path, body: str
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [("return 7", "gave int"), ("raise ValueError('no')", "ValueError: no"), ("return {1j: 2}", "TypeError")],
+    [
+        ("return 7", r"mending.py:mend returned int \(b'7'\); it must return bytes"),
+        ("import json; json.loads(letter['payload'])", "JSONDecodeError: .*; it was given the payload b'old'$"),
+        ("raise ValueError('no')", "ValueError: no"),
+        ("return {1j: 2}", "TypeError"),
+    ],
 )
 def test_a_function_that_fails_costs_its_own_letter(tmp_path: Path, body: str, reason: str) -> None:
     with pytest.raises(Unrepaired, match=reason):
         by(tmp_path, body).payload(LETTER)
+
+
+def test_a_program_instead_of_a_function_is_explained(tmp_path: Path) -> None:
+    """It is imported: what it does at its top, such as reading standard input, fails there."""
+    (tmp_path / "program.py").write_text("import json\njson.loads('')\n")
+    with pytest.raises(errors.Stop, match=r"importing .*program.py raised JSONDecodeError: .*mend is called"):
+        ByFunction(f"{tmp_path}/program.py:mend")
+
+
+def test_the_example_of_the_help_works(tmp_path: Path) -> None:
+    """As it is printed by `fairlead ingest repair --help`."""
+    text = CliRunner().invoke(build(), ["ingest", "repair", "--help"]).output
+    lines = text[text.index("  # mend.py") :].split("\n\n")[0].splitlines()
+    (tmp_path / "mend.py").write_text("\n".join(line[2:] for line in lines))
+    letter = {**LETTER, "payload": b"{'temp': 71.6}"}
+    assert ByFunction(f"{tmp_path}/mend.py:celsius").payload(letter) == b'{"temp":22.0}'
 
 
 def test_a_function_that_is_not_there_is_named(tmp_path: Path) -> None:
