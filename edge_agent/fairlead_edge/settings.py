@@ -217,6 +217,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             yield Mistake("hub_url", f"must name the port, for example {url.scheme}://{url.hostname}:{HUB_PORT}")
         elif url.scheme == "ws" and self.security != "insecure":
             yield Mistake("hub_url", 'ws:// only with security = "insecure"')
+        elif url.scheme == "wss" and self.security == "insecure":
+            yield Mistake("hub_url", 'wss:// needs security = "mtls", with tls_ca, tls_cert and tls_key')
 
     @property
     def plain_http(self) -> bool:

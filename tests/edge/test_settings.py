@@ -72,6 +72,12 @@ def test_bad_values_are_refused_by_name(key: str, value: str) -> None:
     assert key.split("_")[-1] in str(refused.value).lower() and refused.value.reason
 
 
+def test_a_secure_websocket_needs_certificates() -> None:
+    """Else every attempt would fail for want of an authority."""
+    with pytest.raises(SettingsError, match=r'hub_url: wss:// needs security = "mtls"'):
+        read(security="insecure", hub_url="wss://hub:10000")
+
+
 def test_plain_websocket_needs_insecure() -> None:
     """A hub reached without TLS is a decision, not an accident."""
     files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -16,9 +18,12 @@ from fairlead_wire.validation import addresses
 
 if TYPE_CHECKING:
     from fairlead_edge.io.client import EdgeClient
+    from fairlead_edge.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:10550"
+DEVICE_SETTINGS = Path("/etc/fairlead/edge.toml")
+DEVICE_VARIABLES = ("FAIRLEAD_EDGE_NODE", "FAIRLEAD_EDGE_DATA_DIR")
 SECONDS = 10.0
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 NOT_FOUND = 404
@@ -30,13 +35,55 @@ token_option = click.option(
     help='data_dir/token of the agent; needed with security = "mtls".',
 )
 _url_option = click.option(
-    "--url", default=DEFAULT_URL, show_default=True, help="The agent's http_listen, on its node."
+    "--url", help=f"The agent's http_listen; default: from {DEVICE_SETTINGS}, else {DEFAULT_URL}."
 )
 
 
 def options(command: F) -> F:
-    """Adds --url and --token-file; the command is given ``url`` and ``token_file``."""
-    return _url_option(token_option(command))
+    """Adds --url and --token-file; the command is given ``url`` and ``token_file``.
+
+    Without --url it is the agent of this device, and its own token: a token is never sent to an address given by hand.
+    """
+
+    @functools.wraps(command)
+    def placed(*arguments: Any, url: str | None, token_file: Path | None, **others: Any) -> Any:
+        if url is None:
+            url, token_file = _here(token_file)
+        return command(*arguments, url=url, token_file=token_file, **others)
+
+    return cast(F, _url_option(token_option(placed)))
+
+
+def device_settings(config: Path | None = None) -> Settings:
+    """As the agent of this device reads them.  Raises ``SettingsError``."""
+    from fairlead_edge.settings import Settings
+    from fairlead_wire.io import settings as settings_io
+
+    path = config or (DEVICE_SETTINGS if DEVICE_SETTINGS.exists() else None)
+    return settings_io.load("edge", Settings, path, os.environ)
+
+
+def has_device_settings() -> bool:
+    return DEVICE_SETTINGS.exists() or any(name in os.environ for name in DEVICE_VARIABLES)
+
+
+def _here(token_file: Path | None) -> tuple[str, Path | None]:
+    from fairlead_wire.io.settings import SettingsError
+    from fairlead_wire.validation import listen_address
+
+    if not has_device_settings():
+        return DEFAULT_URL, token_file
+    try:
+        settings = device_settings()
+    except SettingsError as error:
+        raise click.ClickException(f"{error}; name the agent with --url") from None
+    if not settings.plain_http:
+        return DEFAULT_URL, token_file
+    host, port = listen_address.parse(settings.http_listen)
+    own = Path(settings.data_dir) / "token"
+    if token_file is None and os.access(own, os.R_OK):
+        token_file = own
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}", token_file
 
 
 def client(url: str, token_file: Path | None) -> EdgeClient:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
+from fairlead_cli.clients import edge_client
 from fairlead_cli.cluster import hub_accounts
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
@@ -16,9 +16,6 @@ from fairlead_cli.doctor.examination import Check
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.parameters.url import Url
-
-DEVICE_SETTINGS = Path("/etc/fairlead/edge.toml")
-DEVICE_VARIABLES = ("FAIRLEAD_EDGE_NODE", "FAIRLEAD_EDGE_DATA_DIR")
 
 
 def register(root: click.Group) -> None:
@@ -33,7 +30,7 @@ def register(root: click.Group) -> None:
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help=f"--edge: settings of the agent; default: {DEVICE_SETTINGS}, and the variables FAIRLEAD_EDGE_….",
+    help=f"--edge: settings of the agent; default: {edge_client.DEVICE_SETTINGS}, and the variables FAIRLEAD_EDGE_….",
 )
 @click.option(
     "--hub-account",
@@ -80,7 +77,7 @@ def doctor(
 
     Exit codes: 0 nothing worse than a warning, 1 a problem was found, 2 wrong use or settings.
     """
-    chosen = side or ("edge" if config or DEVICE_SETTINGS.exists() or _has_variables() else "cluster")
+    chosen = side or ("edge" if config or edge_client.has_device_settings() else "cluster")
     if chosen == "cluster":
         findings = _examined(chosen, _cluster_checks(target, hub_account, hub, messaging))
     else:
@@ -90,10 +87,6 @@ def doctor(
     else:
         shown.document(finding.document(chosen, findings))
     sys.exit(1 if finding.worst(findings) == "problem" else 0)
-
-
-def _has_variables() -> bool:
-    return any(name in os.environ for name in DEVICE_VARIABLES)
 
 
 def _examined(side: str, checks: list[Check]) -> list[finding.Finding]:
@@ -116,12 +109,10 @@ def _examined(side: str, checks: list[Check]) -> list[finding.Finding]:
 
 def _device_checks(config: Path | None) -> list[Check]:
     from fairlead_cli.doctor.device import examine
-    from fairlead_edge.settings import Settings
     from fairlead_wire.io import settings as settings_io
 
-    path = config or (DEVICE_SETTINGS if DEVICE_SETTINGS.exists() else None)
     try:
-        settings = settings_io.load("edge", Settings, path, os.environ)
+        settings = edge_client.device_settings(config)
     except settings_io.SettingsError as error:
         sys.exit(settings_io.complain("edge", error))
     return examine.checks(settings)

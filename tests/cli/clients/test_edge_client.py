@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from fairlead_cli.clients import edge_client
 
@@ -88,3 +89,30 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     (tmp_path / "token").write_bytes(b"\xff\xfe")
     with pytest.raises(click.UsageError, match="--token-file"):
         edge_client.client("http://127.0.0.1:1", tmp_path / "token")
+
+
+def test_without_an_address_it_is_the_agent_of_this_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its settings say that it listens, with its own token; which is never sent to an address given by hand."""
+    seen: list[tuple[str, Path | None]] = []
+
+    @click.command()
+    @edge_client.options
+    def command(url: str, token_file: Path | None) -> None:
+        seen.append((url, token_file))
+
+    config, token = tmp_path / "edge.toml", tmp_path / "token"
+    monkeypatch.setattr(edge_client, "DEVICE_SETTINGS", config)
+    runner = CliRunner()
+    assert runner.invoke(command).exit_code == 0
+    config.write_text(
+        f'node = "n"\nhub_url = "ws://hub:1"\nsecurity = "insecure"\ndata_dir = "{tmp_path}"\n'
+        'http_listen = "127.0.0.1:10551"\n'
+    )
+    token.write_text("t")
+    assert runner.invoke(command).exit_code == runner.invoke(command, ["--url", "http://127.0.0.1:9"]).exit_code == 0
+    assert seen == [
+        (edge_client.DEFAULT_URL, None), ("http://127.0.0.1:10551", token), ("http://127.0.0.1:9", None)
+    ]  # fmt: skip
+    config.write_text("node = 7\n")
+    refused = runner.invoke(command)
+    assert refused.exit_code == 1 and "--url" in refused.output

@@ -50,6 +50,9 @@ def test_what_is_left_says_which_address_it_was(address: str, found: str) -> Non
 @pytest.mark.parametrize(
     "address",
     [
+        "wss://HUB:PORT",
+        "wss://hub:<port>",
+        "wss://hub:${HUB_PORT}/x",
         "s3://bucket/plant/telemetry",
         "s3://bucket/plant@2/telemetry",
         "http://127.0.0.1:8080/v1",

@@ -22,7 +22,8 @@ HTTP: Final = ("http", "https")
 
 _SCHEME: Final = re.compile(r":/+")
 _END_OF_HOST: Final = re.compile(r"[/?#]")
-_PORT: Final = re.compile(r"[0-9]{0,5}")
+_PORT: Final = re.compile(r"[0-9]{0,5}|[<{$]{0,2}(?:[A-Z]{1,16}_)?(?:PORT|port)[>}]?")
+"""Or what stands for one in an example."""
 _IN_QUERY: Final = re.compile(
     r"((?:passw|pwd|secret|token|sig|credential|api_?key|access_?key)[\w.-]{0,64}=)[^&;#\s'\"]+", re.IGNORECASE
 )

@@ -26,6 +26,7 @@ from fairlead_cli.doctor.device.io import (
 )
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding
+from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.objects import schema as objects_schema
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
@@ -80,8 +81,24 @@ def _permissions(settings: Settings, folder: Path) -> Iterator[Finding]:
         if path and (found := agent_folder.file(what, Path(path))) is not None:
             yield permissions.judge_secret(found)
     if (whole := agent_folder.file("data_dir", folder)) is not None:
+        named = _named_files(settings)
+        unreadable = agent_folder.unreadable([Path(path) for path in named.values()], whole.owner)
+        yield from permissions.judge_readable(named, unreadable, whole.owner)
         inside = [*agent_folder.files(folder), *agent_folder.files(folder / identity_files.FOLDER)]
         yield from permissions.judge_folder(whole, inside)
+
+
+def _named_files(settings: Settings) -> dict[str, str]:
+    """Every file that the settings name and the agent reads, by its setting."""
+    mqtt, store = settings.mqtt, settings.store
+    keys = {name: getattr(store, name) for name in ("encryption_key", "previous_encryption_key")}
+    found = {
+        **{name: getattr(settings, name) for name in ("tls_ca", "tls_cert", "tls_key")},
+        **{f"mqtt.{name}": getattr(mqtt, name) for name in ("tls_ca", "tls_cert", "tls_key", "tokens_file")},
+        "modules.tokens_file": settings.modules.tokens_file,
+        **{f"store.{name}": key for name, key in keys.items() if not (key or "").startswith(key_file.CREDENTIAL)},
+    }
+    return {setting: str(path) for setting, path in found.items() if path}
 
 
 def _certificates(settings: Settings) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -35,6 +35,18 @@ def judge_secret(file: File) -> Finding:
     if mode & GROUP:
         return warning(check, f"{shown}: its group can read it", f"chmod 600 {file.path}, unless the group is meant")
     return ok(check, f"{shown}, for its owner alone")
+
+
+def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user: int) -> Iterator[Finding]:
+    """``named``: setting → the file it names; ``unreadable``: file → why the agent's ``user`` cannot read it."""
+    wrong = {setting: path for setting, path in named.items() if path in unreadable}
+    for setting, path in sorted(wrong.items()):
+        text = f"{setting} {path} cannot be read by user {user}, who owns data_dir: {unreadable[path]}"
+        yield problem(
+            "permissions.readable", text, f"the agent does not start: chown {user} {path}, or correct {setting}"
+        )
+    if named and not wrong:
+        yield ok("permissions.readable", f"user {user} can read the {len(named)} files that the settings name")
 
 
 def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:

@@ -35,8 +35,13 @@ def read(setting: str, value: str, environ: Mapping[str, str], *, data_dir: Path
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
             mode = path.stat().st_mode
+    except PermissionError as error:
+        # Not HOW: what is there may be the key that the stores are encrypted with.
+        remedy = f"give it to the user that runs the agent: chown USER {path}"
+        raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {remedy}") from None
     except OSError as error:
-        raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {HOW}") from None
+        remedy = HOW if isinstance(error, FileNotFoundError) else "give the path of a file"
+        raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {remedy}") from None
     key = _decoded(content)
     if key is None:
         raise BadKey(

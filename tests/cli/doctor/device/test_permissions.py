@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_cli.doctor.device.permissions import File, judge_folder, judge_secret
+from fairlead_cli.doctor.device.permissions import File, judge_folder, judge_readable, judge_secret
 
 
 def file(mode: int, owner: int = 7, what: str = "tls_key") -> File:
@@ -29,3 +29,13 @@ def test_files_of_another_user() -> None:
 def test_a_folder_others_may_write() -> None:
     """A warning, and whose the files are all the same."""
     assert [each.level for each in judge_folder(file(0o777), [file(0o600)])] == ["warning", "ok"]
+
+
+def test_files_that_the_settings_name_are_for_the_agents_user() -> None:
+    """Each that it cannot read, with the command that mends it."""
+    named = {"tls_key": "/k", "modules.tokens_file": "/m"}
+    [found] = judge_readable(named, {"/m": "Permission denied"}, 999)
+    assert found.level == "problem" and "modules.tokens_file /m cannot be read by user 999" in found.message
+    assert "chown 999 /m" in found.remedy
+    assert [each.level for each in judge_readable(named, {}, 999)] == ["ok"]
+    assert not list(judge_readable({}, {}, 999))

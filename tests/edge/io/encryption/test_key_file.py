@@ -52,6 +52,20 @@ def test_what_is_no_key_is_refused_with_the_remedy_and_not_shown(tmp_path: Path,
     assert "openssl rand" in str(refused.value) and "hunter2" not in str(refused.value)
 
 
+def test_a_key_that_may_not_be_read_is_not_to_be_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the one that the stores are encrypted with."""
+
+    def denied(*_: object) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(
+        BadKey, match=r"Permission denied; give it to the user that runs the agent: chown USER"
+    ) as found:
+        key_file.read("encryption_key", str(tmp_path / "key"), {})
+    assert "openssl" not in str(found.value)
+
+
 def test_a_credential_lies_where_systemd_says(tmp_path: Path) -> None:
     (tmp_path / "edge.key").write_bytes(KEY)
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from fairlead_cli.doctor.device.io import store_file
+from fairlead_cli.doctor.device.io import disk_probe, store_file
 from fairlead_cli.doctor.device.permissions import File
 from fairlead_edge.io.client import EdgeClient
 from fairlead_edge.io.identity import last_session
@@ -19,6 +21,7 @@ from fairlead_wire.errors import FairleadError
 from fairlead_wire.objects import digest
 
 LOCKS = Path("/proc/locks")
+READ, EXECUTE = 4, 1
 
 
 def in_use(data_dir: Path, locks: Path = LOCKS) -> bool:
@@ -45,11 +48,45 @@ def file(what: str, path: Path) -> File | None:
 
 
 def files(data_dir: Path) -> Sequence[File]:
-    """What lies in the folder, not deeper."""
+    """What lies in the folder, not deeper, and without the file of our own that probes the disk meanwhile."""
     try:
-        return [found for path in sorted(data_dir.iterdir()) if (found := file(path.name, path)) is not None]
+        paths = sorted(path for path in data_dir.iterdir() if not path.name.startswith(disk_probe.PREFIX))
+        return [found for path in paths if (found := file(path.name, path)) is not None]
     except OSError:
         return []
+
+
+def unreadable(paths: Sequence[Path], owner: int) -> dict[str, str]:
+    """Which of these files the user of this number cannot read, and why, by modes and owners (not by ACLs)."""
+    if owner == 0:
+        return {str(path): os.strerror(errno.ENOENT) for path in paths if not path.exists()}
+    group, groups = _groups(owner)
+    return {str(path): why for path in paths if (why := _why_not(path, owner, {group, *groups}))}
+
+
+def _why_not(path: Path, owner: int, groups: set[int]) -> str:
+    """Empty: it can be read."""
+    try:
+        whole = path.resolve(strict=True)
+        for folder in whole.parents:
+            if not _may(folder.stat(), owner, groups, EXECUTE):
+                return f"{os.strerror(errno.EACCES)} (folder {folder})"
+        return "" if _may(whole.stat(), owner, groups, READ) else os.strerror(errno.EACCES)
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _may(found: os.stat_result, owner: int, groups: set[int], bit: int) -> bool:
+    shift = 6 if found.st_uid == owner else 3 if found.st_gid in groups else 0
+    return bool(found.st_mode >> shift & bit)
+
+
+def _groups(owner: int) -> tuple[int, Sequence[int]]:
+    try:
+        user = pwd.getpwuid(owner)
+    except KeyError:
+        return owner, ()
+    return user.pw_gid, os.getgrouplist(user.pw_name, user.pw_gid)
 
 
 def status(url: str, data_dir: Path) -> tuple[dict[str, Any] | None, str]:

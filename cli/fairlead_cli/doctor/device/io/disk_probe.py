@@ -11,6 +11,7 @@ from typing import Final
 
 from fairlead_cli.doctor.device.disk import Disk
 
+PREFIX: Final = ".doctor-"
 WRITES: Final = 16
 WRITE_BYTES: Final = 4096
 WRITING_SECONDS: Final = 2.0
@@ -42,7 +43,7 @@ def _write(folder: Path) -> tuple[int, tuple[float, ...]]:
     times: list[float] = []
     path = ""
     try:
-        handle, path = tempfile.mkstemp(prefix=".doctor-", dir=folder)
+        handle, path = tempfile.mkstemp(prefix=PREFIX, dir=folder)
         try:
             started = time.monotonic()
             while len(times) < WRITES and time.monotonic() - started < WRITING_SECONDS:

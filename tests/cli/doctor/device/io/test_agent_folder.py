@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from fairlead_cli.doctor.device.io import agent_folder
+from fairlead_cli.doctor.device.io import agent_folder, disk_probe
 from fairlead_edge.identity.clock import Anchor
 from fairlead_edge.io.data_dir import DataDir
 from fairlead_edge.io.identity import last_session
@@ -49,3 +50,24 @@ def test_files_and_status(tmp_path: Path) -> None:
     assert agent_folder.files(tmp_path / "none") == []
     status, error = agent_folder.status("http://127.0.0.1:1", tmp_path)
     assert status is None and "no answer" in error and "secret" not in error
+
+
+def test_what_another_user_cannot_read(tmp_path: Path) -> None:
+    """By modes and owners, also of the folders above; root reads all that is there."""
+    shut, open_, absent = tmp_path / "shut" / "key", tmp_path / "key", tmp_path / "none"
+    shut.parent.mkdir(mode=0o700)
+    for path in (shut, open_):
+        path.write_text("x")
+    os.chmod(open_, 0o600)
+    mine, other = os.stat(open_).st_uid, 54_321
+    assert agent_folder.unreadable([open_, absent], 0) == {str(absent): "No such file or directory"}
+    assert str(open_) not in agent_folder.unreadable([open_], mine)
+    found = agent_folder.unreadable([shut, open_], other)
+    assert all("Permission denied" in why for why in found.values()) and set(found) == {str(shut), str(open_)}
+
+
+def test_the_file_that_probes_the_disk_is_none_of_the_agents(tmp_path: Path) -> None:
+    """Doctor looks at both at once, perhaps as another user."""
+    (tmp_path / f"{disk_probe.PREFIX}abc").touch()
+    (tmp_path / "objects.db").touch()
+    assert [Path(each.path).name for each in agent_folder.files(tmp_path)] == ["objects.db"]
