@@ -6,14 +6,15 @@ It is not read while too much waits for the disk, or while it does not read its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Protocol, cast
 
 from fairlead_edge.mqtt.packets import Connect, Will
 from fairlead_edge.mqtt.reasons import Code, Refused
 from fairlead_edge.mqtt.session import Acknowledged, Limits, Opening, Outcome, Received, Session, Subscribed
 from fairlead_edge.mqtt.status import Counters
-from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_wire.io import logs, tls
 
 STALLED_SECONDS_MAX: Final = 30.0
@@ -60,6 +61,8 @@ class Connection(asyncio.Protocol):
         self._stalled_since: float | None = None
         self._is_over = False
         self._room = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._alone = asyncio.Lock()
 
     # ---- asyncio.Protocol ----
 
@@ -131,13 +134,36 @@ class Connection(asyncio.Protocol):
 
     @property
     def room(self) -> int:
+        return 0 if self._alone.locked() else self._room_now
+
+    @property
+    def _room_now(self) -> int:
         is_writable = not self._is_over and self._stalled_since is None
         return self.session.room if is_writable else 0
 
-    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
-        left = [each for each in leased if not self.session.deliver(subscribed, input, endpoint, each)]
+    @property
+    def has_unacknowledged(self) -> bool:
+        return self.session.delivered > 0
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[bool]:
+        try:
+            async with self._alone:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LEASE_SECONDS):
+                        while self.session.delivered:
+                            self._idle.clear()
+                            await self._idle.wait()
+                yield self._room_now > 0
+        finally:
+            self._see_room()
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
+        before = self.session.replaced
+        wrong = {each.id: self.session.deliver(subscribed, input, endpoint, each) for each in leased}
+        self._services.counters.replaced += self.session.replaced - before
         self._act()
-        return left
+        return {id: why for id, why in wrong.items() if why}
 
     # ---- the listener's ----
 
@@ -151,6 +177,7 @@ class Connection(asyncio.Protocol):
             return
         self.session.tick(now)
         self._act()
+        self._see_room()
 
     def pressed(self) -> None:
         """Whether it should be read has changed."""
@@ -210,6 +237,8 @@ class Connection(asyncio.Protocol):
     def _see_room(self) -> None:
         if self.room:
             self._room.set()
+        if not self.session.delivered:
+            self._idle.set()
 
     def _read_or_not(self) -> None:
         transport = self._transport
