@@ -58,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._certificate: str | None = None
         self._is_reading = True
+        self._is_held = False
         self._stalled_since: float | None = None
         self._is_over = False
         self._room = asyncio.Event()
@@ -126,6 +127,10 @@ class Connection(asyncio.Protocol):
             self.session.refuse(refused)
             self._act()
 
+    def hold(self, is_held: bool) -> None:
+        self._is_held = is_held
+        self._read_or_not()
+
     async def ready(self) -> int:
         while not self.room:
             self._room.clear()
@@ -169,7 +174,7 @@ class Connection(asyncio.Protocol):
 
     def look(self, now: float) -> None:
         """To be called every second or so."""
-        if self._services.is_pressed():
+        if self._services.is_pressed() or self._is_held:
             self.session.heard(now)
         if self._stalled_since is not None and now - self._stalled_since > STALLED_SECONDS_MAX:
             _log.info("client_does_not_read", client=self.name, limit_seconds=STALLED_SECONDS_MAX)
@@ -244,7 +249,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wanted = self._stalled_since is None and not self._services.is_pressed()
+        wanted = self._stalled_since is None and not self._is_held and not self._services.is_pressed()
         if wanted and not self._is_reading:
             transport.resume_reading()
         elif not wanted and self._is_reading:
