@@ -13,6 +13,7 @@ import hmac
 import re
 from typing import Final
 
+from fairlead_edge import ascii_case
 from fairlead_wire.errors import FairleadError
 
 FILE_BYTES_MAX: Final = 1024 * 1024
@@ -34,7 +35,7 @@ class ModuleTokens:
 
     def __init__(self, hashes: tuple[tuple[str, bytes], ...] = ()) -> None:
         self._hashes = hashes
-        self._names = {name.lower() for name, _ in hashes}
+        self._names = {ascii_case.folded(name) for name, _ in hashes}
 
     @property
     def count(self) -> int:
@@ -43,7 +44,7 @@ class ModuleTokens:
 
     def has(self, module: str) -> bool:
         """Does this name belong to a token?  Routes match sources in any case, so a name in any case does."""
-        return module.lower() in self._names
+        return ascii_case.folded(module) in self._names
 
     def module_of(self, token: str) -> str:
         """The module whose token this is; "" for a stranger's.  Takes the same time for any token."""
@@ -82,7 +83,8 @@ def parse(text: str) -> ModuleTokens:
             continue
         if len(words) != 2 or not _NAME.fullmatch(words[0]) or not _HASH.fullmatch(words[1].lower()):
             raise BadTokens(f"line {number}: must be a module's name and the SHA-256 of its token, 64 hex digits")
-        if spelled.setdefault(words[0].lower(), words[0]) != words[0]:
-            raise BadTokens(f"line {number}: {words[0]} and {spelled[words[0].lower()]} differ in their case alone")
+        before = spelled.setdefault(ascii_case.folded(words[0]), words[0])
+        if before != words[0]:
+            raise BadTokens(f"line {number}: {words[0]} and {before} differ in their case alone")
         hashes.append((words[0], bytes.fromhex(words[1])))
     return ModuleTokens(tuple(hashes))

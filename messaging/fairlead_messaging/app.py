@@ -174,7 +174,10 @@ async def _listen(
     host, port = listen_address.parse(listen)
     app.middlewares.insert(1, gate.note)  # behind the one that makes JSON of refusals
     # Disconnected clients cancel their handlers: an abandoned long poll must not go on waiting.
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS)
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS,
+        auto_decompress=False,  # ``rest.http.body`` does it
+    )  # fmt: skip
     async with contextlib.AsyncExitStack() as stack:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

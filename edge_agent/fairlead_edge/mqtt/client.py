@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge import ascii_case
 from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, Refused
@@ -64,5 +65,5 @@ class Doorkeeper(msgspec.Struct, frozen=True):
 
     def _agrees(self, client_id: str, module: str) -> bool:
         """Modules of Azure IoT Edge put the device's name before their own."""
-        own = client_id.removeprefix(f"{self.node}/").lower()
-        return own == module.lower() or own.startswith(f"{module.lower()}/")
+        own = client_id.removeprefix(f"{self.node}/")
+        return ascii_case.same(own.partition("/")[0], module)

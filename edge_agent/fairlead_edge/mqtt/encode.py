@@ -20,7 +20,7 @@ def _packet(first: int, body: bytes) -> bytes:
 
 
 def _reason(text: str) -> str | None:
-    return text.encode()[:REASON_BYTES_MAX].decode(errors="ignore") or None
+    return text.encode(errors="replace")[:REASON_BYTES_MAX].decode(errors="ignore") or None
 
 
 def connack(level: int, code: Code, *, session_present: bool = False, values: Iterable[tuple[Id, Any]] = ()) -> bytes:

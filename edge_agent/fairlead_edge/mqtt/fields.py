@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_wire.validation import mqtt_text
 
-TEXT_BYTES_MAX: Final = 65_535
+TEXT_BYTES_MAX: Final = mqtt_text.TEXT_BYTES_MAX
+
+
+class TooLong(ValueError):
+    """A field has no place in a packet: two bytes say how long it is."""
 
 
 def malformed(reason: str) -> Refused:
@@ -76,21 +81,21 @@ def text(content: bytes) -> str:
         found = content.decode()
     except UnicodeDecodeError:
         raise malformed("a text is not UTF-8") from None
-    if "\0" in found:
+    if mqtt_text.is_forbidden(found):
         raise malformed("a text holds U+0000")
     return found
 
 
 def binary_field(content: bytes) -> bytes:
+    """Raises ``TooLong``."""
+    if len(content) > TEXT_BYTES_MAX:
+        raise TooLong(f"{len(content)} bytes where MQTT carries {TEXT_BYTES_MAX}")
     return len(content).to_bytes(2) + content
 
 
 def text_field(value: str) -> bytes:
-    """A longer one is cut."""
-    content = value.encode(errors="replace")
-    if len(content) > TEXT_BYTES_MAX:
-        content = content[:TEXT_BYTES_MAX].decode(errors="ignore").encode()
-    return binary_field(content)
+    """With U+FFFD for what a client could close its connection for.  Raises ``TooLong``."""
+    return binary_field(mqtt_text.safe(value).encode())
 
 
 def length_field(value: int) -> bytes:

@@ -15,7 +15,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from fairlead_edge.mqtt import encode, packets, reasons, submission, topics
+from fairlead_edge import ascii_case
+from fairlead_edge.mqtt import encode, fields, packets, reasons, submission, topics
 from fairlead_edge.mqtt.client import Client
 from fairlead_edge.mqtt.frames import Frames
 from fairlead_edge.mqtt.packets import LEVEL_5, Connect, Publish, Will
@@ -23,7 +24,7 @@ from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import FAILURE, Code, Refused
 from fairlead_edge.mqtt.topics import Destination, Inputs
 from fairlead_edge.outbox.authorship import Author
-from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_edge.outbox.publishing import Reason, Submission
 
 CONNECT_SECONDS_MAX: Final = 10.0
@@ -135,6 +136,9 @@ class Session:
         self._unacknowledged: set[int] = set()
         self._destinations: dict[str, Destination] = {}
         self._delivered: dict[int, tuple[str, str]] = {}
+        self._alone = 0
+        """Packet identifier of the last message given that had failed before."""
+        self._alone_since: float | None = None
         self._next_packet = 1
         self._window = DELIVERED_MAX
         self._client_packet_bytes_max = 0
@@ -150,6 +154,8 @@ class Session:
         self.expiry_seconds = 0
         self.retained = 0
         """Messages whose RETAIN flag was dropped."""
+        self.replaced = 0
+        """Messages written with U+FFFD for characters that MQTT cannot carry."""
 
     # ---- what arrives ----
 
@@ -172,6 +178,10 @@ class Session:
 
     def tick(self, now: float) -> None:
         """To be called now and then: ends a session whose client is silent."""
+        if self._alone in self._delivered:
+            self._alone_since = now if self._alone_since is None else self._alone_since
+            if now - self._alone_since >= LEASE_SECONDS:
+                self._alone = 0  # it is given out again by now: others need not wait for it any longer
         if self.is_over or now < self.deadline:
             return
         if self.opening is None:
@@ -229,8 +239,10 @@ class Session:
 
     @property
     def room(self) -> int:
-        """How many more messages the client may be given."""
-        return 0 if self.is_over else self._window - len(self._delivered)
+        """How many more messages the client may be given; none while it has one that failed before."""
+        if self.is_over or self._alone in self._delivered:
+            return 0
+        return self._window - len(self._delivered)
 
     @property
     def delivered(self) -> int:
@@ -242,30 +254,42 @@ class Session:
         """Messages of the client that wait for their PUBACK."""
         return len(self._unacknowledged)
 
-    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Leased) -> bool:
-        """Write this message for the client; False: it is larger than the client takes."""
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Leased) -> str:
+        """Write this message for the client; or why it cannot be written.
+
+        One that failed before is the last the client gets until it acknowledges it: should it be what the client fails
+        by, no other message fails with it.
+        """
         message = leased.message
         topic = topics.delivery_topic(subscribed.inputs, input, message, self._limits.node)
-        if len(topic.encode(errors="replace")) > packets.TOPIC_BYTES_MAX:
-            return False
+        if not topics.WILDCARDS.isdisjoint(topic):
+            return "its topic would hold + or #, which no topic of a message may"
         values, user = submission.delivered_properties(message, self._level)
         packet = self._free_packet() if subscribed.qos else 0
-        content = encode.publish(
-            self._level,
-            topic,
-            submission.payload(message),
-            qos=min(subscribed.qos, 1),
-            packet=packet,
-            dup=bool(subscribed.qos) and leased.attempt > 1,
-            values=values,
-            user=user,
-        )
-        if self._client_packet_bytes_max and len(content) > self._client_packet_bytes_max:
-            return False
+        try:
+            content = encode.publish(
+                self._level,
+                topic,
+                submission.payload(message),
+                qos=min(subscribed.qos, 1),
+                packet=packet,
+                dup=bool(subscribed.qos) and leased.attempt > 1,
+                values=values,
+                user=user,
+            )
+        except fields.TooLong as error:
+            return f"its topic or a property has {error}"
+        most = self._client_packet_bytes_max
+        if most and len(content) > most:
+            return f"it is a packet of {len(content)} bytes, and the client takes {most}"
         self._writes.append(content)
+        if self._level == LEVEL_5 and submission.is_changed(message):
+            self.replaced += 1
         if subscribed.qos:
             self._delivered[packet] = (endpoint, leased.id)
-        return True
+            if leased.attempt > 1:
+                self._alone, self._alone_since = packet, None
+        return ""
 
     def take_delivered(self) -> list[tuple[str, str]]:
         """Endpoint and id of what the client has and did not acknowledge, when its connection is over."""
@@ -448,5 +472,5 @@ class Session:
 def may_take(author: Author, module: str) -> bool:
     """A module's messages are its own alone; any program has those of modules without a token."""
     if author.module:
-        return author.module.lower() == module.lower()
+        return ascii_case.same(author.module, module)
     return not author.has_token(module)

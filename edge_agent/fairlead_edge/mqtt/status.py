@@ -21,6 +21,10 @@ class Counters:
         self.closed: Counter[str] = Counter()
         """Connections ended, by reason."""
         self.delivered = 0
+        self.undeliverable = 0
+        """Times a message could not be written for a subscriber, and was given back."""
+        self.replaced = 0
+        """Messages written with U+FFFD for characters that MQTT cannot carry."""
         self.retained = 0
 
 
@@ -64,6 +68,18 @@ def families(now: MqttStatus) -> Iterator[Family]:
         labels=("reason",),
     )
     yield single("fairlead_edge_mqtt_delivered_total", "counter", "Messages sent to subscribers", counters.delivered)
+    yield single(
+        "fairlead_edge_mqtt_undeliverable_total",
+        "counter",
+        "Times a message could not be written for a subscriber: larger than MQTT or the client takes",
+        counters.undeliverable,
+    )
+    yield single(
+        "fairlead_edge_mqtt_replaced_total",
+        "counter",
+        "Messages sent with U+FFFD for characters that MQTT cannot carry",
+        counters.replaced,
+    )
     yield single(
         "fairlead_edge_mqtt_retain_dropped_total", "counter", "Messages whose RETAIN was ignored", counters.retained
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead_edge import ascii_case
 from fairlead_edge.mqtt import topics
 from fairlead_edge.mqtt.packets import LEVEL_5, Publish
 from fairlead_edge.mqtt.properties import Id
@@ -15,6 +16,7 @@ from fairlead_edge.mqtt.topics import Destination
 from fairlead_edge.outbox import authorship, envelope, publishing
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_wire.validation import mqtt_text
 
 _CONTENT_TYPE = "contentType"
 _CORRELATION = "correlationId"
@@ -32,6 +34,8 @@ def submission(message: Publish, destination: Destination, author: Author) -> Su
     if wrong is not None:
         return wrong
     properties, system = destination.properties, destination.system_properties
+    if text := mqtt_text.wrong_in(properties, system):
+        return Reason("bad_message", text)
     if message.properties.user:
         properties = {**properties, **dict(message.properties.user)}
     if message.properties.values:
@@ -64,16 +68,28 @@ def payload(message: envelope.Stored) -> bytes:
 
 
 def delivered_properties(message: envelope.Stored, level: int) -> tuple[list[tuple[Id, Any]], list[tuple[str, str]]]:
-    """Properties for a subscriber of level 5; a property without a value is empty."""
+    """Properties for a subscriber of level 5; a property without a value is empty.  ``fields`` writes no text that a
+    client could close its connection for (``is_changed``)."""
     if level != LEVEL_5:
         return [], []
-    system = {name.lower(): value for name, value in message.system_properties.items()}
-    correlation = system.get(_CORRELATION.lower())
+    system = {ascii_case.folded(name): value for name, value in message.system_properties.items()}
+    correlation = system.get(ascii_case.folded(_CORRELATION))
     values: list[tuple[Id, Any]] = [
-        (Id.CONTENT_TYPE, system.get(_CONTENT_TYPE.lower())),
+        (Id.CONTENT_TYPE, system.get(ascii_case.folded(_CONTENT_TYPE))),
         (Id.CORRELATION_DATA, correlation.encode() if correlation else None),
     ]
     return values, [(name, value or "") for name, value in message.properties.items()]
+
+
+def is_changed(message: envelope.Stored) -> bool:
+    """Does a property hold characters that are written as U+FFFD for a subscriber of level 5?"""
+    kind = next((value for name, value in message.system_properties.items() if _is_content_type(name)), None)
+    texts = (kind or "", *message.properties, *(value or "" for value in message.properties.values()))
+    return any(mqtt_text.safe(text) != text for text in texts)
+
+
+def _is_content_type(name: str) -> bool:
+    return ascii_case.same(name, _CONTENT_TYPE)
 
 
 def _of_level_5(message: Publish) -> dict[str, str | None]:

@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from fairlead_edge import ascii_case
 from fairlead_edge.mqtt.reasons import Code
 from fairlead_edge.outbox import authorship, envelope
 from fairlead_edge.outbox.publishing import Reason
@@ -43,7 +44,7 @@ _SYSTEM: Final = {
     "$.cdid": authorship.DEVICE,
     "$.cmid": authorship.MODULE,
 }
-_SHORT: Final = {name.lower(): short for short, name in _SYSTEM.items()}
+_SHORT: Final = {ascii_case.folded(name): short for short, name in _SYSTEM.items()}
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -110,7 +111,8 @@ def delivery_topic(inputs: Inputs, input: str, message: envelope.Stored, node: s
     """Where a message for this input is published to its subscriber."""
     if not inputs.original:
         return f"{OWN}/{inputs.module}/inputs/{input}"
-    system = {_SHORT.get(name.lower(), f"$.{name}"): value for name, value in message.system_properties.items()}
+    given = message.system_properties
+    system = {_SHORT.get(ascii_case.folded(name), f"$.{name}"): value for name, value in given.items()}
     system.setdefault("$.mid", message.id)
     return f"devices/{node}/modules/{inputs.module}/inputs/{input}/{_bag({**message.properties, **system})}"
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge import ascii_case
 from fairlead_edge.outbox.publishing import SOURCES_REMEMBERED, Reason, Submission
 from fairlead_edge.outbox.receipts import mark
 
@@ -77,7 +78,7 @@ def attributed(submission: Submission, *, module: str, node: str) -> Submission:
 def module_of(source: str) -> str:
     """The module a source names; "" when it names none."""
     parts = source.split("/")
-    is_module = len(parts) > len(MODULES.split("/")) and "/".join(parts[:3]).lower() == MODULES
+    is_module = len(parts) > len(MODULES.split("/")) and ascii_case.same("/".join(parts[:3]), MODULES)
     return parts[3] if is_module else ""
 
 
@@ -88,7 +89,7 @@ def own_source(module: str) -> str:
 
 def _of_another(submission: Submission, has_token: HasToken) -> Submission | Reason:
     # A property may stand there more than once, spelled differently, and routes see the last one: none may claim.
-    claimed = (value for name, value in submission.system_properties.items() if name.lower() == MODULE.lower())
+    claimed = (value for name, value in submission.system_properties.items() if ascii_case.same(name, MODULE))
     for name in (module_of(submission.source), *claimed):
         if name and has_token(name):
             return Reason(FORBIDDEN, f"module {name} has a token of its own: only with it may one publish as {name}")
@@ -97,17 +98,17 @@ def _of_another(submission: Submission, has_token: HasToken) -> Submission | Rea
 
 def _of_module(submission: Submission, module: str, node: str) -> Submission | Reason:
     said = _property(submission, MODULE)
-    if said and said.lower() != module.lower():
+    if said and not ascii_case.same(said, module):
         return Reason(FORBIDDEN, f"module {module} may not publish as module {said}")
     device = _property(submission, DEVICE)
     named = module_of(submission.source)
-    if named.lower() == module.lower():
+    if ascii_case.same(named, module):
         if device not in ("", node):
             reason = f"module {module} speaks for the device {device} with source {LEAF_SOURCE}, not with its own"
             return Reason(FORBIDDEN, reason)
         rest = submission.source.split("/")[4:]
         return _with(submission, "/".join([own_source(module), *rest]), node, module)
-    if submission.source.lower() != LEAF_SOURCE:
+    if not ascii_case.same(submission.source, LEAF_SOURCE):
         who = f"as module {named}" if named else f"with source {submission.source[:80]}"
         return Reason(FORBIDDEN, f"module {module} may not publish {who}: its sources begin with {own_source(module)}")
     if not device or device == node:
@@ -120,7 +121,7 @@ def _with(submission: Submission, source: str, device: str, module: str) -> Subm
     kept = {
         name: value
         for name, value in submission.system_properties.items()
-        if name.lower() not in (DEVICE.lower(), MODULE.lower())
+        if not ascii_case.same(name, DEVICE) and not ascii_case.same(name, MODULE)
     }
     return msgspec.structs.replace(
         submission, source=source, system_properties={**kept, DEVICE: device, MODULE: module}
@@ -128,5 +129,5 @@ def _with(submission: Submission, source: str, device: str, module: str) -> Subm
 
 
 def _property(submission: Submission, wanted: str) -> str:
-    found = (value for name, value in submission.system_properties.items() if name.lower() == wanted.lower())
+    found = (value for name, value in submission.system_properties.items() if ascii_case.same(name, wanted))
     return next(found, None) or ""

@@ -22,7 +22,8 @@ from fairlead_edge.outbox import envelope, outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
 from fairlead_wire.errors import Permanent
-from fairlead_wire.link.codec import NESTING_MAX, nesting
+from fairlead_wire.link.codec import NESTING_MAX, nesting, without_lone_surrogates
+from fairlead_wire.validation import mqtt_text
 
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
 REQUEST_MESSAGES_MAX: Final = 10_000
@@ -33,7 +34,7 @@ SOURCES_REMEMBERED: Final = 1024
 """A node has a few dozen, and each message comes from one of them."""
 KEY_CHARS_MAX: Final = 255
 
-_SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE)
+_SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE | re.ASCII)
 # The same rules for who reads /openapi.json; its patterns know no flag for letters of either case.
 _SOURCE_SCHEMA: Final[dict[str, Any]] = {
     "maxLength": SOURCE_CHARS_MAX,
@@ -157,7 +158,7 @@ def parse(content: bytes, *, default_source: str = "") -> list[Submission | Reas
         raise RequestRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
     try:
         content.decode()  # the decoder below leaves bodies unread, and they are to be text everywhere
-        raws = _request.decode(content).messages
+        raws = _raws(content)
     except UnicodeDecodeError as error:
         raise RequestRefused(
             f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request"
@@ -171,6 +172,24 @@ def parse(content: bytes, *, default_source: str = "") -> list[Submission | Reas
     if len(raws) > REQUEST_MESSAGES_MAX:
         raise RequestRefused(f"messages: at most {REQUEST_MESSAGES_MAX} in one request", code="too_large")
     return [_read(raw, default_source) for raw in raws]
+
+
+def _raws(content: bytes) -> Sequence[bytes]:
+    """The messages of a request, unread."""
+    try:
+        return _request.decode(content).messages
+    except msgspec.DecodeError:
+        readable = without_lone_surrogates(content)
+        if readable == content:
+            raise
+    # A text that is none makes the decoder refuse everything around it: each message is to be refused for its own.
+    found: list[bytes] = []
+    at = 0
+    for raw in _request.decode(readable).messages:
+        at = readable.index(bytes(raw), at)
+        found.append(content[at : at + len(raw)])
+        at += len(raw)
+    return found
 
 
 def check_key(key: str) -> str:
@@ -301,17 +320,22 @@ def is_json_text(content: bytes) -> bool:
     return True
 
 
-def _read(raw: msgspec.Raw, default_source: str) -> Submission | Reason:
+def _read(raw: bytes, default_source: str) -> Submission | Reason:
     if nesting(bytes(raw)) > NESTING_MAX:
         return Reason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
     try:
         submission = _submission.decode(raw)
     except msgspec.DecodeError as error:
+        if without_lone_surrogates(bytes(raw)) != bytes(raw):
+            reason = "a text holds half of a surrogate pair (\\ud800 to \\udfff): send both or none"
+            return Reason("bad_message", reason)
         return Reason("bad_message", str(error))
     if default_source and not submission.source:
         submission = msgspec.structs.replace(submission, source=default_source)
     if (wrong := source_wrong(submission.source)) is not None:
         return wrong
+    if text := mqtt_text.wrong_in(submission.properties, submission.system_properties):
+        return Reason("bad_message", text)
     if (submission.body is msgspec.UNSET) == (submission.body_base64 is msgspec.UNSET):
         return Reason("bad_message", "give exactly one of body and bodyBase64")
     if isinstance(submission.body_base64, str):

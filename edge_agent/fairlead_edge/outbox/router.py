@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge import ascii_case
 from fairlead_edge.outbox.manifest import Manifest, ManifestRoute
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.message import RoutedMessage
@@ -100,7 +101,7 @@ def rank(route: ManifestRoute) -> tuple[int, float, str]:
 
 def is_telemetry(source: str) -> bool:
     """Messages of devices and modules, not of the node itself: unrouted ones of these count as dropped."""
-    return f"{source}/".lower().startswith(f"{TELEMETRY}/")
+    return ascii_case.folded(f"{source}/").startswith(f"{TELEMETRY}/")
 
 
 def _delivery(route: ManifestRoute, node: str) -> Delivery:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from fairlead_edge import ascii_case
 from fairlead_edge.routes.compiler import Route
 from fairlead_edge.routes.errors import CompileError, error_at
 from fairlead_edge.routes.nodes import Body, Call, Chain, Node, Property, SystemProperty, Unary
@@ -31,7 +32,8 @@ def _source_advice(source: str) -> str:
     kept = source.rstrip("*/")
     if "*" in kept:
         return "a * counts only at the end of a source, so no message comes from here"
-    if kept and not any(f"{kept}/".lower().startswith(f"{known}/".lower()) for known in (TELEMETRY, TWIN_CHANGES)):
+    known = tuple(ascii_case.folded(f"{each}/") for each in (TELEMETRY, TWIN_CHANGES))
+    if kept and not ascii_case.folded(f"{kept}/").startswith(known):
         return f"no message comes from here; sources are below {TELEMETRY} and {TWIN_CHANGES}"
     return ""
 

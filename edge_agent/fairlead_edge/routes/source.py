@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead_edge import ascii_case
+
 TWIN_CHANGES: Final = "/twinChangeNotifications"
 TELEMETRY: Final = "/messages"
 
@@ -23,13 +25,13 @@ class SourcePattern:
     @property
     def prefix(self) -> str:
         """What a source must begin with, in lower case."""
-        return self.text.rstrip("*/").lower() + "/"
+        return ascii_case.folded(self.text.rstrip("*/")) + "/"
 
     def matches(self, source: str) -> bool:
         """Does a message with this source take the route?"""
-        return f"{source}/".lower().startswith(self.prefix)
+        return ascii_case.folded(f"{source}/").startswith(self.prefix)
 
     @property
     def twin_changes(self) -> bool:
         """Only changes of a twin come from here, so their functions may be used."""
-        return self.prefix == TWIN_CHANGES.lower() + "/"
+        return self.prefix == ascii_case.folded(TWIN_CHANGES) + "/"

@@ -21,6 +21,7 @@ import msgspec
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent
 from fairlead_wire.link import codec
+from fairlead_wire.validation import mqtt_text
 
 REQUEST_BYTES_MAX: Final = 1024 * 1024
 REQUEST_MESSAGES_MAX: Final = 100
@@ -121,7 +122,10 @@ def parse(content: bytes) -> list[Submission]:
     except UnicodeDecodeError as error:
         raise Refused(f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Refused(f"the request cannot be read: {error}", code="bad_request") from None
+        why = str(error)
+        if codec.without_lone_surrogates(content) != content:
+            why = "a text holds half of a surrogate pair (\\ud800 to \\udfff): send both or none"
+        raise Refused(f"the request cannot be read: {why}", code="bad_request") from None
 
 
 def _checked(found: Submission) -> Submission:
@@ -132,6 +136,8 @@ def _checked(found: Submission) -> Submission:
             base64.b64decode(found.body_base64, validate=True)
         except (binascii.Error, ValueError) as error:
             raise Refused(f"bodyBase64: {error}", code="bad_message") from None
+    if wrong := mqtt_text.wrong_in(found.properties, found.system_properties):
+        raise Refused(wrong, code="bad_message")
     return found
 
 

@@ -165,7 +165,8 @@ async def listen(
             each.close()
 
     app.on_shutdown.insert(0, accept_no_more)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
+    # What comes packed is unpacked by who reads it, who knows how much it may be.
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS, auto_decompress=False)
     await runner.setup()
     server = runner.server
     assert server is not None

@@ -11,8 +11,9 @@ from fairlead_edge.mqtt.frames import Frames
 from fairlead_edge.mqtt.packets import Puback, Publish
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code
+from fairlead_wire.validation import mqtt_text
 
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40).map(mqtt_text.safe)
 
 
 @given(st.sampled_from([4, 5]), TEXT, st.binary(max_size=300), st.integers(0, 1), st.lists(st.tuples(TEXT, TEXT)))

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge.mqtt import fields
-from fairlead_edge.mqtt.fields import Cursor
+from fairlead_edge.mqtt.fields import Cursor, TooLong
 from fairlead_edge.mqtt.reasons import Refused
+from fairlead_wire.validation import mqtt_text
 
 
 @given(st.integers(0, 268_435_455))
@@ -21,12 +22,15 @@ def test_a_length(value: int) -> None:
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=100))
 def test_a_text(value: str) -> None:
-    assert Cursor(fields.text_field(value)).text() == value
+    """No text is written that a client could close its connection for."""
+    assert Cursor(fields.text_field(value)).text() == mqtt_text.safe(value)
 
 
-def test_a_text_that_is_too_long_is_cut_between_characters() -> None:
-    cursor = Cursor(fields.text_field("é" * 40_000))
-    assert cursor.text() == "é" * 32_767
+def test_what_has_no_place_in_a_packet_is_not_cut() -> None:
+    assert Cursor(fields.text_field("é" * 32_767)).text() == "é" * 32_767
+    for too_long in (lambda: fields.text_field("é" * 32_768), lambda: fields.binary_field(b"x" * 65_536)):
+        with pytest.raises(TooLong, match="65536 bytes where MQTT carries 65535"):
+            too_long()
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00", b"\x00\x02a", b"\x80\x00", b"\xff\xff\xff\xff\x01", b"\x00\x01\x00"])

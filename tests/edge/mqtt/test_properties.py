@@ -12,8 +12,9 @@ from fairlead_edge.mqtt import fields, properties
 from fairlead_edge.mqtt.fields import Cursor
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_wire.validation import mqtt_text
 
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20).map(mqtt_text.safe)
 VALUES = st.fixed_dictionaries(
     {},
     optional={

@@ -21,7 +21,7 @@ from fairlead_edge.mqtt.session import Limits, Opening, Outcome, Session, Subscr
 from fairlead_edge.mqtt.topics import Inputs
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.authorship import Author
-from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_edge.outbox.publishing import Reason, Submission
 
 LIMITS = Limits(node="edge-1", packet_bytes_max=5000, session_seconds_max=7200)
@@ -456,8 +456,8 @@ SUBSCRIBED = Subscribed(Inputs("fairlead/m/inputs/i", "m", "i", False), 1)
 def test_a_delivery_waits_for_its_acknowledgement() -> None:
     """[MQTT-4.3.2-1], [MQTT-2.3.1-4]"""
     talk = open_talk()
-    assert talk.session.deliver(SUBSCRIBED, "i", "edge-1/m/i", leased("m1"))
-    assert talk.session.deliver(SUBSCRIBED, "i", "edge-1/m/i", leased("m2", attempt=2))
+    assert talk.session.deliver(SUBSCRIBED, "i", "edge-1/m/i", leased("m1")) == ""
+    assert talk.session.deliver(SUBSCRIBED, "i", "edge-1/m/i", leased("m2", attempt=2)) == ""
     first, second = talk.answers()
     assert (first.flags, second.flags) == (0b0010, 0b1010)
     assert first.body == client.field("fairlead/m/inputs/i") + b"\0\1{}"
@@ -487,7 +487,8 @@ def test_the_window_is_the_clients_and_bounded() -> None:
 def test_a_message_larger_than_the_client_takes_is_not_sent() -> None:
     """5: [MQTT-3.1.2-24]"""
     talk = open_talk(5, more=b"\x27\0\0\0\x40")
-    assert not talk.session.deliver(SUBSCRIBED, "i", "e", leased(body=b'"' + b"x" * 100 + b'"'))
+    why = talk.session.deliver(SUBSCRIBED, "i", "e", leased(body=b'"' + b"x" * 100 + b'"'))
+    assert why == "it is a packet of 128 bytes, and the client takes 64"
     assert talk.answers() == []
     assert talk.session.delivered == 0
 
@@ -499,6 +500,52 @@ def test_a_delivery_of_5_carries_properties() -> None:
     [found] = talk.answers()
     assert b"\x26" + client.field("a") + client.field("b") in found.body
     assert b"\x03" + client.field("text/plain") in found.body
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"properties": {"a": "x" * 65_536}},
+        {"properties": {"\N{EURO SIGN}" * 21_846: "x"}},
+        {"system_properties": {"contentType": "x" * 65_536}},
+        {"system_properties": {"correlationId": "x" * 65_536}},
+    ],
+)
+def test_a_property_that_has_no_place_in_a_packet_is_not_cut(more: dict[str, Any]) -> None:
+    """And none is lost silently: the message is given back with the reason."""
+    talk = open_talk(5)
+    why = talk.session.deliver(SUBSCRIBED, "i", "e", leased(**more))
+    assert "where MQTT carries 65535" in why
+    assert (talk.answers(), talk.session.delivered) == ([], 0)
+    assert open_talk(4).session.deliver(SUBSCRIBED, "i", "e", leased(**more)) == ""  # which carries no properties
+
+
+def test_what_mqtt_cannot_carry_is_replaced_and_counted() -> None:
+    """Whatever is in the store already.  5: [MQTT-1.5.4-2]"""
+    talk = open_talk(5)
+    more = {"properties": {"a\0": "b\n", "fine": "ok"}, "system_properties": {"contentType": "\0"}}
+    for id in "ab":
+        assert talk.session.deliver(SUBSCRIBED, "i", "e", leased(id, **more)) == ""
+    talk.session.deliver(SUBSCRIBED, "i", "e", leased("c", properties={"fine": "ok"}))
+    found = talk.answers()
+    assert b"\x26" + client.field("a\ufffd") + client.field("b\ufffd") in found[0].body
+    assert b"\x03" + client.field("\ufffd") in found[0].body
+    assert (len(found), talk.session.replaced) == (3, 2)
+
+
+def test_nothing_is_given_beside_what_failed_before() -> None:
+    """Until it is acknowledged, or given out again elsewhere."""
+    talk = open_talk()
+    talk.session.deliver(SUBSCRIBED, "i", "e", leased("poison", attempt=2))
+    assert talk.session.room == 0
+    talk.say(client.puback(1))
+    assert talk.session.room == sessions.DELIVERED_MAX
+    talk.session.deliver(SUBSCRIBED, "i", "e", leased("slow", attempt=2))
+    for now in (1.0, 30.0):
+        talk.session.tick(now)
+        assert talk.session.room == 0
+    talk.session.tick(1.0 + LEASE_SECONDS)
+    assert talk.session.room == sessions.DELIVERED_MAX - 1
 
 
 def test_packet_identifiers_in_use_are_passed_over() -> None:

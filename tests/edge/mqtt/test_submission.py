@@ -63,3 +63,13 @@ def test_a_message_lives_no_longer_than_it_says() -> None:
     for most, expected in ((5.0, 5.0), (90.0, 60), (None, 60)):
         short = publishing.shortened(plan, [most, None])
         assert [each.references[0].ttl_seconds for each in short.entries] == [expected, 60]
+
+
+def test_what_no_subscriber_can_get_is_refused_in_a_topic_too() -> None:
+    """In a packet it is malformed; behind a topic it comes percent-encoded."""
+    for bag in ("a=%00", "%00=1", "$.ct=%00", "$.cid=a%00"):
+        topic = f"devices/edge-1/modules/m/messages/events/{bag}"
+        found = submission.content(Publish(topic, b"1"), ANY_PROGRAM, node="edge-1", other_topics=False)
+        assert isinstance(found, Reason) and "holds U+0000" in found.message
+    binary = content(b"x", correlation_data=b"\x00\x01")
+    assert isinstance(binary, Submission) and binary.system_properties == {"correlationId": "\x00\x01"}

@@ -205,3 +205,29 @@ def test_bad_idempotency_keys(key: str) -> None:
 def test_digests_of_different_requests_differ() -> None:
     """The same bytes are the same request."""
     assert publishing.digest(b"a") == publishing.digest(b"a") != publishing.digest(b"b")
+
+
+SURROGATES = [
+    rb'{"source": "/messages", "body": "\ud800"}',
+    rb'{"source": "/messages", "body": {"a": "\udc00x"}}',
+    rb'{"source": "/messages", "properties": {"\ud800\ud83d\ude00": "b"}, "body": 1}',
+]
+
+
+@pytest.mark.parametrize("bad", SURROGATES)
+def test_half_a_surrogate_pair_refuses_its_own_message_alone(bad: bytes) -> None:
+    good = rb'{"source": "/messages", "body": "\ud83d\ude00 \\ud800"}'
+    found = publishing.parse(b'{"messages": [' + b" , ".join([good, bad, good, bad, good]) + b"]}")
+    assert [isinstance(each, Submission) for each in found] == [True, False, True, False, True]
+    assert isinstance(found[4], Submission) and isinstance(found[4].body, msgspec.Raw)
+    assert bytes(found[4].body) == rb'"\ud83d\ude00 \\ud800"'
+    assert isinstance(found[1], Reason)
+    assert (found[1].code, "half of a surrogate pair" in found[1].message) == ("bad_message", True)
+
+
+@pytest.mark.parametrize("more", ['"properties": {"a": "\\u0000"}', '"systemProperties": {"contentType": "\\u0000"}'])
+def test_what_no_subscriber_over_mqtt_can_get_refuses_its_own_message(more: str) -> None:
+    good = '{"source": "/messages", "properties": {"a": "\\n"}, "body": "\\u0000"}'
+    found = publishing.parse(f'{{"messages": [{good}, {{"source": "/messages", "body": 1, {more}}}]}}'.encode())
+    assert isinstance(found[0], Submission) and isinstance(found[1], Reason)
+    assert (found[1].code, "holds U+0000" in found[1].message) == ("bad_message", True)

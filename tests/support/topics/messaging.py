@@ -184,7 +184,7 @@ async def serving(
     breaches: list[str] = []
     app.on_response_prepare.append(partial(_check_contract, breaches))
     server = TestServer(app)
-    await server.start_server()
+    await server.start_server(auto_decompress=False)  # as ``app`` serves it
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         try:
             yield Topics(session, str(server.make_url("")).rstrip("/"), clock, broker, app)

@@ -34,6 +34,9 @@ NESTING_MAX: Final = 200
 
 # A string that does not end is the rest of the text: looked for again behind each quote in it, it took hours.
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
+_SURROGATES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 _ZSTD_LEVEL: Final = 1
 _encoder = msgspec.json.Encoder()
 _from_edge = msgspec.json.Decoder(message.FromEdge)
@@ -114,6 +117,12 @@ def nesting(text: bytes) -> int:
         elif found[2]:
             depth -= 1
     return deepest
+
+
+def without_lone_surrogates(text: bytes) -> bytes:
+    """JSON with U+FFFD in place of each half of a surrogate pair without its other half, which is no text; as long as
+    before.  One of them makes decoders refuse the whole text, also where they leave the value unread."""
+    return _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
 
 
 def pack(content: bytes) -> tuple[message.Encoding, bytes]:

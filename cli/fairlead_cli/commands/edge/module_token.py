@@ -39,14 +39,14 @@ def module_token(module: str, tokens_file: Path, keep_old: bool) -> None:
     \b
     fairlead edge module-token filter --tokens-file /etc/fairlead/modules > /run/secrets/filter
     """
-    from fairlead_edge import module_tokens
+    from fairlead_edge import ascii_case, module_tokens
     from fairlead_edge.module_tokens import BadTokens
 
     token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     try:
         line = module_tokens.line(module, token)
         text = tokens_file.read_text() if tokens_file.exists() else ""
-        kept = [each for each in text.splitlines() if keep_old or _name(each) != module.lower()]
+        kept = [each for each in text.splitlines() if keep_old or not ascii_case.same(_name(each), module)]
         content = "\n".join([*kept, line]) + "\n"
         module_tokens.parse(content)
     except (BadTokens, OSError, UnicodeDecodeError) as error:
@@ -58,7 +58,7 @@ def module_token(module: str, tokens_file: Path, keep_old: bool) -> None:
 
 def _name(line: str) -> str:
     words = line.partition("#")[0].split()
-    return words[0].lower() if words else ""
+    return words[0] if words else ""
 
 
 def _replace(path: Path, content: str) -> None:

@@ -107,6 +107,7 @@ async def listen(
         handler_cancellation=True,
         shutdown_timeout=DRAIN_SECONDS_MAX,
         keepalive_timeout=IDLE_SECONDS_MAX,
+        auto_decompress=False,  # ``publish_api.read_body`` does it
     )
     await runner.setup()
     async with contextlib.AsyncExitStack() as stack:

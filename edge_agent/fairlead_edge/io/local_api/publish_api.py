@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from aiohttp import web
 
+from fairlead_edge import ascii_case
 from fairlead_edge.errors import KeyReused, Moving, StoreFailed, StoreFull
 from fairlead_edge.io.local_api import operations
 from fairlead_edge.io.local_api.bodies import requests
@@ -20,7 +21,8 @@ from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
 from fairlead_edge.outbox.queue_id import base
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
-from fairlead_wire.errors import Temporary
+from fairlead_wire.errors import Malformed, Temporary
+from fairlead_wire.http.content_encoding import Unpacker
 from fairlead_wire.traces.trace import TRACEPARENT
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
@@ -107,7 +109,7 @@ class _Handlers:
         if self._access is None:
             return None
         caller, module = self._caller(request), request.match_info["module"]
-        if caller.module.lower() == module.lower():
+        if ascii_case.same(caller.module, module):
             return None
         return _not_allowed(caller, f"messages for module {module} need that module's own token")
 
@@ -134,7 +136,7 @@ class _Handlers:
             reason = f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds; {lease}"
             return _error(400, "bad_request", reason)
         try:
-            with self._places.held_by(self._caller(request).module.lower()):
+            with self._places.held_by(ascii_case.folded(self._caller(request).module)):
                 taken = await self._taken(request, asked, asked.wait)
         except NoPlace:  # one too many does not wait: it gets what is there, and its connection is free again
             taken = await self._taken(request, asked, 0.0)
@@ -246,19 +248,21 @@ async def read_body(request: web.Request, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
+        unpacker = Unpacker(request.headers.get("Content-Encoding", ""))
         async with asyncio.timeout(BODY_SECONDS_MAX):
             async for part in request.content.iter_any():
-                size += len(part)
-                if size > limit:
-                    raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
-                parts.append(part)
+                for piece in unpacker.feed(part):
+                    size += len(piece)
+                    if size > limit:
+                        raise publishing.RequestRefused(f"the request is over {limit} bytes", code="too_large")
+                    parts.append(piece)
+        unpacker.end()
     except TimeoutError:
         raise publishing.RequestRefused(
             f"the request was not complete within {BODY_SECONDS_MAX:g} s", code="too_slow"
         ) from None
-    except web.RequestPayloadError as error:
-        why = " ".join(str(error).rpartition("message:")[2].split())  # without the library's own status
-        raise publishing.RequestRefused(f"the request cannot be unpacked: {why}", code="bad_request") from None
+    except (Malformed, web.RequestPayloadError) as error:
+        raise publishing.RequestRefused(f"the request cannot be unpacked: {error}", code="bad_request") from None
     return b"".join(parts)
 
 

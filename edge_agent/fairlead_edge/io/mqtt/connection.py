@@ -6,14 +6,15 @@ It is not read while too much waits for the disk, or while it does not read its 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Protocol, cast
 
 from fairlead_edge.mqtt.packets import Connect, Will
 from fairlead_edge.mqtt.reasons import Code, Refused
 from fairlead_edge.mqtt.session import Acknowledged, Limits, Opening, Outcome, Received, Session, Subscribed
 from fairlead_edge.mqtt.status import Counters
-from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_wire.io import logs, tls
 
 STALLED_SECONDS_MAX: Final = 30.0
@@ -57,9 +58,12 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._certificate: str | None = None
         self._is_reading = True
+        self._is_held = False
         self._stalled_since: float | None = None
         self._is_over = False
         self._room = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._alone = asyncio.Lock()
 
     # ---- asyncio.Protocol ----
 
@@ -123,6 +127,10 @@ class Connection(asyncio.Protocol):
             self.session.refuse(refused)
             self._act()
 
+    def hold(self, is_held: bool) -> None:
+        self._is_held = is_held
+        self._read_or_not()
+
     async def ready(self) -> int:
         while not self.room:
             self._room.clear()
@@ -131,19 +139,42 @@ class Connection(asyncio.Protocol):
 
     @property
     def room(self) -> int:
+        return 0 if self._alone.locked() else self._room_now
+
+    @property
+    def _room_now(self) -> int:
         is_writable = not self._is_over and self._stalled_since is None
         return self.session.room if is_writable else 0
 
-    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
-        left = [each for each in leased if not self.session.deliver(subscribed, input, endpoint, each)]
+    @property
+    def has_unacknowledged(self) -> bool:
+        return self.session.delivered > 0
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[bool]:
+        try:
+            async with self._alone:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LEASE_SECONDS):
+                        while self.session.delivered:
+                            self._idle.clear()
+                            await self._idle.wait()
+                yield self._room_now > 0
+        finally:
+            self._see_room()
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
+        before = self.session.replaced
+        wrong = {each.id: self.session.deliver(subscribed, input, endpoint, each) for each in leased}
+        self._services.counters.replaced += self.session.replaced - before
         self._act()
-        return left
+        return {id: why for id, why in wrong.items() if why}
 
     # ---- the listener's ----
 
     def look(self, now: float) -> None:
         """To be called every second or so."""
-        if self._services.is_pressed():
+        if self._services.is_pressed() or self._is_held:
             self.session.heard(now)
         if self._stalled_since is not None and now - self._stalled_since > STALLED_SECONDS_MAX:
             _log.info("client_does_not_read", client=self.name, limit_seconds=STALLED_SECONDS_MAX)
@@ -151,6 +182,7 @@ class Connection(asyncio.Protocol):
             return
         self.session.tick(now)
         self._act()
+        self._see_room()
 
     def pressed(self) -> None:
         """Whether it should be read has changed."""
@@ -210,12 +242,14 @@ class Connection(asyncio.Protocol):
     def _see_room(self) -> None:
         if self.room:
             self._room.set()
+        if not self.session.delivered:
+            self._idle.set()
 
     def _read_or_not(self) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wanted = self._stalled_since is None and not self._services.is_pressed()
+        wanted = self._stalled_since is None and not self._is_held and not self._services.is_pressed()
         if wanted and not self._is_reading:
             transport.resume_reading()
         elif not wanted and self._is_reading:

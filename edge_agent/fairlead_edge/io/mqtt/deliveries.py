@@ -1,25 +1,28 @@
 """Takes messages from the broker for subscribers: a delivery is a lease, its PUBACK an acknowledgement.
 
 Programs that take the same input over HTTP share its queue.  What a connection had and did not acknowledge when it
-ended is abandoned: given out again, as the delivery policy says.
+ended is abandoned: given out again, as the delivery policy says, and each message by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX, Broker
 from fairlead_edge.mqtt.session import Acknowledged, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.brokered.endpoint import Leased
+from fairlead_edge.outbox.brokered.priority import ABANDONED
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
 RETRY_SECONDS: Final = 1.0
+CONNECTION_ENDED: Final = "the client's connection ended before it acknowledged it"
 INPUTS_MAX: Final = 100
 """Of a module that subscribes to all of its inputs."""
 
@@ -40,8 +43,18 @@ class Subscriber(Protocol):
         """How many it can be given now."""
         ...
 
-    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
-        """Gives it these; returns those that are larger than it takes."""
+    @property
+    def has_unacknowledged(self) -> bool:
+        """Does it have messages that it did not acknowledge?"""
+        ...
+
+    def alone(self) -> contextlib.AbstractAsyncContextManager[bool]:
+        """Entered when it has acknowledged everything, or its leases have ended; inside nobody else gives it anything.
+        Yields whether it can be given a message."""
+        ...
+
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
+        """Gives it these; returns by id why some cannot be written for it."""
         ...
 
 
@@ -55,7 +68,8 @@ class Deliveries:
         self._tasks: dict[int, dict[str, asyncio.Task[None]]] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._acknowledged: defaultdict[str, list[str]] = defaultdict(list)
-        self._abandoned: defaultdict[str, list[str]] = defaultdict(list)
+        self._abandoned: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        """By endpoint and reason."""
         self._withdrawn: defaultdict[str, list[Leased]] = defaultdict(list)
 
     def begin(self, subscriber: Subscriber, subscribed: Subscribed) -> None:
@@ -80,13 +94,16 @@ class Deliveries:
         for task in self._tasks.pop(id(subscriber), {}).values():
             task.cancel()
         for endpoint, id_ in had:
-            self._abandoned[endpoint].append(id_)
+            self._abandoned[endpoint, CONNECTION_ENDED].append(id_)
         self._settle_soon()
 
     def acknowledge(self, acknowledged: Iterable[Acknowledged]) -> None:
         """The subscriber has these, or does not want them."""
         for each in acknowledged:
-            (self._acknowledged if each.done else self._abandoned)[each.endpoint].append(each.id)
+            if each.done:
+                self._acknowledged[each.endpoint].append(each.id)
+            else:
+                self._abandoned[each.endpoint, ABANDONED].append(each.id)
         self._settle_soon()
 
     async def close(self) -> None:
@@ -123,18 +140,45 @@ class Deliveries:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             # Nothing may be awaited between here and there: what was taken is either given or given back.
-            fits, over = taken[: subscriber.room], taken[subscriber.room :]
-            too_large = {each.id for each in subscriber.deliver(subscribed, input, endpoint, fits)}
-            given = [each.id for each in fits if each.id not in too_large]
-            self._counters.delivered += len(given)
-            if not subscribed.qos and given:
-                self._acknowledged[endpoint].extend(given)
-            if too_large:
-                self._abandoned[endpoint].extend(too_large)
-                _log.warning("mqtt_too_large", endpoint=endpoint, messages=len(too_large))
-            if over:  # another subscription of the same client took the room
-                self._withdrawn[endpoint].extend(over)
-            self._settle_soon()
+            if subscribed.qos and subscriber.has_unacknowledged and any(each.attempt > 1 for each in taken):
+                self._withdrawn[endpoint].extend(taken)
+                self._settle_soon()
+                await self._give_alone(subscriber, subscribed, input, endpoint)
+                continue
+            # Another subscription of the same client may have taken the room.
+            self._give(subscriber, subscribed, input, endpoint, taken, subscriber.room)
+
+    async def _give_alone(self, subscriber: Subscriber, subscribed: Subscribed, input: str, endpoint: str) -> None:
+        """What failed before goes to a client that has nothing else in its hands: if the message is what the client
+        fails by, no other is lost with it."""
+        async with subscriber.alone() as has_room:
+            with contextlib.suppress(Temporary):
+                await self.close()  # what was withdrawn is there again
+                taken = await self._broker.take(endpoint, messages_max=1, wait_seconds=0.0) if has_room else []
+                self._give(subscriber, subscribed, input, endpoint, taken, 1)
+
+    def _give(
+        self,
+        subscriber: Subscriber,
+        subscribed: Subscribed,
+        input: str,
+        endpoint: str,
+        taken: Sequence[Leased],
+        room: int,
+    ) -> None:
+        fits, over = taken[:room], taken[room:]
+        wrong = subscriber.deliver(subscribed, input, endpoint, fits)
+        given = [each.id for each in fits if each.id not in wrong]
+        self._counters.delivered += len(given)
+        if not subscribed.qos and given:
+            self._acknowledged[endpoint].extend(given)
+        for id, why in wrong.items():
+            self._counters.undeliverable += 1
+            self._abandoned[endpoint, why].append(id)
+            _log.warning("mqtt_undeliverable", endpoint=endpoint, message=id, reason=why)
+        if over:
+            self._withdrawn[endpoint].extend(over)
+        self._settle_soon()
 
     # ---- settling ----
 
@@ -152,7 +196,10 @@ class Deliveries:
             back, self._withdrawn = self._withdrawn, defaultdict(list)
             await asyncio.gather(
                 *(self._tell(self._broker.ack, endpoint, ids) for endpoint, ids in done.items()),
-                *(self._tell(self._broker.abandon, endpoint, ids) for endpoint, ids in again.items()),
+                *(
+                    self._tell(functools.partial(self._broker.abandon, why=why), endpoint, ids)
+                    for (endpoint, why), ids in again.items()
+                ),
                 *(self._tell(self._broker.withdraw, endpoint, leased) for endpoint, leased in back.items()),
             )
 

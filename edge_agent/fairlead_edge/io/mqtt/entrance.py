@@ -255,6 +255,9 @@ class _Will:
             if outcome.code >= FAILURE:
                 _log.warning("mqtt_will_refused", code=outcome.code.label, reason=outcome.reason)
 
+    def hold(self, is_held: bool) -> None:
+        """There is nothing to read."""
+
     def refuse(self, refused: Refused) -> None:
         _log.warning("mqtt_will_not_stored", code=refused.code.label, reason=str(refused))
 

@@ -4,13 +4,17 @@
                                └▶ append ─▶ committed ─▶ ``stored`` of each connection, in its order
 
 What cannot be stored now is tried again for a while, without an acknowledgement; then its connections end, and the
-clients come back and repeat it.  What is refused for good is acknowledged with its code (MQTT 5), or kept as a dead
-letter and acknowledged (3.1.1, which has no code: without a PUBACK its client would repeat it for ever).
+clients come back and repeat it.  A message that the store has no room for holds up its own connection alone, which is
+not read meanwhile; the others go on.
+
+What is refused for good is acknowledged with its code (MQTT 5), or kept as a dead letter and acknowledged (3.1.1, which
+has no code: without a PUBACK its client would repeat it for ever).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
@@ -25,7 +29,7 @@ from fairlead_edge.mqtt.session import Outcome, Received
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, Reference, RefusedMessage
-from fairlead_edge.outbox.publishing import Accepted, NotAccepted, Reason
+from fairlead_edge.outbox.publishing import Accepted, NotAccepted, Reason, Submission
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
@@ -33,6 +37,10 @@ from fairlead_wire.log_limiter import LogLimiter
 
 UNSTORED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of all connections together; over it none is read until half of it is stored."""
+HELD_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of connections whose messages wait for room; over it the one with most of them ends, to repeat them."""
+TRIES_MAX: Final = 64
+"""At storing a batch in parts, when there is no room for all of it; the rest of it has its turn the next time."""
 MESSAGE_COST_BYTES: Final = 1024
 """What a message costs in memory beside its bytes."""
 PATIENCE_SECONDS: Final = 30.0
@@ -61,6 +69,10 @@ class Source(Protocol):
         """End it: what it sent and got no acknowledgement for is to be repeated."""
         ...
 
+    def hold(self, is_held: bool) -> None:
+        """A message of it waits for room: it is not to be read until that is over."""
+        ...
+
 
 class Store(Protocol):
     """What is needed of the ``Publisher``."""
@@ -69,12 +81,37 @@ class Store(Protocol):
     def refuse_for_good(self, refused: Sequence[RefusedMessage]) -> Awaitable[None]: ...
 
 
-class _Item(msgspec.Struct, frozen=True, gc=False):
+class _Item(msgspec.Struct, gc=False):
+    """``is_kept``: it was refused, and is a dead letter.  ``is_held``: it waits for room."""
+
     source: Source
     received: Received
+    result: Accepted | NotAccepted | None = None
+    is_kept: bool = False
+    is_held: bool = False
+
+    @property
+    def needs_letter(self) -> bool:
+        """3.1.1 has no code for it."""
+        is_refused = isinstance(self.result, NotAccepted)
+        return is_refused and not self.is_kept and self.source.level != LEVEL_5 and self.received.message.qos > 0
+
+    @property
+    def is_decided(self) -> bool:
+        return self.result is not None and not self.needs_letter
 
 
-_Result = Accepted | NotAccepted
+class _Held(msgspec.Struct):
+    """The messages of one connection that wait, the first of them for room."""
+
+    source: Source
+    items: list[_Item]
+    until: float
+    refused: Refused
+
+
+class _GivenUp(Exception):
+    """The store could not take anything for too long."""
 
 
 class Intake:
@@ -101,10 +138,15 @@ class Intake:
         self._clock = clock
         self._patience_seconds = patience_seconds
         self._pending: list[_Item] = []
+        self._held: dict[int, _Held] = {}
+        """By the id of their source."""
+        self._came = asyncio.Event()
+        self._retry_at = 0.0
         self._task: asyncio.Task[None] | None = None
         self._limiter = LogLimiter(LOG_SECONDS)
         self.waiting = 0
         self.waiting_bytes = 0
+        self.held_bytes = 0
         self.is_pressed = False
 
     def add(self, source: Source, received: Sequence[Received]) -> None:
@@ -115,6 +157,7 @@ class Intake:
         if not self.is_pressed and self.waiting_bytes > UNSTORED_BYTES_MAX:
             self.is_pressed = True
             self._pressed(True)
+        self._came.set()
         if self._task is None:
             # The task begins when all connections that can be read now were: their messages go together.
             self._task = asyncio.create_task(self._run(), name="mqtt intake")
@@ -129,100 +172,190 @@ class Intake:
 
     async def _run(self) -> None:
         try:
-            while self._pending:
-                batch, self._pending = self._pending, []
+            while self._pending or self._held:
+                if not self._pending:
+                    await self._pending_or_due()
+                before: dict[int, _Held] = {}
+                if not self._pending or self._clock() >= self._retry_at:
+                    before, self._held = self._held, {}
+                batch = [item for held in before.values() for item in held.items]
+                for item in self._pending:
+                    if (held := self._held.get(id(item.source))) is not None:
+                        self._hold(held, [item])
+                    else:
+                        batch.append(item)
+                self._pending = []
+                waits: set[int] = set()
                 try:
-                    await self._take(batch)
+                    waits = await self._take(batch, before)
                 finally:
-                    self._gone(batch)
+                    self._gone([item for item in batch if id(item) not in waits])
+                self._bound_held()
         except StoreFailed as error:
             _log.error("mqtt_stopped", reason=str(error))  # the agent ends by it
         finally:
             self._task = None
 
-    def _gone(self, batch: list[_Item]) -> None:
-        self.waiting -= len(batch)
-        self.waiting_bytes -= sum(_cost(item.received) for item in batch)
+    async def _pending_or_due(self) -> None:
+        self._came.clear()
+        nearest = min((held.until for held in self._held.values()), default=0.0) - self._clock()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(RETRY_SECONDS, max(0.0, nearest))):
+                await self._came.wait()
+
+    def _gone(self, items: Sequence[_Item]) -> None:
+        self.waiting -= len(items)
+        self.held_bytes -= sum(_cost(item.received) for item in items if item.is_held)
+        self.waiting_bytes -= sum(_cost(item.received) for item in items if not item.is_held)
+        self._press_or_not()
+
+    def _press_or_not(self) -> None:
         if self.is_pressed and self.waiting_bytes <= UNSTORED_BYTES_MAX // 2:
             self.is_pressed = False
             self._pressed(False)
 
-    async def _take(self, batch: list[_Item]) -> None:
-        submitted = [item for item in batch if not isinstance(item.received.content, Reason)]
-        stored: list[_Result] = []
-        if submitted:
-            gathered = _gathered(submitted)
-            found = await self._patiently(lambda: self._store.store_gathered(gathered), batch)
-            if found is None:
+    async def _take(self, batch: list[_Item], before: dict[int, _Held]) -> set[int]:
+        """Store and answer them; returns the ids of the items that wait for room.  ``before``: who waited already."""
+        full: dict[int, Refused] = {}
+        try:
+            unstored = [each for each in batch if each.result is None and isinstance(each.received.content, Submission)]
+            await self._fit(unstored, self._store_items, full)
+            for item in batch:
+                if isinstance(item.received.content, Reason):
+                    item.result = NotAccepted(item.received.content)
+            await self._fit([item for item in batch if item.needs_letter], self._keep_letters, full)
+        except _GivenUp:
+            return set()
+        decided: list[_Item] = []
+        waiting: dict[int, list[_Item]] = {}
+        for item in batch:
+            key = id(item.source)
+            if key in waiting or not item.is_decided:
+                waiting.setdefault(key, []).append(item)
+            else:
+                decided.append(item)
+        self._answer(decided)
+        waits: set[int] = set()
+        for key in reversed(full):  # the last were not tried: they come first the next time
+            items = waiting.pop(key)
+            held = before.pop(key, None) or _Held(
+                items[0].source, [], self._clock() + self._patience_seconds, full[key]
+            )
+            held.items = []
+            if self._clock() >= held.until:
+                self._give_up(items, full[key])
+                continue
+            self._hold(held, items)
+            waits |= {id(item) for item in items}
+        for held in before.values():
+            held.source.hold(False)
+        return waits
+
+    def _hold(self, held: _Held, items: Sequence[_Item]) -> None:
+        key = id(held.source)
+        if key not in self._held:
+            if not self._held:
+                self._retry_at = self._clock() + RETRY_SECONDS
+            self._held[key] = held
+            held.source.hold(True)
+        held.items += items
+        for item in items:
+            if not item.is_held:
+                item.is_held = True
+                self.waiting_bytes -= _cost(item.received)
+                self.held_bytes += _cost(item.received)
+        self._press_or_not()
+
+    def _bound_held(self) -> None:
+        while self.held_bytes > HELD_BYTES_MAX and self._held:
+            key = max(self._held, key=lambda key: sum(_cost(item.received) for item in self._held[key].items))
+            held = self._held.pop(key)
+            self._give_up(held.items, held.refused)
+            self._gone(held.items)
+
+    async def _fit(
+        self, items: Sequence[_Item], step: Callable[[Sequence[_Item]], Awaitable[None]], full: dict[int, Refused]
+    ) -> None:
+        """Take the step for as many as there is room for: all at once, else in halves, down to the one that does not
+        fit.  ``full`` gets its source, of which nothing more is tried: what came later is stored later."""
+        tries = 0
+
+        async def fit(some: Sequence[_Item]) -> None:
+            nonlocal tries
+            some = [item for item in some if id(item.source) not in full]
+            if not some:
                 return
-            stored = found
-        results = iter(stored)
-        decided = [
-            NotAccepted(item.received.content) if isinstance(item.received.content, Reason) else next(results)
-            for item in batch
-        ]
-        lost: set[int] = set()
-        letters = [
-            (item, result)
-            for item, result in zip(batch, decided, strict=True)
-            if isinstance(result, NotAccepted) and item.source.level != LEVEL_5 and item.received.message.qos
-        ]
-        if letters:
-            refused = [self._letter(item, result) for item, result in letters]
-            if await self._patiently(lambda: self._refuse_for_good(refused), [item for item, _ in letters]) is None:
-                lost = {id(item.source) for item, _ in letters}
-        self._answer(batch, decided, lost)
+            tries += 1
+            try:
+                await self._patiently(lambda: step(some), some)
+            except StoreFull as error:
+                if len(some) == 1 or tries >= TRIES_MAX:
+                    full.update({id(item.source): Refused(Code.QUOTA_EXCEEDED, str(error)) for item in some})
+                    return
+                half = len(some) // 2
+                await fit(some[:half])
+                await fit(some[half:])
 
-    async def _refuse_for_good(self, refused: Sequence[RefusedMessage]) -> list[_Result]:
-        await self._store.refuse_for_good(refused)
-        return []
+        await fit(items)
 
-    async def _patiently(
-        self, step: Callable[[], Awaitable[list[_Result]]], batch: list[_Item]
-    ) -> list[_Result] | None:
-        """What the step returns, tried again while it cannot be done now; None: given up, and its connections end."""
+    async def _store_items(self, items: Sequence[_Item]) -> None:
+        results = await self._store.store_gathered(_gathered(items))
+        for item, result in zip(items, results, strict=True):
+            item.result = result
+
+    async def _keep_letters(self, items: Sequence[_Item]) -> None:
+        await self._store.refuse_for_good([self._letter(item) for item in items])
+        for item in items:
+            item.is_kept = True
+
+    async def _patiently(self, step: Callable[[], Awaitable[None]], items: Sequence[_Item]) -> None:
+        """The step, tried again while the store cannot take anything.  Raises ``StoreFull``, and ``_GivenUp`` after the
+        connections were ended."""
         until = self._clock() + self._patience_seconds
         while True:
             try:
                 return await step()
             except Temporary as error:
-                code = Code.QUOTA_EXCEEDED if isinstance(error, StoreFull) else Code.SERVER_BUSY
+                is_full = isinstance(error, StoreFull)
+                code = Code.QUOTA_EXCEEDED if is_full else Code.SERVER_BUSY
                 if self._limiter.due(code, self._clock()) is not None:
-                    _log.warning("mqtt_waits", reason=str(error), messages=len(batch))
+                    _log.warning("mqtt_waits", reason=str(error), messages=len(items))
+                if is_full:
+                    raise
                 if self._clock() >= until:
-                    self._give_up(batch, Refused(code, str(error)))
-                    return None
+                    self._give_up(items, Refused(code, str(error)))
+                    raise _GivenUp from None
             await asyncio.sleep(min(RETRY_SECONDS, max(0.0, until - self._clock())))
 
-    def _give_up(self, batch: list[_Item], refused: Refused) -> None:
-        for item in batch:
+    def _give_up(self, items: Sequence[_Item], refused: Refused) -> None:
+        for item in items:
             if not item.received.message.qos:
                 self._counters.refused[refused.code.label] += 1
-        for source in {id(item.source): item.source for item in batch}.values():
+        for source in {id(item.source): item.source for item in items}.values():
             source.refuse(refused)
 
-    def _answer(self, batch: list[_Item], decided: list[_Result], lost: set[int]) -> None:
+    def _answer(self, items: Sequence[_Item]) -> None:
         outcomes: dict[int, list[Outcome]] = {}
         sources: dict[int, Source] = {}
         published = self._counters.published
-        for item, result in zip(batch, decided, strict=True):
-            message = item.received.message
-            key = id(item.source)
+        for item in items:
+            message, result = item.received.message, item.result
             if isinstance(result, NotAccepted):
                 code = reasons.of_message(result.error.code)
                 self._counters.refused[code.label] += 1
                 outcome = Outcome(message, code, result.error.message)
             else:
+                assert result is not None
                 published[message.qos] += 1
                 outcome = Outcome(message, Code.SUCCESS if result.deliveries else Code.NO_MATCHING_SUBSCRIBERS)
-            if key not in lost:
-                sources[key] = item.source
-                outcomes.setdefault(key, []).append(outcome)
+            sources[id(item.source)] = item.source
+            outcomes.setdefault(id(item.source), []).append(outcome)
         for key, found in outcomes.items():
             sources[key].stored(found)
 
-    def _letter(self, item: _Item, result: NotAccepted) -> RefusedMessage:
-        id = self._new_id()
+    def _letter(self, item: _Item) -> RefusedMessage:
+        id, result = self._new_id(), item.result
+        assert isinstance(result, NotAccepted)
         content = envelope.stored(submission.refused_message(item.received.message, id, self._timestamp()))
         entry = Entry(id, content, (Reference(self._refused_queue),))
         return RefusedMessage(entry, result.error.code, result.error.message)

@@ -15,6 +15,7 @@ from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.brokered.effects import Settle
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Endpoint, Failed, Leased
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
+from fairlead_edge.outbox.brokered.priority import ABANDONED
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
@@ -139,13 +140,15 @@ class Broker:
         await _each(self._settle(served.endpoint, settle) for settle in done)
         return unknown
 
-    async def abandon(self, endpoint: str, ids: Sequence[str]) -> list[str]:
-        """These are given out again as the policy says, durably; returns the ids of which nothing is known."""
+    async def abandon(self, endpoint: str, ids: Sequence[str], why: str = ABANDONED) -> list[str]:
+        """These are given out again as the policy says, durably; returns the ids of which nothing is known.
+
+        ``why`` stands in the dead letter of one that is not given out again."""
         await self.load()
         served = self._served.get(endpoint)
         if served is None:
             return list(ids)
-        found, unknown = served.endpoint.abandoned(ids, self._clock())
+        found, unknown = served.endpoint.abandoned(ids, self._clock(), why)
         await _each(self._note_failed(endpoint, failed) for failed in found)
         return unknown
 
@@ -249,7 +252,7 @@ class Broker:
         async with served.taking:
             while len(taken) < messages_max:
                 fetch = served.endpoint.wanted(self._clock(), messages_max - len(taken))
-                if fetch is None:
+                if fetch is None or (fetch.alone and taken):
                     break
                 try:
                     items = await self._outbox.fetch(
@@ -273,6 +276,8 @@ class Broker:
                 self._outbox.in_flight.give_back(fetch.queue, given.left)
                 taken += given.leased
                 notes.append((fetch.queue, given.attempts))
+                if fetch.alone and given.leased:
+                    break
         for queue, attempts in notes:
             await self._note(queue, attempts)
         if taken:

@@ -148,47 +148,7 @@ class Publisher:
         Returns what became of each, in order.  Raises ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
         """
         self.refuse_if_closed()
-        if self._spans is None:
-            return await self._store_gathered(gathered)
-        submissions = [each for group in gathered for each in group.submissions]
-        came = traces.incoming(submissions, None, None)
-        named = span_names.of_messages(len(submissions), operation="send")
-        hop = self._spans.begin(span_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
-        if hop is None:
-            return await self._store_gathered([_resigned(each, traces.not_recorded) for each in gathered])
-        failure = "not stored"
-        with hop.named_in_logs():
-            try:
-                trace = hop.trace
-                recorded = [_resigned(each, lambda some: traces.recorded(some, came, trace)) for each in gathered]
-                results = await self._store_gathered(recorded)
-                failure = ""
-                return results
-            except (FairleadError, asyncio.CancelledError) as error:
-                failure = str(error) or type(error).__name__
-                raise
-            finally:
-                hop.end(failure)
-
-    async def _store_gathered(self, gathered: Sequence[Gathered]) -> list[publishing.Accepted | publishing.NotAccepted]:
-        router, at = self._usable_router(), self._timestamp()
-        plans = [
-            publishing.shortened(
-                publishing.plan(
-                    each.submissions, router, new_id=self._new_id, enqueued_at=at, mark=mark.marker(each.module)
-                ),
-                each.ttl_seconds,
-            )
-            for each in gathered
-        ]
-        plan = publishing.Plan(
-            entries=tuple(entry for each in plans for entry in each.entries),
-            results=tuple(result for each in plans for result in each.results),
-        )
-        if plan.entries:
-            await self._append(plan, None)
-            self._appended({reference.queue for entry in plan.entries for reference in entry.references})
-        self._count(plan)
+        plan, _, _ = await self._store(gathered)
         return list(plan.results)
 
     def _usable_router(self) -> publishing.Router:
@@ -205,51 +165,81 @@ class Publisher:
         if key is not None:
             key = author.own_key(publishing.check_key(key))
         submissions = author.sign(publishing.parse(content, default_source=author.default_source))
+        signed = Gathered(author.module, submissions, [None] * len(submissions))
+        digest = publishing.digest(content) if key is not None else b""
+        plan, first, trace = await self._store([signed], key=key, digest=digest, headers=headers)
+        return Answer(plan.refusal, plan.answer(), trace) if first is None else Answer(None, first, trace)
+
+    async def _store(
+        self,
+        gathered: Sequence[Gathered],
+        *,
+        key: str | None = None,
+        digest: bytes = b"",
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> tuple[publishing.Plan, bytes | None, Trace | None]:
+        """What was stored, the answer a request with the same ``key`` got first, and the trace where one is recorded.
+
+        Every entrance comes through here: all messages are routed, put into lanes, marked and traced alike.
+        """
         if self._spans is None:
-            return await self._store(content, submissions, key, author.module)
+            return *await self._store_now(gathered, key, digest), None
+        submissions = [each for group in gathered for each in group.submissions]
         came = traces.incoming(submissions, headers.get(TRACEPARENT), headers.get(TRACESTATE))
         named = span_names.of_messages(len(submissions), operation="send")
         hop = self._spans.begin(span_names.PUBLISH, came.first, kind="producer", links=came.others, attributes=named)
         if hop is None:
-            return await self._store(content, traces.not_recorded(submissions), key, author.module)
-        failure = "not stored"
+            plain = [_resigned(each, traces.not_recorded) for each in gathered]
+            return *await self._store_now(plain, key, digest), None
+        trace, failure = hop.trace, "not stored"
         with hop.named_in_logs():
             try:
-                recorded = traces.recorded(submissions, came, hop.trace)
-                answer = await self._store(content, recorded, key, author.module)
-                failure = answer.refusal.code if answer.refusal is not None else ""
+                recorded = [_resigned(each, lambda some: traces.recorded(some, came, trace)) for each in gathered]
+                plan, first = await self._store_now(recorded, key, digest)
+                failure = plan.refusal.code if first is None and plan.refusal is not None else ""
             except (FairleadError, asyncio.CancelledError) as error:
                 failure = str(error) or type(error).__name__
                 raise
             finally:
                 hop.end(failure)
-        return msgspec.structs.replace(answer, trace=hop.trace)
+        return plan, first, trace
 
-    async def _store(
-        self,
-        content: bytes,
-        submissions: Sequence[publishing.Submission | publishing.Reason],
-        key: str | None,
-        module: str,
-    ) -> Answer:
-        plan = publishing.plan(
-            submissions,
-            self._usable_router(),
-            new_id=self._new_id,
-            enqueued_at=self._timestamp(),
-            mark=mark.marker(module),
-            lane=self._lane,
-        )
-        answer = plan.answer()
+    async def _store_now(
+        self, gathered: Sequence[Gathered], key: str | None, digest: bytes
+    ) -> tuple[publishing.Plan, bytes | None]:
+        plan = self._plan(gathered)
         if plan.entries or (key is not None and plan.refusal is None):
-            idempotency = None if key is None else IdempotencyKey(key, publishing.digest(content), answer)
+            idempotency = None if key is None else IdempotencyKey(key, digest, plan.answer())
             first = await self._append(plan, idempotency)
             if first is not None:
                 self.counters["repeated"] += len(plan.results)
-                return Answer(None, first)
+                return plan, first
             self._appended({reference.queue for entry in plan.entries for reference in entry.references})
         self._count(plan)
-        return Answer(plan.refusal, answer)
+        return plan, None
+
+    def _plan(self, gathered: Sequence[Gathered]) -> publishing.Plan:
+        router, at = self._usable_router(), self._timestamp()
+        plans = [
+            publishing.shortened(
+                publishing.plan(
+                    each.submissions,
+                    router,
+                    new_id=self._new_id,
+                    enqueued_at=at,
+                    mark=mark.marker(each.module),
+                    lane=self._lane,
+                ),
+                each.ttl_seconds,
+            )
+            for each in gathered
+        ]
+        if len(plans) == 1:
+            return plans[0]
+        return publishing.Plan(
+            entries=tuple(entry for each in plans for entry in each.entries),
+            results=tuple(result for each in plans for result in each.results),
+        )
 
     async def _append(self, plan: publishing.Plan, idempotency: IdempotencyKey | None) -> bytes | None:
         try:

@@ -14,6 +14,8 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueId
     after: int
     only: tuple[int, ...] = ()
+    alone: bool = False
+    """It failed before: the module gets nothing else with it."""
     messages_max: int
     bytes_max: int
 

@@ -9,6 +9,7 @@ The rules:
 - a message is in one module's hands at a time, until it is acknowledged or abandoned or its lease ends;
 - one that failed waits as the delivery policy says and holds up no other; when the policy allows no more it is a dead
   letter;
+- one that failed is given out by itself: if it is what modules fail by, no other fails with it again;
 - an acknowledgement counts also after the lease, while the message waits or another module has it: the work was done;
 - at most ``LEASED_MAX`` are leased at once: a module that never acknowledges gets no more.
 
@@ -147,7 +148,7 @@ class Endpoint:
         done, unknown = self._sorted(ids)
         return [self._priorities[priority].acked(offsets) for priority, offsets in done.items()], unknown
 
-    def abandoned(self, ids: Iterable[str], now: float) -> tuple[list[Failed], list[str]]:
+    def abandoned(self, ids: Iterable[str], now: float, why: str = ABANDONED) -> tuple[list[Failed], list[str]]:
         """These were given back; also the ids of which nothing is known (any more)."""
         given, unknown = self._sorted(ids)
         found: list[Failed] = []
@@ -160,7 +161,7 @@ class Endpoint:
                     never.append(offset)
                 else:
                     again.append(attempt)
-            found.append(self._failed(priority, tuple(again), never, ABANDONED))
+            found.append(self._failed(priority, tuple(again), never, why))
         return found, unknown
 
     def run_out(self, now: float) -> list[Failed]:

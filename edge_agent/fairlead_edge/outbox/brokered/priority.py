@@ -5,6 +5,7 @@ Memory is bounded: ``UNSETTLED_MAX`` messages given out and not done, beyond whi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -83,10 +84,16 @@ class Priority:
         self._has_more = True
 
     def wanted(self, now: float, messages_max: int) -> Fetch | None:
-        """What to read for a module that takes so many: first what is due again, the oldest first, then what is new."""
-        due = sorted(each.offset for each in self._attempts.values() if not each.leased and each.until <= now)
+        """What to read for a module that takes so many: first what is due again, the oldest first, then what is new.
+
+        What was withdrawn goes together; each that failed goes alone."""
+        due = [each for each in self._attempts.values() if not each.leased and each.until <= now]
         if due:
-            return self._fetch(NOTHING_DONE, messages_max, tuple(due[:messages_max]))
+            due.sort(key=lambda attempt: attempt.offset)
+            unfailed = tuple(each.offset for each in itertools.takewhile(lambda each: not each.number, due))
+            if unfailed:
+                return self._fetch(NOTHING_DONE, messages_max, unfailed[:messages_max])
+            return msgspec.structs.replace(self._fetch(NOTHING_DONE, 1, (due[0].offset,)), alone=True)
         if not self._has_more or len(self._attempts) >= UNSETTLED_MAX:
             return None
         self._has_more = False

@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge import ascii_case
+
 ID_BYTES: Final = 16
 AUTHOR_BYTES: Final = 4
 MARK_BYTES: Final = ID_BYTES + AUTHOR_BYTES
@@ -63,7 +65,7 @@ def author(module: str) -> bytes:
     """Of a module whose token was shown; "" for any other program."""
     if not module:
         return NO_AUTHOR
-    return _digest(module.lower())
+    return _digest(ascii_case.folded(module))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -17,7 +17,8 @@ from fairlead_hub.inputs.submission import Address
 from fairlead_hub.io.inputs.access_review import AccessReview, Caller, Denied, Verb
 from fairlead_hub.io.inputs.inputs import Inputs, NotNow
 from fairlead_wire import message
-from fairlead_wire.errors import Permanent, RemoteError, Temporary
+from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
+from fairlead_wire.http.content_encoding import Unpacker
 from fairlead_wire.io import tls
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -138,14 +139,19 @@ async def _read(request: web.Request) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
+        unpacker = Unpacker(request.headers.get("Content-Encoding", ""))
         async with asyncio.timeout(BODY_SECONDS_MAX):
             async for part in request.content.iter_any():
-                size += len(part)
-                if size > submission.REQUEST_BYTES_MAX:
-                    raise too_large
-                parts.append(part)
+                for piece in unpacker.feed(part):
+                    size += len(piece)
+                    if size > submission.REQUEST_BYTES_MAX:
+                        raise too_large
+                    parts.append(piece)
+        unpacker.end()
     except TimeoutError:
         raise submission.Refused(f"the body took longer than {BODY_SECONDS_MAX:g} s", code="too_slow") from None
+    except (Malformed, web.RequestPayloadError) as error:
+        raise submission.Refused(f"the request cannot be unpacked: {error}", code="bad_request") from None
     return b"".join(parts)
 
 

@@ -44,7 +44,9 @@ async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
 async def client(upstream: Upstream) -> AsyncIterator[Client]:
     app = web.Application()
     add_routes(app, upstream)
-    async with TestClient(TestServer(app)) as opened:
+    server = TestServer(app)
+    await server.start_server(auto_decompress=False)
+    async with TestClient(server) as opened:
         yield opened
 
 
@@ -169,6 +171,8 @@ async def test_bad_requests_are_refused_politely(client: Client, content: bytes,
         (gzip.compress(b" " * (publishing.REQUEST_BYTES_MAX + 1), mtime=0), 413),
         (b"this is no gzip", 400),
         (gzip.compress(body({}), mtime=0)[:-12], 400),
+        (gzip.compress(body({}), mtime=0)[:-8], 400),
+        (gzip.compress(body({}), mtime=0)[:-1], 400),
     ],
 )
 async def test_packed_requests_are_bounded_by_what_they_unpack_to(client: Client, content: bytes, status: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 
 import pytest_asyncio
@@ -29,6 +30,9 @@ class Subscriber:
         self.got: list[tuple[str, str]] = []
         self.changed = asyncio.Event()
         self.too_large: set[str] = set()
+        self.holds: set[str] = set()
+        self.all_acknowledged = asyncio.Event()
+        self.batches: list[list[str]] = []
 
     async def ready(self) -> int:
         while not self.room:
@@ -36,12 +40,30 @@ class Subscriber:
             await self.changed.wait()
         return self.room
 
-    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> list[Leased]:
-        left = [each for each in leased if each.id in self.too_large]
+    def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
+        leased = list(leased)
         found = [(endpoint, each.id) for each in leased if each.id not in self.too_large]
         self.got += found
+        self.batches += [[id for _, id in found]] if found else []
+        self.holds |= {id for _, id in found}
         self.room -= len(found)
-        return left
+        return {each.id: "it is too large" for each in leased if each.id in self.too_large}
+
+    @property
+    def has_unacknowledged(self) -> bool:
+        return bool(self.holds)
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[bool]:
+        if self.holds:
+            self.all_acknowledged.clear()
+            await self.all_acknowledged.wait()
+        yield self.room > 0
+
+    def acknowledged(self, *ids: str) -> None:
+        self.holds -= set(ids)
+        if not self.holds:
+            self.all_acknowledged.set()
 
 
 class Bench:
@@ -160,4 +182,26 @@ async def test_what_is_too_large_is_given_back(bench: Bench) -> None:
     bench.deliveries.begin(subscriber, ONE)
     await bench.settled()
     assert subscriber.got == [(ENDPOINT, "2")]
+    assert bench.counters.undeliverable >= 1
     bench.deliveries.end_all(subscriber, [])
+
+
+async def test_what_a_connection_died_with_goes_one_by_one_to_the_next(bench: Bench) -> None:
+    """Also where the next one has something in its hands already: it is given when that is acknowledged."""
+    first, second = Subscriber(room=3), Subscriber()
+    await bench.store("poison", "1", "2")
+    bench.deliveries.begin(first, ONE)
+    await bench.settled()
+    bench.deliveries.begin(second, ONE)
+    await bench.store("3")
+    await bench.settled()
+    assert (first.batches, second.batches) == ([["poison", "1", "2"]], [["3"]])
+    bench.deliveries.end_all(first, first.got)
+    for expected in ("poison", "1", "2"):
+        await bench.settled()
+        assert second.batches[-1] != [expected]
+        bench.deliveries.acknowledge([Acknowledged(ENDPOINT, second.batches[-1][0], True)])
+        second.acknowledged(*second.batches[-1])
+        await bench.settled()
+        assert second.batches[-1] == [expected]
+    bench.deliveries.end_all(second, [])

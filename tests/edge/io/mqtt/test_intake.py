@@ -25,6 +25,10 @@ class Connection:
         self.module, self.level = module, level
         self.outcomes: list[Outcome] = []
         self.refused: Refused | None = None
+        self.holds: list[bool] = []
+
+    def hold(self, is_held: bool) -> None:
+        self.holds.append(is_held)
 
     def stored(self, outcomes: Sequence[Outcome]) -> None:
         self.outcomes += outcomes
@@ -41,6 +45,8 @@ class Store:
         self.letters: list[tuple[str, str]] = []
         self.failing: Callable[[], Exception] | None = None
         self.letters_failing: Exception | None = None
+        self.has_no_room: set[str] = set()
+        self.tries = 0
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -48,6 +54,14 @@ class Store:
         await self.gate.wait()
         if self.failing is not None:
             raise self.failing()
+        self.tries += 1
+        if any(
+            item.source in self.has_no_room
+            for each in gathered
+            for item in each.submissions
+            if isinstance(item, Submission)
+        ):
+            raise StoreFull("full")
         self.batches.append(
             [
                 (each.module, [item.source for item in each.submissions if isinstance(item, Submission)])
@@ -84,7 +98,12 @@ class Bench:
 
     async def done(self) -> None:
         await self.intake.drain(60)
-        assert (self.intake.waiting, self.intake.waiting_bytes) == (0, 0)
+        assert (self.intake.waiting, self.intake.waiting_bytes, self.intake.held_bytes) == (0, 0, 0)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0)
 
 
 async def test_all_connections_go_in_one_step_and_each_keeps_its_order() -> None:
@@ -197,3 +216,70 @@ async def test_too_much_that_waits_stops_the_reading_until_half_is_stored() -> N
     assert bench.intake.is_pressed
     bench.store.gate.set()
     await bench.done()
+
+
+async def test_a_message_without_room_holds_up_its_own_connection_alone() -> None:
+    """Its neighbours of the same batch and of later ones are stored and acknowledged at once, in order."""
+    bench = Bench()
+    clients = [Connection(f"m{number}") for number in range(20)]
+    big = [clients[3], clients[11]]
+    bench.store.has_no_room = {"big"}
+    for client in clients:
+        more = [received("big", 2), received("3", 3)] if client in big else [received("2", 2)]
+        bench.intake.add(client, [received("1", 1), *more])
+    others = [each for each in clients if each not in big]
+    await bench.until(lambda: all(len(each.outcomes) == 2 for each in others))
+    await bench.until(lambda: all(len(each.outcomes) == 1 and each.holds == [True] for each in big))
+    for packet in (4, 5):
+        bench.intake.add(clients[0], [received("1", packet)])
+        await bench.until(lambda packet=packet: clients[0].outcomes[-1].message.packet == packet)
+    assert not bench.intake.is_pressed and bench.intake.waiting == 4
+    bench.store.has_no_room = set()
+    await bench.until(lambda: all(len(each.outcomes) == 3 for each in big))
+    assert [each.message.packet for each in big[0].outcomes] == [1, 2, 3]
+    assert all(each.holds == [True, False] for each in big)
+    stored = [
+        source for batch in bench.store.batches for module, sources in batch if module == "m3" for source in sources
+    ]
+    assert stored == ["1", "big", "3"]
+    await bench.done()
+
+
+async def test_what_has_no_room_for_long_ends_its_own_connection_alone() -> None:
+    bench, one, two = Bench(patience_seconds=0.0), Connection(), Connection()
+    bench.store.has_no_room = {"big"}
+    bench.intake.add(one, [received("1", 1), received("big", 2), received("3", 3), received("4", qos=0)])
+    bench.intake.add(two, [received("1", 1)])
+    await bench.done()
+    assert [each.message.packet for each in one.outcomes] == [1]
+    assert one.refused is not None and one.refused.code is Code.QUOTA_EXCEEDED
+    assert two.refused is None and len(two.outcomes) == 1
+    assert bench.counters.refused == Counter(quota_exceeded=1)
+
+
+async def test_what_waits_for_room_is_bounded_and_stops_nobodys_reading() -> None:
+    """Over the bound the connection with most of it ends, and repeats it."""
+    bench = Bench()
+    bench.store.has_no_room = {"big"}
+    clients = [Connection(f"m{number}") for number in range(6)]
+    for number, client in enumerate(clients):
+        bench.intake.add(client, [received("big", payload=b"x" * (700_000 + number * 50_000))])
+        await bench.until(lambda client=client: client.holds or client.refused)
+        await bench.until(lambda: bench.intake.waiting_bytes == 0)
+    await bench.until(lambda: bench.intake.held_bytes <= intakes.HELD_BYTES_MAX)
+    assert [each.refused is not None for each in clients] == [False] * 5 + [True]
+    assert bench.pressed == []
+    bench.store.has_no_room = set()
+    await bench.done()
+    assert [len(each.outcomes) for each in clients] == [1] * 5 + [0]
+
+
+async def test_a_full_store_is_not_asked_for_each_of_many() -> None:
+    bench = Bench(patience_seconds=0.0)
+    bench.store.has_no_room = {"big"}
+    clients = [Connection(f"m{number}") for number in range(1000)]
+    for client in clients:
+        bench.intake.add(client, [received("big")])
+    await bench.done()
+    assert bench.store.tries < 2 * intakes.TRIES_MAX
+    assert all(client.refused for client in clients)

@@ -17,7 +17,7 @@ from fairlead_edge.io.outbox import publisher as publisher_module
 from fairlead_edge.io.outbox.publisher import Gathered, NotReady, Publisher
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, is_live_lane, live_lane
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io.spans import Spans
 
@@ -25,7 +25,14 @@ from fairlead_wire.io.spans import Spans
 class Bench:
     """A publisher on the twin, and what the pump heard of it."""
 
-    def __init__(self, max_bytes: int = 10_000, *, evict: bool = False, spans: Spans | None = None) -> None:
+    def __init__(
+        self,
+        max_bytes: int = 10_000,
+        *,
+        evict: bool = False,
+        spans: Spans | None = None,
+        lane: Callable[[QueueId], QueueId] = lambda queue: queue,
+    ) -> None:
         self.box = MemoryOutbox(epoch=1, max_bytes=max_bytes)
         self.appended: list[set[QueueId]] = []
         self.swept = 0
@@ -40,6 +47,7 @@ class Bench:
             appended=self._appended,
             evict=evict,
             spans=spans,
+            lane=lane,
         )
         self.publisher.use_router(PropertyRouter())
 
@@ -232,3 +240,14 @@ async def test_gathered_messages_have_a_span_where_one_is_sampled() -> None:
     with pytest.raises(NotReady):
         await bench.publisher.store_gathered([gathered("m", {"properties": {"traceparent": str(place(6))}})])
     assert kept.kept[1].failure
+
+
+@pytest.mark.parametrize("entrance", ["http", "mqtt"])
+async def test_every_entrance_puts_messages_into_the_lane_of_now(entrance: str) -> None:
+    bench = Bench(lane=lambda queue: QueueId(queue.endpoint, live_lane(queue.priority)))
+    if entrance == "http":
+        await bench.publisher.publish(body({}))
+    else:
+        await bench.publisher.store_gathered([gathered("m", {})])
+    [queues] = bench.appended
+    assert queues and all(is_live_lane(queue.priority) for queue in queues)

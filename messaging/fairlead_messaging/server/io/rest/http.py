@@ -26,6 +26,8 @@ from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import Metrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
+from fairlead_wire.errors import Malformed
+from fairlead_wire.http.content_encoding import Unpacker
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans
 
@@ -79,15 +81,18 @@ async def body(request: web.Request) -> bytes:
 
     def take(chunk: bytes) -> None:
         nonlocal size
-        size += len(chunk)
-        if size > size_max:
-            raise _too_large(size_max)
-        # As it arrives, not as it was announced: a client that announces much and sends nothing keeps no others out.
-        broker.bodies.take(len(chunk))
-        _body_bytes.set(size)
-        chunks.append(chunk)
+        for piece in unpacker.feed(chunk):
+            size += len(piece)
+            if size > size_max:
+                raise _too_large(size_max)
+            # As it arrives, not as it was announced: a client that announces much and sends nothing keeps no others
+            # out.
+            broker.bodies.take(len(piece))
+            _body_bytes.set(size)
+            chunks.append(piece)
 
     try:
+        unpacker = Unpacker(request.headers.get("Content-Encoding", ""))
         if (request.content_length or 0) > size_max:
             raise _too_large(size_max)
         if request.content.is_eof():  # all of it came with the head, as most do: no clock is needed
@@ -96,11 +101,12 @@ async def body(request: web.Request) -> bytes:
             async with asyncio.timeout(seconds_max):
                 async for chunk in request.content.iter_any():
                     take(chunk)
+        unpacker.end()
         return b"".join(chunks)
     except TimeoutError:
         raise TooSlow(f"the body did not arrive within {seconds_max:g} s") from None
-    except web.RequestPayloadError:
-        raise Refused("body cannot be unpacked: it is not what its Content-Encoding says", code="bad_body") from None
+    except (Malformed, web.RequestPayloadError) as error:
+        raise Refused(f"body cannot be unpacked: {error}", code="bad_body") from None
 
 
 def count_decoded(request: web.Request, size: int) -> None:

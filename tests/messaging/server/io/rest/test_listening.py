@@ -53,7 +53,7 @@ async def serving(limits: Limits, context: ssl.SSLContext | None = None) -> Asyn
         return web.Response(text="answered")
 
     app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1, auto_decompress=False)
     await runner.setup()
     port = Port(runner, gate, "127.0.0.1", 0, context)
     try:
