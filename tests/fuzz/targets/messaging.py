@@ -20,6 +20,7 @@ from fairlead_messaging.server.subscriptions import endpoint, subscription
 from fairlead_messaging.server.transactions import visibility
 from fairlead_wire.backoff import delivery
 from fairlead_wire.errors import RemoteError
+from fairlead_wire.http import retry_after
 from fairlead_wire.validation.mistakes import Wrong
 
 BYTES_MAX = 1 << 20
@@ -168,7 +169,7 @@ def push_endpoint(content: bytes) -> None:
     """The address of an endpoint, and what it answers."""
     text = content.decode(errors="surrogateescape")
     endpoint.is_url(text)
-    seconds = endpoint.asked_seconds(text)
+    seconds = retry_after.seconds(text, endpoint.RETRY_AFTER_SECONDS_MAX)
     promise(seconds is None or 0 <= seconds <= endpoint.RETRY_AFTER_SECONDS_MAX, "an endpoint cannot ask for ever")
 
 

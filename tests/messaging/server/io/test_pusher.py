@@ -25,6 +25,7 @@ from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
+from fairlead_messaging.server.subscriptions.endpoint import RETRY_AFTER_SECONDS_MAX
 from fairlead_messaging.server.subscriptions.subscription import Subscription
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
@@ -120,14 +121,16 @@ async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None
         assert (state["dropped"], state["delivered"], state["last_error"]) == (1, 1, "status 404")
 
 
-async def test_an_absurd_pause_stops_nothing(topics: Topics) -> None:
-    """400 digits are no number of seconds; the policy decides then."""
+async def test_an_absurd_pause_is_the_longest_there_is(topics: Topics) -> None:
+    """400 digits are more than the limit, and no infinity."""
     async with listening() as endpoint:
         await topics.create("t")
         await subscribe(topics, endpoint.url)
-        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "9" * 400}), 200]
+        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "9" * 400})]
         await topics.publish("t", "a")
-        await until(lambda: len(endpoint.bodies) == 2)
+        while not (state := await shown(topics))["attempts"]:
+            continue
+        assert state["next_attempt_ms"] == topics.clock.now_ms + RETRY_AFTER_SECONDS_MAX * 1000
 
 
 async def test_the_endpoints_own_pause_is_honoured(topics: Topics) -> None:
