@@ -523,7 +523,7 @@ def test_a_property_that_has_no_place_in_a_packet_is_not_cut(more: dict[str, Any
 def test_what_mqtt_cannot_carry_is_replaced_and_counted() -> None:
     """Whatever is in the store already.  5: [MQTT-1.5.4-2]"""
     talk = open_talk(5)
-    more = {"properties": {"a\0": "b\n", "fine": "ok"}, "system_properties": {"contentType": "\0"}}
+    more: dict[str, Any] = {"properties": {"a\0": "b\n", "fine": "ok"}, "system_properties": {"contentType": "\0"}}
     for id in "ab":
         assert talk.session.deliver(SUBSCRIBED, "i", "e", leased(id, **more)) == ""
     talk.session.deliver(SUBSCRIBED, "i", "e", leased("c", properties={"fine": "ok"}))

@@ -4,8 +4,8 @@
                                └▶ append ─▶ committed ─▶ ``stored`` of each connection, in its order
 
 What cannot be stored now is tried again for a while, without an acknowledgement; then its connections end, and the
-clients come back and repeat it.  A message that the store has no room for holds up its own connection alone, which is
-not read meanwhile; the others go on.
+clients come back and repeat it.  A message that the store has no room for holds up what its own
+connection sends after it; the others go on.
 
 What is refused for good is acknowledged with its code (MQTT 5), or kept as a dead letter and acknowledged (3.1.1, which
 has no code: without a PUBACK its client would repeat it for ever).
@@ -39,6 +39,8 @@ UNSTORED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of all connections together; over it none is read until half of it is stored."""
 HELD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of connections whose messages wait for room; over it the one with most of them ends, to repeat them."""
+STOPPED_BYTES: Final = 512 * 1024
+"""Of one connection whose messages wait for room; over it that is not read.  Below it its PINGREQs are answered."""
 TRIES_MAX: Final = 64
 """At storing a batch in parts, when there is no room for all of it; the rest of it has its turn the next time."""
 MESSAGE_COST_BYTES: Final = 1024
@@ -70,7 +72,7 @@ class Source(Protocol):
         ...
 
     def hold(self, is_held: bool) -> None:
-        """A message of it waits for room: it is not to be read until that is over."""
+        """Much of it waits for room: it is not to be read until that is over."""
         ...
 
 
@@ -108,6 +110,12 @@ class _Held(msgspec.Struct):
     items: list[_Item]
     until: float
     refused: Refused
+    is_stopped: bool = False
+    """It is not read."""
+
+    @property
+    def size(self) -> int:
+        return sum(_cost(item.received) for item in self.items)
 
 
 class _GivenUp(Exception):
@@ -248,7 +256,8 @@ class Intake:
             self._hold(held, items)
             waits |= {id(item) for item in items}
         for held in before.values():
-            held.source.hold(False)
+            if held.is_stopped:
+                held.source.hold(False)
         return waits
 
     def _hold(self, held: _Held, items: Sequence[_Item]) -> None:
@@ -257,8 +266,10 @@ class Intake:
             if not self._held:
                 self._retry_at = self._clock() + RETRY_SECONDS
             self._held[key] = held
-            held.source.hold(True)
         held.items += items
+        if not held.is_stopped and held.size > STOPPED_BYTES:
+            held.is_stopped = True
+            held.source.hold(True)
         for item in items:
             if not item.is_held:
                 item.is_held = True
@@ -268,7 +279,7 @@ class Intake:
 
     def _bound_held(self) -> None:
         while self.held_bytes > HELD_BYTES_MAX and self._held:
-            key = max(self._held, key=lambda key: sum(_cost(item.received) for item in self._held[key].items))
+            key = max(self._held, key=lambda key: self._held[key].size)
             held = self._held.pop(key)
             self._give_up(held.items, held.refused)
             self._gone(held.items)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aiomqtt
@@ -16,6 +20,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.support.edges.edge_line import CountingHub, EdgeProgram
 from tests.support.processes import free_ports, wait_until
+
+from fairlead_edge.io.mqtt.intake import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.process
 
@@ -192,3 +198,112 @@ def test_metrics_and_status_name_it(line: Line) -> None:
     assert line.edge.status()["mqtt"]["connections"] == 1
     client.disconnect()
     client.loop_stop()
+
+
+def post(line: Line, path: str, body: Any = None) -> Any:
+    request = urllib.request.Request(f"{line.edge.url}{path}", json.dumps(body or {}).encode(), method="POST")
+    with urllib.request.urlopen(request, timeout=60) as response:
+        return json.loads(response.read())
+
+
+def test_no_text_in_a_property_stops_a_subscriber(line: Line) -> None:
+    """What no packet may hold is refused, by itself; what some clients choke on is sent as U+FFFD, and counted."""
+    got: dict[bytes, Any] = {}
+    subscriber = line.client(paho.MQTTv5, "filter")
+    subscriber.on_message = lambda client, data, message: got.update({bytes(message.payload): message.properties})
+    connected(line, subscriber)
+    subscriber.subscribe("fairlead/filter/inputs/in", qos=1)
+
+    def message(n: int, **properties: str) -> dict[str, Any]:
+        return {"source": "/messages/modules/producer", "properties": properties, "body": n}
+
+    texts = ["plain", "a\0b", "\ufeff", "line\nbreak", "\x85", "x" * 70_000, "last"]
+    answer = post(line, "/v1/messages", {"messages": [message(n, text=text) for n, text in enumerate(texts)]})
+    assert ["error" in each for each in answer["results"]] == [n == 1 for n in range(len(texts))]
+    assert "holds U+0000" in answer["results"][1]["error"]["message"]
+    wait_until("the others come", lambda: {b"0", b"2", b"3", b"4", b"6"} <= set(got), seconds=SECONDS)
+    found = [dict(got[key].UserProperty)["text"] for key in (b"0", b"2", b"3", b"6")]
+    assert found == ["plain", "\ufffd", "line\ufffdbreak", "last"]
+    metrics = line.edge.get("/metrics").decode()
+    assert "fairlead_edge_mqtt_replaced_total 3" in metrics
+    assert "fairlead_edge_mqtt_undeliverable_total 0" not in metrics
+    assert b"5" not in got  # 70,000 bytes have no place in a packet: not cut, and kept for a reader over HTTP
+    path = "/v1/modules/filter/inputs/in/messages"
+
+    def taken_over_http() -> bool:
+        found = json.loads(line.edge.get(f"{path}?max=1&wait=1"))["messages"]
+        for each in found:
+            assert len(each["properties"]["text"]) == 70_000
+            post(line, f"{path.removesuffix('/messages')}/ack", {"ids": [each["id"]]})
+        return bool(found)
+
+    wait_until("a program over HTTP takes it", taken_over_http, seconds=SECONDS)
+    subscriber.disconnect()
+    subscriber.loop_stop()
+    wait_until("nothing is left", line.edge.drained, seconds=SECONDS)
+
+
+def test_a_message_its_subscriber_dies_of_takes_no_other_along(line: Line) -> None:
+    """The subscriber ends its connection at one message of a batch, each time; the agent is killed between."""
+    done: set[int] = set()
+    deaths: list[int] = []
+    kills: list[bool] = []
+
+    async def live(client_id: str) -> None:
+        async with aiomqtt.Client("127.0.0.1", line.port, identifier=client_id) as client:
+            client._client.manual_ack_set(True)
+            await client.subscribe("fairlead/filter/inputs/in", qos=1)
+            held: list[Any] = []
+            async for message in client.messages:
+                held.append(message)
+                if message.payload == b"13":
+                    deaths.append(len(held))
+                    raise ConnectionError  # with everything it holds
+                if not deaths:
+                    continue  # a batch in hand, not acknowledged
+                for each in held:
+                    client._client.ack(each.mid, each.qos)
+                    done.add(int(each.payload))
+                held.clear()
+                if len(done) == 29:
+                    return
+
+    line.edge.publish([{"source": "/messages/modules/producer", "body": n} for n in range(30)])
+    until = time.monotonic() + SECONDS
+    while len(done) < 29 and time.monotonic() < until:
+        with contextlib.suppress(ConnectionError, aiomqtt.MqttError, TimeoutError):
+            asyncio.run(asyncio.wait_for(live("filter"), 10))
+        if len(deaths) >= 2 and not kills:
+            kills.append(True)
+            line.edge.start_again()  # kill -9
+    assert done == set(range(30)) - {13}
+    assert deaths[0] == 14 and set(deaths[1:]) == {1} and kills
+
+
+@pytest.mark.parametrize("protocol", [paho.MQTTv311, paho.MQTTv5])
+def test_messages_without_room_hold_up_no_neighbour(tmp_path: Path, protocol: int) -> None:
+    """Two clients whose messages are larger than the room left: everybody else is acknowledged meanwhile."""
+    port = free_ports(1)[0]
+    settings = f'[mqtt]\nlisten = "127.0.0.1:{port}"'
+    with (
+        CountingHub(routes=ROUTES) as hub,
+        EdgeProgram(tmp_path, hub.port, settings=settings, max_bytes=1 << 20) as edge,
+    ):
+        edge.await_routes()
+        line = Line(hub, edge, port)
+        for _ in range(9):  # nobody takes these
+            edge.publish([{"source": "/messages/modules/producer", "body": "x" * 64_000}])
+        big = [connected(line, line.client(protocol, f"big-{number}")) for number in range(2)]
+        waiting = [client.publish("fairlead/producer/o", json.dumps("y" * 250_000), qos=1) for client in big]
+        neighbours = [connected(line, line.client(protocol, f"small-{number}")) for number in range(3)]
+        began = time.monotonic()
+        for n in range(100):
+            sent = [client.publish("fairlead/producer/o", str(n), qos=1) for client in neighbours]
+            for each in sent:
+                each.wait_for_publish(SECONDS)
+                assert each.is_published()
+        assert not any(each.is_published() for each in waiting), "there was room: the test shows nothing"
+        assert time.monotonic() - began < PATIENCE_SECONDS
+        for client in (*big, *neighbours):
+            client.disconnect()
+            client.loop_stop()

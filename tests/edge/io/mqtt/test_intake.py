@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from fairlead_edge.errors import StoreFull
@@ -80,6 +81,14 @@ def _result(source: str) -> Accepted | NotAccepted:
     if source == "large":
         return NotAccepted(Reason("too_large", "it is"))
     return Accepted("id", [DeliveryView("iothub", 1, None)] if source != "unrouted" else [])
+
+
+def _has(client: Connection, outcomes: int) -> bool:
+    return len(client.outcomes) == outcomes
+
+
+def _is_noticed(client: Connection) -> bool:
+    return bool(client.holds) or client.refused is not None
 
 
 def received(source: str | Reason, packet: int = 1, qos: int = 1, payload: bytes = b"") -> Received:
@@ -229,15 +238,15 @@ async def test_a_message_without_room_holds_up_its_own_connection_alone() -> Non
         bench.intake.add(client, [received("1", 1), *more])
     others = [each for each in clients if each not in big]
     await bench.until(lambda: all(len(each.outcomes) == 2 for each in others))
-    await bench.until(lambda: all(len(each.outcomes) == 1 and each.holds == [True] for each in big))
-    for packet in (4, 5):
-        bench.intake.add(clients[0], [received("1", packet)])
-        await bench.until(lambda packet=packet: clients[0].outcomes[-1].message.packet == packet)
+    await bench.until(lambda: all(len(each.outcomes) == 1 for each in big) and bench.intake.waiting == 4)
+    assert not any(each.holds for each in big)  # little waits: their pings are answered
+    for count in (3, 4):
+        bench.intake.add(clients[0], [received("1", count)])
+        await bench.until(partial(_has, clients[0], count))
     assert not bench.intake.is_pressed and bench.intake.waiting == 4
     bench.store.has_no_room = set()
     await bench.until(lambda: all(len(each.outcomes) == 3 for each in big))
     assert [each.message.packet for each in big[0].outcomes] == [1, 2, 3]
-    assert all(each.holds == [True, False] for each in big)
     stored = [
         source for batch in bench.store.batches for module, sources in batch if module == "m3" for source in sources
     ]
@@ -264,13 +273,15 @@ async def test_what_waits_for_room_is_bounded_and_stops_nobodys_reading() -> Non
     clients = [Connection(f"m{number}") for number in range(6)]
     for number, client in enumerate(clients):
         bench.intake.add(client, [received("big", payload=b"x" * (700_000 + number * 50_000))])
-        await bench.until(lambda client=client: client.holds or client.refused)
+        await bench.until(partial(_is_noticed, client))
         await bench.until(lambda: bench.intake.waiting_bytes == 0)
     await bench.until(lambda: bench.intake.held_bytes <= intakes.HELD_BYTES_MAX)
     assert [each.refused is not None for each in clients] == [False] * 5 + [True]
     assert bench.pressed == []
+    assert [each.holds for each in clients[:5]] == [[True]] * 5
     bench.store.has_no_room = set()
     await bench.done()
+    assert [each.holds for each in clients[:5]] == [[True, False]] * 5
     assert [len(each.outcomes) for each in clients] == [1] * 5 + [0]
 
 

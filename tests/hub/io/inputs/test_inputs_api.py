@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -166,3 +167,14 @@ async def test_a_body_that_comes_slowly_is_not_waited_for(served: Served, monkey
     answer = await reader.readuntil(b"too_slow")
     assert answer.startswith(b"HTTP/1.1 400")
     writer.close()
+
+
+async def test_a_request_that_comes_packed_is_whole_or_refused(served: Served) -> None:
+    """Also where it lost nothing but its checksum; and what it unpacks to is bounded."""
+    whole = gzip.compress(b'{"body": 1}')
+    assert (await served.ask("POST", PATH, whole, Content_Encoding="gzip"))[0] == 202
+    for broken in (whole[:-1], whole[:-8], b"no gzip"):
+        assert await served.code("POST", PATH, broken, Content_Encoding="gzip") == (400, "bad_request")
+    assert await served.code("POST", PATH, whole, Content_Encoding="br") == (400, "bad_request")
+    bomb = gzip.compress(b'{"body": "' + b"x" * submission.REQUEST_BYTES_MAX + b'"}')
+    assert await served.code("POST", PATH, bomb, Content_Encoding="gzip") == (413, "too_large")
