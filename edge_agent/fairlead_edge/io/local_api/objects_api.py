@@ -19,7 +19,7 @@ from fairlead_edge.io.local_api.watches import Watches, event
 from fairlead_edge.objects import kinds
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import FIRST, HeldObject, Metastore
-from fairlead_edge.objects.presentation import api_errors, discovery, listing, paths, table
+from fairlead_edge.objects.presentation import api_errors, discovery, listing, openapi_v3, paths, table
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_edge.objects.statuses import allowed
 from fairlead_edge.objects.statuses.status_store import StatusStore
@@ -57,6 +57,8 @@ class ObjectsApi:
         self._agent = agent
         self._age_of = age_of
         self._secrets_allowed = secrets_allowed
+        self._described: dict[str, openapi_v3.Described] = {}
+        self._described_of: tuple[list[Kind], set[Kind]] | None = None
         self.watches = Watches(store.log)
 
     def add_routes(self, app: web.Application) -> None:
@@ -65,8 +67,14 @@ class ObjectsApi:
             app.router.add_route("*", root, self._handle)
             app.router.add_route("*", root + "/{rest:.*}", self._handle)
         operations.register(
-            app, {operations.SERVER_VERSION: self._version, operations.OPENAPI_V3: self._openapi}
-        )  # fmt: skip
+            app,
+            {
+                operations.SERVER_VERSION: self._version,
+                operations.OPENAPI_V3: self._openapi,
+                **dict.fromkeys(operations.OPENAPI_V3_DOCUMENTS, self._openapi),
+                operations.OPENAPI_V2: self._openapi_v2,
+            },
+        )
         app.on_shutdown.append(self._end_watches)
 
     async def _end_watches(self, _: web.Application) -> None:
@@ -75,9 +83,31 @@ class ObjectsApi:
     async def _version(self, _: web.Request) -> web.Response:
         return respond(discovery.server_version(self._agent))
 
-    async def _openapi(self, _: web.Request) -> web.Response:
-        # No schemas are kept at the edge; clients take an empty index for "nothing to validate with".
-        return respond({"paths": {}})
+    async def _openapi(self, request: web.Request) -> web.Response:
+        served = kinds.served(await self._store.kinds())
+        reportable = self._reportable(served)
+        if (served, reportable) != self._described_of:
+            self._described, self._described_of = openapi_v3.describe(served, reportable), (served, reportable)
+        found = self._described.get(request.path.removeprefix(openapi_v3.PATH).strip("/"))
+        if found is None:
+            raise ApiError(404, "the server could not find the requested resource")
+        # A URL with the hash names this very document: clients may keep it, and ask for the index alone.
+        lasting = request.query.get("hash") == found.hash
+        headers = {
+            "ETag": f'"{found.hash}"',
+            "Cache-Control": "private, immutable, max-age=31536000" if lasting else "private, no-cache",
+        }
+        if any(each.value == found.hash for each in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=found.body, content_type=_JSON, headers=headers)
+
+    async def _openapi_v2(self, _: web.Request) -> web.Response:
+        raise ApiError(404, f"OpenAPI v2 is not served at the edge, {openapi_v3.PATH} is: use kubectl 1.27 or newer")
+
+    def _reportable(self, served: list[Kind]) -> set[Kind]:
+        """Kinds whose status may be patched here."""
+        known = self._statuses.known if self._statuses is not None else allowed.Known()
+        return {each for each in served if allowed.any_of(known, each.group, each.kind)}
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         found = paths.parse(request.path)
@@ -116,8 +146,7 @@ class ObjectsApi:
         return bool(found.name) and found.subresource == status_api.SUBRESOURCE
 
     def _document(self, found: paths.Documents, served: list[Kind]) -> dict[str, Any]:
-        known = self._statuses.known if self._statuses is not None else allowed.Known()
-        reportable = {each for each in served if allowed.any_of(known, each.group, each.kind)}
+        reportable = self._reportable(served)
         document: dict[str, Any] | None
         if found.version:
             document = discovery.api_resources(found.group, found.version, served, reportable)

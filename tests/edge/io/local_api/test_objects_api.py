@@ -174,7 +174,6 @@ async def test_a_new_node_answers_with_empty_lists(api: Api) -> None:
     assert "configmaps" in [each["name"] for each in (await api.get("/api/v1"))["resources"]]
     assert (await api.get("/api"))["versions"] == ["v1"]
     assert (await api.get("/version"))["gitVersion"].endswith("fairlead-edge.1.2")
-    assert await api.get("/openapi/v3") == {"paths": {}}
 
 
 async def test_an_object_that_moved_to_another_version_left_the_old(api: Api) -> None:
@@ -185,6 +184,32 @@ async def test_an_object_that_moved_to_another_version_left_the_old(api: Api) ->
     assert await api.names("/apis/shop.example/v1/tills") == []
     assert await api.names("/apis/shop.example/v2/tills") == ["t"]
     assert (await api.ask("/apis/shop.example/v1/namespaces/shop/tills/t"))[0] == 404
+
+
+async def test_openapi_documents_are_cached_by_their_hash(api: Api) -> None:
+    """The index is asked for each time; what its URLs name never changes."""
+    await api.hold(put(config_map("a")))
+    url = (await api.get("/openapi/v3"))["paths"]["api/v1"]["serverRelativeURL"]
+    answer = await api.client.get(url)
+    assert answer.status == 200 and "immutable" in answer.headers["Cache-Control"]
+    assert "/api/v1/namespaces/{namespace}/configmaps" in (await answer.json())["paths"]
+    index = await api.client.get("/openapi/v3")
+    assert "no-cache" in index.headers["Cache-Control"]
+    for path, tag in (("/openapi/v3", index.headers["ETag"]), (url, answer.headers["ETag"])):
+        again = await api.client.get(path, headers={"If-None-Match": tag})
+        assert (again.status, await again.read()) == (304, b"")
+    till = {"apiVersion": "shop.example/v2", "kind": "Till", "metadata": {"name": "a", "namespace": "shop"}}
+    await api.hold(put(till, "tills"))
+    assert "apis/shop.example/v2" in (await api.get("/openapi/v3"))["paths"]
+    stale = await api.client.get("/openapi/v3/api/v1?hash=ANOTHER")
+    assert stale.status == 200 and "no-cache" in stale.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/apis/none/v1", "/openapi/v3/api/v2", "/openapi/v2"])
+async def test_openapi_of_what_is_not_served_is_a_status(api: Api, path: str) -> None:
+    """Old kubectl asks for v2, and prints what it is told."""
+    status, body = await api.ask(path)
+    assert (status, body["kind"], body["reason"]) == (404, "Status", "NotFound")
 
 
 # ---- long lists, in chunks of the store --------------------------------------------------------------------------
