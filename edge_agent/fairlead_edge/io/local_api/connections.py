@@ -57,13 +57,24 @@ class Connections:
 
     def __init__(self) -> None:
         self._activity: dict[asyncio.BaseProtocol, _Activity] = {}
+        self._held: dict[asyncio.BaseProtocol, int] = {}
         self.closed: Counter[str] = Counter()
         """Clients whose connection was closed because they did not read, by reason: ``stalled``, ``budget``."""
 
     @property
     def unsent(self) -> int:
         """Bytes of answers that wait to be read."""
-        return sum(map(_unsent, self._activity))
+        return sum(map(self._waiting, self._activity))
+
+    def _waiting(self, protocol: asyncio.BaseProtocol) -> int:
+        return _unsent(protocol) + self._held.get(protocol, 0)
+
+    def hold(self, protocol: asyncio.BaseProtocol, size: int) -> None:
+        """So many bytes of a streamed answer are not written yet, because its client does not read."""
+        if size:
+            self._held[protocol] = size
+        else:
+            self._held.pop(protocol, None)
 
     def opened(self, protocol: asyncio.BaseProtocol, now: float) -> None:
         self._activity[protocol] = _Activity(now, now)
@@ -106,7 +117,7 @@ class Connections:
         """Close the slowest readers until ``coming`` bytes more, for ``writer``, are within ``UNSENT_BYTES_MAX``."""
         if coming <= SMALL_ANSWER_BYTES:
             return
-        waiting = {protocol: _unsent(protocol) for protocol in self._activity}
+        waiting = {protocol: self._waiting(protocol) for protocol in self._activity}
         total = sum(waiting.values()) + coming
         for protocol in sorted(self._activity, key=lambda each: self._activity[each].read_at):
             if total <= UNSENT_BYTES_MAX:
@@ -118,7 +129,7 @@ class Connections:
     def close(self, protocol: asyncio.BaseProtocol, reason: str, **limit: float) -> None:
         """End the connection of a client that does not read."""
         self.closed[reason] += 1
-        _log.info("client_does_not_read", reason=reason, unsent_bytes=_unsent(protocol), **limit)
+        _log.info("client_does_not_read", reason=reason, unsent_bytes=self._waiting(protocol), **limit)
         transport: asyncio.WriteTransport | None = getattr(protocol, "transport", None)
         if transport is not None:
             transport.abort()
@@ -165,16 +176,22 @@ async def write(request: web.Request, response: web.StreamResponse, part: bytes)
     if known is not None:
         known.make_room(len(part), protocol)
     try:
-        async with asyncio.timeout(WRITE_SECONDS_MAX):
-            await response.write(part)
+        for at in range(0, len(part), CHUNK_BYTES):
+            if known is not None:
+                known.hold(protocol, len(part) - at)
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await response.write(part[at : at + CHUNK_BYTES])
+            if known is not None and _unsent(protocol) <= CHUNK_BYTES:
+                known.progressed(protocol, _now())
     except TimeoutError:
         if known is not None:
             known.close(protocol, "stalled", limit_seconds=WRITE_SECONDS_MAX)
         elif request.transport is not None:
             request.transport.abort()
         raise ConnectionResetError(f"nothing was read for {WRITE_SECONDS_MAX:g} s") from None
-    if known is not None and _unsent(protocol) <= CHUNK_BYTES:
-        known.progressed(protocol, _now())
+    finally:
+        if known is not None:
+            known.hold(protocol, 0)
 
 
 def _unsent(protocol: asyncio.BaseProtocol) -> int:

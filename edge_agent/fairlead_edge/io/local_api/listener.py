@@ -48,6 +48,8 @@ ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
 what lasts longer is a module that waits for messages."""
+SEND_BUFFER_BYTES: Final = 64 * 1024
+"""What the kernel is asked to hold of an answer that is not read (it takes twice as much); left alone, megabytes."""
 BACKLOG: Final = 128
 REASON_CHARS_MAX: Final = 200
 
@@ -169,6 +171,7 @@ class Listener:
     async def _open(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
             async with asyncio.timeout(OPENING_SECONDS_MAX):
                 first = await _first_byte(connection)
                 encrypted = first == TLS_HANDSHAKE or not self._plain

@@ -27,7 +27,7 @@ from fairlead_edge.objects.watch_history import Expired
 
 HTTP_TOO_MANY: Final = 429
 READERS_MAX: Final = 4
-"""Chunks that are read and encoded at a time, of all lists and watches; a client that does not read holds none."""
+"""Objects, and chunks of lists and watches, that are read and encoded at a time; who does not read holds no place."""
 READ_METHODS: Final = ("GET", "HEAD")
 _JSON: Final = "application/json"
 _encode = msgspec.json.encode
@@ -159,6 +159,10 @@ class ObjectsApi:
         return document
 
     async def _get(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
+        async with self._reading:
+            return await self._object(request, found, kind)
+
+    async def _object(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
         held = await self._store.get(found.group, found.plural, found.namespace or "", found.name)
         if held is None or held.resource.version != found.version:
             raise api_errors.not_found(found.plural, found.group, found.name)
@@ -188,12 +192,14 @@ class ObjectsApi:
         try:
             await response.prepare(request)
             if request.method != "HEAD":
-                await connections.write(request, response, head + part)
+                await connections.write(request, response, head)
+                await connections.write(request, response, part)
                 separator = b"," if part else b""
                 async for following, part in parts:
                     page = following
                     if part:
-                        await connections.write(request, response, separator + part)
+                        await connections.write(request, response, separator)
+                        await connections.write(request, response, part)
                         separator = b","
                 await connections.write(request, response, _tail(page))
             await response.write_eof()

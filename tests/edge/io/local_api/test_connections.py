@@ -98,6 +98,19 @@ def test_over_the_budget_the_slowest_reader_is_closed_first(monkeypatch: pytest.
     assert known.closed == {"budget": 2}
 
 
+def test_what_a_stream_has_still_to_write_counts() -> None:
+    """It is held all the same; and a client that waits for much of it is a slow one."""
+    known, [stream, writer] = Connections(), protocols(2)
+    known.opened(stream, 1.0)
+    known.opened(writer, 1.0)
+    known.hold(stream, connections.UNSENT_BYTES_MAX)
+    assert known.unsent == connections.UNSENT_BYTES_MAX
+    known.make_room(20_000, writer)
+    assert known.closed == {"budget": 1}
+    known.hold(stream, 0)
+    assert known.unsent == 0
+
+
 @pytest.mark.process
 async def test_readers_that_do_not_read_cost_little_and_delay_nobody(tmp_path: Path) -> None:
     """Lists and watches of a real agent that holds 16 MiB; publishing and probes go on meanwhile."""
