@@ -82,7 +82,8 @@ class Connections:
     def began(self, request: web.Request) -> None:
         """A request has come, its body perhaps not yet."""
         if (before := self._activity.get(request.protocol)) is not None:
-            self._activity[request.protocol] = before._replace(since=_now(), is_silent=False, request=request)
+            now = _now()  # the answer before this one was read, or nearly
+            self._activity[request.protocol] = before._replace(since=now, read_at=now, is_silent=False, request=request)
 
     def ended(self, request: web.Request) -> None:
         """It is answered, as far as we are concerned; the client may still have to read the answer."""
