@@ -40,6 +40,7 @@ GOALS: Mapping[str, Mapping[str, str]] = {
         "up.queues": "≥ 0.9 throughput with 11 priorities ÷ with 1",
         "up.wear": "≤ 3 bytes written per accepted byte",
         "up.rss": "≤ 60 MB idle, ≤ 100 MB with a million messages waiting",
+        "up.readers": "≤ 60 MB more with 60 local clients that do not read their lists of 16 MB",
     },
     "messaging": {
         "msg.single": "≥ 10,000/s durable single publishes of 1 KiB, 64 concurrent, p99 ≤ 50 ms",

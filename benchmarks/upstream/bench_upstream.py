@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.silent_readers import LIST, fill, rss_mib, silent_readers
 from tests.support.processes import wait_until
 from tests.support.whole_line import WholeLine
 from websockets.asyncio.client import connect
@@ -43,6 +44,7 @@ OUTAGES = {0: 3.4, 15: 13.9, 60: 1.0, 120: 53.3}
 """Seconds without a link → the original's drain delay, published for its own retry clock."""
 ORIGINAL_SKIP_PER_SECOND = 10
 """The original passes over one batch of 100 expired messages in each 10 s while nothing new comes."""
+READERS, COLLECTION_BYTES = 60, 16 * 1024 * 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 MIB = 1024 * 1024
 
@@ -51,6 +53,7 @@ def rows() -> Iterator[Row]:
     """Yields each figure as it is measured; about five minutes in all."""
     yield from accepting()
     yield from backlog()
+    yield readers()
     yield expired_run()
     yield from outages()
     yield from through()
@@ -86,11 +89,6 @@ def written(edge: EdgeProgram) -> int:
     """Bytes the process has sent to the disk."""
     lines = Path(f"/proc/{edge.pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("write_bytes"))
-
-
-def rss_mib(edge: EdgeProgram) -> float:
-    lines = Path(f"/proc/{edge.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 def drain(edge: EdgeProgram, hub: CountingHub, count: int) -> float:
@@ -137,18 +135,41 @@ def accepting() -> Iterator[Row]:
 def backlog() -> Iterator[Row]:
     """A million small messages wait; the agent is killed and started again."""
     with edge_alone() as (edge, hub):
-        idle = rss_mib(edge)
+        idle = rss_mib(edge.pid)
         hub.cut()
         first = edge.start_again()
         batch = [telemetry("none", {"n": number}) for number in range(BACKLOG_REQUEST)]
         for _ in range(BACKLOG // BACKLOG_REQUEST):
             edge.publish(batch)
-        full = rss_mib(edge)
+        full = rss_mib(edge.pid)
         again = edge.start_again()
         length = sum(queue["length"] for queue in edge.status()["queues"])
         flat = full <= idle + 40
         yield row("up.backlog", again, f"s to start with {length:,} waiting", flat and again <= 2, first, again / first)
         yield row("up.rss", full, f"MiB, {idle:.0f} idle", idle <= 60 and full <= 100, idle, full / idle)
+
+
+# ---- readers that do not read --------------------------------------------------------------------------------------
+
+
+def readers() -> Row:
+    """Lists and watches of 16 MiB that nobody reads, while messages are published; beside one list that is read."""
+    with tempfile.TemporaryDirectory() as folder, CountingHub() as hub:
+        asyncio.run(fill(Path(folder) / "data", COLLECTION_BYTES))
+        with EdgeProgram(Path(folder), hub.port) as edge:
+            edge.await_routes()
+            edge.get(LIST)
+            before = peak = rss_mib(edge.pid)
+            slowest = 0.0
+            with silent_readers(edge.port, READERS):
+                until = time.monotonic() + SECONDS
+                while time.monotonic() < until:
+                    began = time.monotonic()
+                    edge.publish([telemetry(1, {})])
+                    slowest = max(slowest, time.monotonic() - began)
+                    peak = max(peak, rss_mib(edge.pid))
+    unit = f"MiB with {READERS} silent readers of 16 MiB, a publish took at most {slowest * 1000:.0f} ms"
+    return row("up.readers", peak, unit, peak <= before + 60, before, peak / before)
 
 
 # ---- an expired run ------------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.edges.edge_line import CountingHub, EdgeProgram
+from tests.support.edges.silent_readers import rss_mib
 
-from benchmarks.upstream.bench_upstream import BATCH, CONNECTIONS, TICKS, drain, load, rss_mib
+from benchmarks.upstream.bench_upstream import BATCH, CONNECTIONS, TICKS, drain, load
 
 ROUNDS = 3
 SECONDS = 3
@@ -35,7 +36,7 @@ class Cost:
         self.one_by_one: list[float] = []
         self.drained: list[float] = []
         self.p99: list[float] = []
-        self.rss = rss_mib(edge)
+        self.rss = rss_mib(edge.pid)
         self.cpu: list[float] = []
         """Microseconds of the agent a message, accepted in batches and drained."""
         self._stored = 0

@@ -61,6 +61,10 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     object_bytes_max: int = 0
     commits: int
     watches: int
+    unsent_bytes: int = 0
+    """Answers of the local API that wait to be read."""
+    readers_closed: Mapping[str, int] = {}
+    """Clients whose connection was closed because they did not read, by reason."""
     counters: Mapping[str, int]
     outbox: OutboxStatus
     routes: Mapping[str, message.RoutesStatus]
@@ -259,6 +263,16 @@ def families(agent: AgentStatus) -> list[Family]:
         single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", agent.object_bytes),
         single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", agent.damaged),
         single("fairlead_edge_watches", "gauge", "open watches of local clients", agent.watches),
+        single(
+            "fairlead_edge_unsent_bytes", "gauge", "answers that local clients did not read yet", agent.unsent_bytes
+        ),
+        Family(
+            name="fairlead_edge_readers_closed_total",
+            kind="counter",
+            help="connections of local clients closed because they did not read",
+            labels=("reason",),
+            samples={(reason,): float(count) for reason, count in agent.readers_closed.items()},
+        ),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),

@@ -33,6 +33,7 @@ from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, receipts_api, server, status_api
+from fairlead_edge.io.local_api.connections import Connections
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
@@ -212,6 +213,7 @@ class Agent:
             use=self._use_router,
             changed=lambda: self._reporter.changed(),
         )
+        self._connections = Connections()
         self._reporter = StatusReporter(
             node=settings.node,
             agent=agent,
@@ -221,6 +223,7 @@ class Agent:
             link=self._link,
             upstream=self._upstream,
             watches=self._objects.watches,
+            connections=self._connections,
             routes=self._routes,
             statuses=self._statuses,
             certificate_ends=_files(settings).ends if settings.security == "mtls" else None,
@@ -328,7 +331,13 @@ class Agent:
         host, port = listen_address.parse(settings.http_listen)
         await stack.enter_async_context(
             await listen(
-                self._http, key="http_listen", host=host, port=port, context=self._server_tls, plain=settings.plain_http
+                self._http,
+                key="http_listen",
+                host=host,
+                port=port,
+                context=self._server_tls,
+                plain=settings.plain_http,
+                known=self._connections,
             )
         )
         if settings.health_listen and settings.health_listen != settings.http_listen:

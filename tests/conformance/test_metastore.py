@@ -256,6 +256,24 @@ async def test_selecting_is_ordered_and_by_namespace(store: Metastore) -> None:
     assert await store.select("", "secrets") == ([], version)
 
 
+async def test_a_type_is_read_in_chunks(store: Metastore) -> None:
+    """In the same order, each at least one object; and what follows is counted by version and namespace."""
+    await store.apply([put(name) for name in "badc"], now=0)
+    size = len((await store.select("", "configmaps"))[0][0].content)
+    first = await store.select_chunk("", "configmaps", bytes_max=size + 1)
+    assert ([each.resource.name for each in first.objects], first.more) == (["a", "b"], True)
+    one = await store.select_chunk("", "configmaps", "shop", after=("shop", "b"), bytes_max=1)
+    assert ([each.resource.name for each in one.objects], one.more) == (["c"], True)
+    rest = await store.select_chunk("", "configmaps", after=("shop", "b"), bytes_max=3 * size)
+    assert ([each.resource.name for each in rest.objects], rest.more) == (["c", "d"], False)
+    assert rest.version == first.version == store.log.version
+    assert (await store.select_chunk("", "configmaps", after=("shop", "d"))).objects == []
+    assert await store.count("", "v1", "configmaps", after=("shop", "a")) == 3
+    assert await store.count("", "v1", "configmaps", "shop", after=("shop", "c")) == 1
+    assert await store.count("", "v1", "configmaps", "sho") == 0
+    assert await store.count("", "v2", "configmaps") == 0
+
+
 async def test_kinds_are_known_after_their_last_object_went(store: Metastore) -> None:
     """A client that lists a kind that is gone gets an empty list, not an error."""
     await store.apply([put("a")], now=0)

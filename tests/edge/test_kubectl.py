@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.edges.edge_api import TOKEN, Api, serving
 from tests.support.edges.held import config_map, put
@@ -18,7 +19,9 @@ from tests.support.kube.assets import assets
 
 from fairlead_edge.io.local_api.connections import Connections
 from fairlead_edge.io.local_api.listener import BACKLOG, Listener
+from fairlead_wire import message
 from fairlead_wire.io.acceptor import bound
+from fairlead_wire.objects import digest
 
 pytestmark = pytest.mark.kube
 
@@ -51,7 +54,7 @@ class Kubectl:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=120,
-            env={"HOME": str(self._home), "PATH": "/usr/bin:/bin"},
+            env={"HOME": str(self._home), "PATH": "/usr/bin:/bin", "KUBE_EDITOR": "sed -i s/v$/w/"},
         )
         return done.returncode, done.stdout
 
@@ -137,6 +140,62 @@ async def test_refusals_are_readable(kubectl: Kubectl) -> None:
     ):
         code, printed = await kubectl(*arguments)
         assert code == 1 and said in printed, printed
+
+
+CHANGED = {**config_map("cm-1"), "data": {"k": "w"}}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apply -f FILE",
+        "apply --server-side -f FILE",
+        "apply --server-side --dry-run=server -f FILE",
+        "diff -f FILE",
+        "diff --server-side -f FILE",
+        "replace -f FILE",
+        "create -f FILE",
+        "delete -f FILE",
+        "label cm cm-1 -n shop x=y",
+        "annotate cm cm-1 -n shop x=y",
+        'patch cm cm-1 -n shop -p {"data":{"k":"w"}}',
+        "edit cm cm-1 -n shop",
+    ],
+)
+async def test_every_write_is_refused_in_one_sentence(kubectl: Kubectl, tmp_path: Path, command: str) -> None:
+    """It says where the object may be changed, not which description of it was not found."""
+    file = tmp_path / "changed.json"
+    file.write_bytes(msgspec.json.encode(CHANGED))
+    code, printed = await kubectl(*command.replace("FILE", str(file)).split())
+    assert code != 0 and "is not served at the edge: change the object in the cluster" in printed, printed
+    assert "openapi" not in printed.lower() and "not found" not in printed.lower(), printed
+
+
+async def test_status_is_applied_by_the_command_the_refusal_names(kubectl: Kubectl, tmp_path: Path) -> None:
+    """A strategic merge is refused with the two commands that work, and both do."""
+    rules = msgspec.json.encode([message.StatusRule(rule="r", kind="ConfigMap", namespaces=["shop"], allowed=True)])
+    await kubectl.api.store.statuses.told(rules, digest.content_digest(rules))
+    file = tmp_path / "status.json"
+    reported = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm-1", "namespace": "shop"}}
+    file.write_bytes(msgspec.json.encode({**reported, "status": {"phase": "Ready"}}))
+    patch = "patch", "cm", "cm-1", "-n", "shop", "--subresource=status", "-p", '{"status":{"seen":1}}'
+    code, printed = await kubectl(*patch)
+    assert code == 1 and "kubectl patch --type=merge" in printed and "kubectl apply --server-side" in printed
+    apply = "apply", "--server-side", "--subresource=status", "-f", str(file)
+    assert await kubectl(*apply) == (0, "configmap/cm-1 serverside-applied\n")
+    assert (await kubectl(*patch, "--type=merge"))[0] == 0
+    shown = await kubectl("get", "cm", "-n", "shop", "cm-1", "-o", "jsonpath={.status}")
+    assert shown == (0, '{"phase":"Ready","seen":1}')
+    file.write_bytes(msgspec.json.encode(CHANGED))
+    code, printed = await kubectl(*apply)
+    assert code == 1 and "data: only status can be changed at the edge" in printed, printed
+
+
+async def test_explain_says_where_the_fields_are(kubectl: Kubectl) -> None:
+    """No schemas are kept here."""
+    for kind, said in (("cm", "kubectl explain configmaps"), ("tills", "GROUP:      shop.example")):
+        code, printed = await kubectl("explain", kind)
+        assert code == 0 and said in printed and "cluster" in printed, printed
 
 
 async def test_over_tls_with_the_token_also_secrets(kubectl: Kubectl, tmp_path: Path) -> None:

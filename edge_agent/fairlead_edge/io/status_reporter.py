@@ -12,6 +12,7 @@ from fairlead_edge.agent_status import AgentStatus
 from fairlead_edge.identity.status import IdentityStatus
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.link.link import Link
+from fairlead_edge.io.local_api.connections import Connections
 from fairlead_edge.io.local_api.watches import Watches
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -44,6 +45,7 @@ class StatusReporter:
         link: Link,
         upstream: Upstream,
         watches: Watches,
+        connections: Connections,
         routes: RoutesInUse,
         statuses: StatusSender,
         certificate_ends: Callable[[], float] | None = None,
@@ -63,6 +65,7 @@ class StatusReporter:
         self._link = link
         self._upstream = upstream
         self._watches = watches
+        self._connections = connections
         self._routes = routes
         self._statuses = statuses
         self._certificate_ends = certificate_ends
@@ -106,6 +109,8 @@ class StatusReporter:
             object_bytes_max=self._object_bytes_max,
             commits=self._store.commits,
             watches=len(self._watches),
+            unsent_bytes=self._connections.unsent,
+            readers_closed=self._connections.closed,
             counters=self._link.counters,
             outbox=await self._outbox.status(now=now),
             routes=self._routes.statuses,

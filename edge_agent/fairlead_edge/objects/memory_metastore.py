@@ -9,7 +9,9 @@ import msgspec
 from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
+    FIRST,
     Absent,
+    Chunk,
     HeldObject,
     Outcome,
     Put,
@@ -96,12 +98,37 @@ class MemoryMetastore:
         return self._objects.get((group, plural, namespace, name))
 
     async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
-        wanted = [
+        chunk = await self.select_chunk(group, plural, namespace)
+        return chunk.objects, chunk.version
+
+    async def select_chunk(
+        self,
+        group: str,
+        plural: str,
+        namespace: str | None = None,
+        *,
+        after: tuple[str, str] = FIRST,
+        bytes_max: int | None = None,
+    ) -> Chunk:
+        wanted = self._following(group, plural, namespace, after)
+        taken, size = 0, 0
+        while taken < len(wanted) and (bytes_max is None or size < bytes_max):
+            size += len(wanted[taken].content) + len(wanted[taken].status)
+            taken += 1
+        return Chunk(objects=wanted[:taken], version=self._log.version, more=taken < len(wanted))
+
+    async def count(
+        self, group: str, version: str, plural: str, namespace: str | None = None, *, after: tuple[str, str] = FIRST
+    ) -> int:
+        found = self._following(group, plural, namespace, after)
+        return sum(held.resource.version == version for held in found)
+
+    def _following(self, group: str, plural: str, namespace: str | None, after: tuple[str, str]) -> list[HeldObject]:
+        return [
             held
             for key, held in sorted(self._objects.items())
-            if key[:2] == (group, plural) and namespace in (None, key[2])
+            if key[:2] == (group, plural) and namespace in (None, key[2]) and key[2:] > after
         ]
-        return wanted, self._log.version
 
     async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
         return [held for key, held in sorted(self._fallbacks.items()) if key[:2] == (group, plural)]

@@ -29,6 +29,8 @@ from fairlead_wire.errors import Permanent
 from fairlead_wire.objects import digest
 from fairlead_wire.objects.resource import Resource
 
+FIRST: Final = ("", "")
+"""Below the (namespace, name) of every object."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
 """How long a refused write should wait: long enough for a clean-up to have made room."""
 
@@ -101,6 +103,14 @@ class WriteRefused(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Stored | Unchanged | Removed | Absent | WriteRefused
 
 
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """The next objects of a type, and the store's version they are true at; with ``more`` the last is no end."""
+
+    objects: list[HeldObject]
+    version: int
+    more: bool = False
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """All that is held, in one number and sums by bucket, as of one moment."""
 
@@ -154,6 +164,22 @@ class Metastore(Protocol):
 
     async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
         """Objects of a type ordered by (namespace, name), and the store's version they are true at."""
+
+    async def select_chunk(
+        self,
+        group: str,
+        plural: str,
+        namespace: str | None = None,
+        *,
+        after: tuple[str, str] = FIRST,
+        bytes_max: int | None = None,
+    ) -> Chunk:
+        """The same, above the (namespace, name) ``after``, until their contents take ``bytes_max`` or more."""
+
+    async def count(
+        self, group: str, version: str, plural: str, namespace: str | None = None, *, after: tuple[str, str] = FIRST
+    ) -> int:
+        """How many of this version of the type follow ``after``."""
 
     async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
         """The newest usable versions of objects whose held version is not, ordered by (namespace, name)."""

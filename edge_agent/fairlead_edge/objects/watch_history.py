@@ -7,6 +7,7 @@ cheap, while logging every content twice would cost each update a second write.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
@@ -83,8 +84,11 @@ class WatchHistory(Generic[Object]):
         self._changes.clear()
         self._bytes = 0
 
-    def since(self, version: int) -> list[Change[Object]]:
-        """Changes above ``version``, oldest first.  Raises ``Expired`` when they are not all held."""
+    def since(self, version: int, *, bytes_max: int | None = None) -> list[Change[Object]]:
+        """Changes above ``version``, oldest first; with ``bytes_max`` as many as reach it, and those after them later.
+
+        Raises ``Expired`` when they are not all held.
+        """
         if not self.floor <= version <= self.version:
             raise Expired(f"version {version} is outside of what is kept, {self.floor} to {self.version}")
         found: list[Change[Object]] = []
@@ -93,6 +97,10 @@ class WatchHistory(Generic[Object]):
                 break
             found.append(change)
         found.reverse()
+        if bytes_max is not None:
+            for taken, size in enumerate(itertools.accumulate(map(_size, found)), start=1):
+                if size >= bytes_max:
+                    return found[:taken]
         return found
 
     def listen(self, listener: Callable[[Change[Object]], None]) -> Callable[[], None]:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.link.link import Link
+from fairlead_edge.io.local_api.connections import Connections
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
@@ -39,6 +40,7 @@ async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch:
     objects = ObjectsApi(store, agent="1", age_of=lambda held: 0.0, secrets_allowed=lambda request: True)
     reporter = StatusReporter(
         node="edge-1", agent="1", object_bytes_max=1 << 24, store=store, outbox=outbox, link=link, upstream=upstream,
+        connections=Connections(),
         watches=objects.watches, routes=routes, statuses=StatusSender(store.statuses, store.log, Random(1)),
     )  # fmt: skip
     reports: asyncio.Queue[message.EdgeStatus] = asyncio.Queue()

@@ -89,3 +89,13 @@ def test_what_was_lost_expires_for_all_watchers() -> None:
     assert (heard, log.version, versions(log, 13)) == ([12], 13, [])
     log.append(change(14))
     assert versions(log, 13) == [14]
+
+
+def test_a_slow_reader_gets_changes_in_parts() -> None:
+    """So that it keeps alive no more of them than it sends at a time."""
+    log: WatchHistory[HeldObject] = WatchHistory(10)
+    for version in (11, 12, 13):
+        log.append(change(version, size=1000))
+    assert [each.version for each in log.since(10, bytes_max=1500)] == [11, 12]
+    assert [each.version for each in log.since(12, bytes_max=1)] == [13]
+    assert log.since(13, bytes_max=1) == []

@@ -67,7 +67,7 @@ async def serving(*, required: bool = False, unready: str = "") -> AsyncIterator
     """``required``: everything needs the token, as with mutual TLS; ``unready``: why it is not ready."""
     store = MemoryMetastore(version=1000)
     guard = server.Guard(TOKEN, required=required)
-    objects = ObjectsApi(store, agent="1.2", age_of=lambda _: 7.0, secrets_allowed=guard.knows)
+    objects = ObjectsApi(store, agent="1.2", age_of=lambda _: 7.0, secrets_allowed=guard.knows, statuses=store.statuses)
 
     async def status() -> dict[str, Any]:
         return {"node": "edge-1"}

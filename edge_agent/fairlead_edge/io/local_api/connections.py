@@ -9,10 +9,13 @@ answer, is at work but slow.  A request that is whole and being answered never m
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
+
+from fairlead_wire.io import logs
 
 SLOW_BODY_SECONDS: Final = 1.0
 """A body that is longer on its way makes way when nothing idle is there to; a younger one only as a last resort."""
@@ -22,6 +25,17 @@ STALLED_SECONDS_MAX: Final = 30.0
 """An answer of which nothing was read for so long ends its connection in any case."""
 PROGRESS_BYTES: Final = 64 * 1024
 """What has to be read of a waiting answer to count as reading."""
+WRITE_SECONDS_MAX: Final = 30.0
+"""How long a part of a streamed answer may wait for its client to read."""
+CHUNK_BYTES: Final = 64 * 1024
+"""Of objects that a streamed answer reads from the store at a time."""
+UNSENT_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Answers that wait to be read, on all connections of a port.  For more, the slowest readers are closed."""
+SMALL_ANSWER_BYTES: Final = 16 * 1024
+"""What less is waiting costs nobody the connection: answers to probes and publishers."""
+
+
+_log = logs.get("edge.listening")
 
 
 class _Activity(NamedTuple):
@@ -43,6 +57,24 @@ class Connections:
 
     def __init__(self) -> None:
         self._activity: dict[asyncio.BaseProtocol, _Activity] = {}
+        self._held: dict[asyncio.BaseProtocol, int] = {}
+        self.closed: Counter[str] = Counter()
+        """Clients whose connection was closed because they did not read, by reason: ``stalled``, ``budget``."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that wait to be read."""
+        return sum(map(self._waiting, self._activity))
+
+    def _waiting(self, protocol: asyncio.BaseProtocol) -> int:
+        return _unsent(protocol) + self._held.get(protocol, 0)
+
+    def hold(self, protocol: asyncio.BaseProtocol, size: int) -> None:
+        """So many bytes of a streamed answer are not written yet, because its client does not read."""
+        if size:
+            self._held[protocol] = size
+        else:
+            self._held.pop(protocol, None)
 
     def opened(self, protocol: asyncio.BaseProtocol, now: float) -> None:
         self._activity[protocol] = _Activity(now, now)
@@ -50,7 +82,8 @@ class Connections:
     def began(self, request: web.Request) -> None:
         """A request has come, its body perhaps not yet."""
         if (before := self._activity.get(request.protocol)) is not None:
-            self._activity[request.protocol] = before._replace(since=_now(), is_silent=False, request=request)
+            now = _now()  # the answer before this one was read, or nearly
+            self._activity[request.protocol] = before._replace(since=now, read_at=now, is_silent=False, request=request)
 
     def ended(self, request: web.Request) -> None:
         """It is answered, as far as we are concerned; the client may still have to read the answer."""
@@ -75,6 +108,32 @@ class Connections:
             return None
         self._activity.pop(found[2], None)
         return found[2]
+
+    def progressed(self, protocol: asyncio.BaseProtocol, now: float) -> None:
+        """The client has read nearly all of what was written so far."""
+        if (before := self._activity.get(protocol)) is not None:
+            self._activity[protocol] = before._replace(read_at=now)
+
+    def make_room(self, coming: int, writer: asyncio.BaseProtocol | None) -> None:
+        """Close the slowest readers until ``coming`` bytes more, for ``writer``, are within ``UNSENT_BYTES_MAX``."""
+        if coming <= SMALL_ANSWER_BYTES:
+            return
+        waiting = {protocol: self._waiting(protocol) for protocol in self._activity}
+        total = sum(waiting.values()) + coming
+        for protocol in sorted(self._activity, key=lambda each: self._activity[each].read_at):
+            if total <= UNSENT_BYTES_MAX:
+                return
+            if waiting[protocol] > SMALL_ANSWER_BYTES and protocol is not writer:
+                total -= waiting[protocol]
+                self.close(protocol, "budget", limit_bytes=UNSENT_BYTES_MAX)
+
+    def close(self, protocol: asyncio.BaseProtocol, reason: str, **limit: float) -> None:
+        """End the connection of a client that does not read."""
+        self.closed[reason] += 1
+        _log.info("client_does_not_read", reason=reason, unsent_bytes=self._waiting(protocol), **limit)
+        transport: asyncio.WriteTransport | None = getattr(protocol, "transport", None)
+        if transport is not None:
+            transport.abort()
 
     def stalled(self, protocols: Iterable[web.RequestHandler], now: float) -> list[web.RequestHandler]:
         """Those whose answer waits, of which nothing was read for ``STALLED_SECONDS_MAX``.  To be called now and then.
@@ -108,8 +167,36 @@ def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int 
     return 0
 
 
-def _unsent(protocol: web.RequestHandler) -> int:
-    transport: Any = protocol.transport
+CONNECTIONS: Final = web.RequestKey("connections", Connections)
+"""Of a request: the connections of the port it came by."""
+
+
+async def write(request: web.Request, response: web.StreamResponse, part: bytes) -> None:
+    """Write a part of a streamed answer.  Raises ``ConnectionResetError`` when its client does not read."""
+    known, protocol = request.get(CONNECTIONS), request.protocol
+    if known is not None:
+        known.make_room(len(part), protocol)
+    try:
+        for at in range(0, len(part), CHUNK_BYTES):
+            if known is not None:
+                known.hold(protocol, len(part) - at)
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await response.write(part[at : at + CHUNK_BYTES])
+            if known is not None and _unsent(protocol) <= CHUNK_BYTES:
+                known.progressed(protocol, _now())
+    except TimeoutError:
+        if known is not None:
+            known.close(protocol, "stalled", limit_seconds=WRITE_SECONDS_MAX)
+        elif request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError(f"nothing was read for {WRITE_SECONDS_MAX:g} s") from None
+    finally:
+        if known is not None:
+            known.hold(protocol, 0)
+
+
+def _unsent(protocol: asyncio.BaseProtocol) -> int:
+    transport: Any = getattr(protocol, "transport", None)
     return int(transport.get_write_buffer_size()) if transport is not None and not transport.is_closing() else 0
 
 

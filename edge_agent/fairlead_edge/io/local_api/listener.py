@@ -26,7 +26,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from fairlead_edge.io.local_api.connections import STALLED_SECONDS_MAX, Connections
+from fairlead_edge.io.local_api.connections import CONNECTIONS, STALLED_SECONDS_MAX, Connections
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.io.acceptor import Acceptor, bound
@@ -48,6 +48,8 @@ ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
 what lasts longer is a module that waits for messages."""
+SEND_BUFFER_BYTES: Final = 64 * 1024
+"""What the kernel is asked to hold of an answer that is not read (it takes twice as much); left alone, megabytes."""
 BACKLOG: Final = 128
 REASON_CHARS_MAX: Final = 200
 
@@ -84,20 +86,26 @@ async def listen(
     port: int,
     context: ssl.SSLContext | None = None,
     plain: bool = True,
+    known: Connections | None = None,
 ) -> contextlib.AsyncExitStack:
     """Serve ``app``; close what is returned to drain and stop.  ``key`` names the setting in errors and logs.
 
     ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
+    ``known``: where the connections are kept; the caller may read there what they do.
     """
-    known = Connections()
+    known = known if known is not None else Connections()
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
         known.began(request)
+        request[CONNECTIONS] = known
         try:
-            return await handler(request)
+            answer = await handler(request)
         finally:
             known.ended(request)
+        if isinstance(answer, web.Response) and isinstance(answer.body, bytes):
+            known.make_room(len(answer.body), request.protocol)
+        return answer
 
     app.middlewares.insert(0, note)
     runner = web.AppRunner(
@@ -164,6 +172,7 @@ class Listener:
     async def _open(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
             async with asyncio.timeout(OPENING_SECONDS_MAX):
                 first = await _first_byte(connection)
                 encrypted = first == TLS_HANDSHAKE or not self._plain
@@ -195,9 +204,7 @@ class Listener:
     def _end_stalled(self) -> None:
         """End the connections of clients that do not read what they are answered."""
         for stalled in self._known.stalled(self._server.connections, asyncio.get_running_loop().time()):
-            _log.info("client_does_not_read", reason="its answer waited too long", limit_seconds=STALLED_SECONDS_MAX)
-            if stalled.transport is not None:
-                stalled.transport.abort()
+            self._known.close(stalled, "stalled", limit_seconds=STALLED_SECONDS_MAX)
 
     def _protocol(self) -> asyncio.BaseProtocol:
         made = self._server()

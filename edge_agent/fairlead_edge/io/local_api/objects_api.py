@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
-from fairlead_edge.io.local_api import operations, status_api
-from fairlead_edge.io.local_api.watches import Watches
+from fairlead_edge.io.local_api import connections, operations, status_api
+from fairlead_edge.io.local_api.connections import CHUNK_BYTES
+from fairlead_edge.io.local_api.watches import Watches, event
 from fairlead_edge.objects import kinds
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.metastore import HeldObject, Metastore
-from fairlead_edge.objects.presentation import api_errors, discovery, listing, paths, table
+from fairlead_edge.objects.metastore import FIRST, HeldObject, Metastore
+from fairlead_edge.objects.presentation import api_errors, discovery, listing, openapi_v3, paths, table
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_edge.objects.statuses import allowed
 from fairlead_edge.objects.statuses.status_store import StatusStore
 from fairlead_edge.objects.watch_history import Expired
 
 HTTP_TOO_MANY: Final = 429
+READERS_MAX: Final = 4
+"""Objects, and chunks of lists and watches, that are read and encoded at a time; who does not read holds no place."""
 READ_METHODS: Final = ("GET", "HEAD")
-OBJECTS_PER_TURN: Final = 500
 _JSON: Final = "application/json"
+_encode = msgspec.json.encode
 
 AgeOf = Callable[[HeldObject], float]
 
@@ -50,9 +53,12 @@ class ObjectsApi:
     ) -> None:
         self._statuses, self._now = statuses, now
         self._store = store
+        self._reading = asyncio.Semaphore(READERS_MAX)
         self._agent = agent
         self._age_of = age_of
         self._secrets_allowed = secrets_allowed
+        self._described: dict[str, openapi_v3.Described] = {}
+        self._described_of: tuple[list[Kind], set[Kind]] | None = None
         self.watches = Watches(store.log)
 
     def add_routes(self, app: web.Application) -> None:
@@ -61,8 +67,14 @@ class ObjectsApi:
             app.router.add_route("*", root, self._handle)
             app.router.add_route("*", root + "/{rest:.*}", self._handle)
         operations.register(
-            app, {operations.SERVER_VERSION: self._version, operations.OPENAPI_V3: self._openapi}
-        )  # fmt: skip
+            app,
+            {
+                operations.SERVER_VERSION: self._version,
+                operations.OPENAPI_V3: self._openapi,
+                **dict.fromkeys(operations.OPENAPI_V3_DOCUMENTS, self._openapi),
+                operations.OPENAPI_V2: self._openapi_v2,
+            },
+        )
         app.on_shutdown.append(self._end_watches)
 
     async def _end_watches(self, _: web.Application) -> None:
@@ -71,9 +83,31 @@ class ObjectsApi:
     async def _version(self, _: web.Request) -> web.Response:
         return respond(discovery.server_version(self._agent))
 
-    async def _openapi(self, _: web.Request) -> web.Response:
-        # No schemas are kept at the edge; clients take an empty index for "nothing to validate with".
-        return respond({"paths": {}})
+    async def _openapi(self, request: web.Request) -> web.Response:
+        served = kinds.served(await self._store.kinds())
+        reportable = self._reportable(served)
+        if (served, reportable) != self._described_of:
+            self._described, self._described_of = openapi_v3.describe(served, reportable), (served, reportable)
+        found = self._described.get(request.path.removeprefix(openapi_v3.PATH).strip("/"))
+        if found is None:
+            raise ApiError(404, "the server could not find the requested resource")
+        # A URL with the hash names this very document: clients may keep it, and ask for the index alone.
+        lasting = request.query.get("hash") == found.hash
+        headers = {
+            "ETag": f'"{found.hash}"',
+            "Cache-Control": "private, immutable, max-age=31536000" if lasting else "private, no-cache",
+        }
+        if any(each.value == found.hash for each in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=found.body, content_type=_JSON, headers=headers)
+
+    async def _openapi_v2(self, _: web.Request) -> web.Response:
+        raise ApiError(404, f"OpenAPI v2 is not served at the edge, {openapi_v3.PATH} is: use kubectl 1.27 or newer")
+
+    def _reportable(self, served: list[Kind]) -> set[Kind]:
+        """Kinds whose status may be patched here."""
+        known = self._statuses.known if self._statuses is not None else allowed.Known()
+        return {each for each in served if allowed.any_of(known, each.group, each.kind)}
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         found = paths.parse(request.path)
@@ -112,8 +146,7 @@ class ObjectsApi:
         return bool(found.name) and found.subresource == status_api.SUBRESOURCE
 
     def _document(self, found: paths.Documents, served: list[Kind]) -> dict[str, Any]:
-        known = self._statuses.known if self._statuses is not None else allowed.Known()
-        reportable = {each for each in served if allowed.any_of(known, each.group, each.kind)}
+        reportable = self._reportable(served)
         document: dict[str, Any] | None
         if found.version:
             document = discovery.api_resources(found.group, found.version, served, reportable)
@@ -126,6 +159,10 @@ class ObjectsApi:
         return document
 
     async def _get(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
+        async with self._reading:
+            return await self._object(request, found, kind)
+
+    async def _object(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
         held = await self._store.get(found.group, found.plural, found.namespace or "", found.name)
         if held is None or held.resource.version != found.version:
             raise api_errors.not_found(found.plural, found.group, found.name)
@@ -134,42 +171,125 @@ class ObjectsApi:
             return respond(document)
         return respond(_table(request, kind, [document], {"resourceVersion": str(held.local_version)}))
 
-    async def _list(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.Response:
-        page = await self._page(scope, kind)
-        documents = []
-        for number, held in enumerate(page.items):
-            if number % OBJECTS_PER_TURN == 0:
-                await asyncio.sleep(0)  # the link, publishers and watches get their turn during a long list
-            documents.append(listing.present(held, age_seconds=self._age_of(held)))
-        if _wants_table(request):
-            return respond(_table(request, kind, documents, listing.list_metadata(page)))
-        return respond(listing.list_body(kind.kind, kind.api_version, documents, page))
+    async def _list(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.StreamResponse:
+        as_table = _wants_table(request)
 
-    async def _page(self, scope: listing.Scope, kind: Kind) -> listing.Page:
-        held, version = await self._store.select(scope.group, scope.plural, scope.namespace)
-        return listing.page([each for each in held if scope.covers(each)], version, self._store.log, scope)
+        def body(page: listing.Page) -> dict[str, Any]:
+            documents = [listing.present(held, age_seconds=self._age_of(held)) for held in page.items]
+            if as_table:
+                return _table(request, kind, documents, {})
+            return listing.list_body(kind.kind, kind.api_version, documents, page)
+
+        items = "rows" if as_table else "items"
+        parts = self._parts(scope, lambda page: _encode(body(page)[items])[1:-1])
+        page, part = await anext(parts)
+        # What only the end tells (how to continue) stands at the end: of a long list one chunk is held at a time.
+        rest = {key: value for key, value in body(page).items() if key not in (items, "metadata")}
+        head = _encode(rest)[:-1] + f',"{items}":['.encode()
+        if page.is_last:
+            return web.Response(body=head + part + _tail(page), content_type=_JSON)
+        response = web.StreamResponse(headers={"Content-Type": _JSON})
+        try:
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await connections.write(request, response, head)
+                await connections.write(request, response, part)
+                separator = b"," if part else b""
+                async for following, part in parts:
+                    page = following
+                    if part:
+                        await connections.write(request, response, separator)
+                        await connections.write(request, response, part)
+                        separator = b","
+                await connections.write(request, response, _tail(page))
+            await response.write_eof()
+        except Expired:
+            # The status line is sent already: the client sees the answer end early, and asks again.
+            if request.transport is not None:
+                request.transport.abort()
+        except ConnectionResetError:
+            pass  # the client went away, or did not read
+        finally:
+            await parts.aclose()
+        return response
+
+    async def _parts(
+        self, scope: listing.Scope, encode: Callable[[listing.Page], bytes]
+    ) -> AsyncGenerator[tuple[listing.Page, bytes], None]:
+        """All of a list as pages (their objects left out) and what ``encode`` makes of each, true at one version.
+
+        Each is a chunk of the store, read when the one before was taken.  Raises ``Expired``.
+        """
+        selection = scope.selection
+        while True:
+            async with self._reading:
+                page, through = await self._page(msgspec.structs.replace(scope, selection=selection))
+                part = encode(page)
+                taken = len(page.items)
+                page = msgspec.structs.replace(page, items=[])
+            yield page, part
+            if page.is_last:
+                return
+            selection = msgspec.structs.replace(
+                selection,
+                after=through,
+                at_version=page.version,
+                limit=selection.limit - taken if selection.limit else 0,
+            )
+
+    async def _page(self, scope: listing.Scope) -> tuple[listing.Page, tuple[str, str] | None]:
+        """A page of one chunk, and where the next chunk begins."""
+        chunk = await self._store.select_chunk(
+            scope.group, scope.plural, scope.namespace, after=scope.selection.after or FIRST, bytes_max=CHUNK_BYTES
+        )
+        if not chunk.more:
+            covered = [each for each in chunk.objects if scope.covers(each)]
+            return listing.page(covered, chunk.version, self._store.log, scope), None
+        last = chunk.objects[-1].resource
+        through = last.namespace, last.name
+        covered = [each for each in chunk.objects if scope.covers(each)]
+        page = listing.page(covered, chunk.version, self._store.log, scope, through=through)
+        if page.remaining is not None:
+            beyond = await self._store.count(scope.group, scope.version, scope.plural, scope.namespace, after=through)
+            page = msgspec.structs.replace(page, remaining=page.remaining + beyond)
+        return msgspec.structs.replace(page, is_last=bool(page.continue_token)), through
 
     async def _watch(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.StreamResponse:
         from_version = listing.read_number(request.query, "resourceVersion")
-        initial: listing.Page | None = None
+        start = from_version or self._store.log.version
         ask_initial = request.query.get("sendInitialEvents")
-        if ask_initial == "true" or (not from_version and ask_initial is None):
-            initial = await self._page(scope, kind)
-        start = initial.version if initial else from_version or self._store.log.version
         as_table = _wants_table(request)
+        is_first = True
 
-        def show(held: HeldObject, version: int, first: bool) -> dict[str, Any]:
+        def show(held: HeldObject, version: int) -> dict[str, Any]:
+            nonlocal is_first
             document = listing.present(held, age_seconds=self._age_of(held), version=version)
             if not as_table:
                 return document
-            return _table(request, kind, [document], {"resourceVersion": str(version)}, headers=first)
+            headers, is_first = is_first, False
+            return _table(request, kind, [document], {"resourceVersion": str(version)}, headers=headers)
 
+        initial: AsyncGenerator[bytes, None] | None = None
+        if ask_initial == "true" or (not from_version and ask_initial is None):
+            parts = self._parts(
+                scope,
+                lambda page: b"".join(event("ADDED", show(held, held.local_version)) for held in page.items),
+            )
+            ahead = [await anext(parts)]  # what is refused is refused before the stream begins
+            start = ahead[0][0].version
+
+            async def added() -> AsyncGenerator[bytes, None]:
+                yield ahead.pop()[1]
+                async for _, part in parts:
+                    yield part
+
+            initial = added()
         return await self.watches.serve(
             request,
             scope,
             kind,
             start=start,
-            initial=initial.items if initial else [],
+            initial=initial,
             show=show,
             mark_initial_end=ask_initial == "true",
         )
@@ -193,6 +313,10 @@ async def speak_kubernetes(
     except Expired as error:
         gone = ApiError(410, f"too old resource version: {error}")
         return respond(api_errors.status(gone), code=410)
+
+
+def _tail(page: listing.Page) -> bytes:
+    return b'],"metadata":' + _encode(listing.list_metadata(page)) + b"}"
 
 
 def respond(document: Any, *, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:

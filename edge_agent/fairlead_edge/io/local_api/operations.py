@@ -110,7 +110,19 @@ SERVER_VERSION: Final = Operation(
 )  # fmt: skip
 OPENAPI_V3: Final = Operation(
     name="openapiIndex", method="GET", path="/openapi/v3", answer=dict[str, Any], refusals={401: _NO_TOKEN},
-    summary="An empty index for Kubernetes clients: no schemas are kept at the edge.",
+    summary="Index of the OpenAPI documents of what is served, for Kubernetes clients: a URL with a hash for each.",
+)  # fmt: skip
+OPENAPI_V3_DOCUMENTS: Final = tuple(
+    Operation(
+        name=name, method="GET", path=path, answer=dict[str, Any], refusal=Status,
+        refusals={401: _NO_TOKEN, 404: "Nothing of this group and version is served."},
+        summary="Paths and kinds of one group and version; no schemas are kept at the edge.",
+    )
+    for name, path in (("openapiCore", "/openapi/v3/api/{version}"), ("openapi3", "/openapi/v3/apis/{group}/{version}"))
+)  # fmt: skip
+OPENAPI_V2: Final = Operation(
+    name="openapiV2", method="GET", path="/openapi/v2", refusal=Status,
+    refusals={401: _NO_TOKEN, 404: "Always: v3 is served."}, summary="Not served: `/openapi/v3` is.",
 )  # fmt: skip
 HEALTHZ: Final = Operation(
     name="healthz", method="GET", path="/healthz", media=TEXT, is_open=True, summary="The program runs."
@@ -126,7 +138,7 @@ METRICS: Final = Operation(
 
 OPERATIONS: Final = (
     PUBLISH, TAKE, *ACKS, *ABANDONS, RECEIPT, DEAD_LETTERS, REPLAY, STATUSES, STATUS, SERVER_VERSION, OPENAPI_V3,
-    DESCRIBE, HEALTHZ, READYZ, METRICS,
+    *OPENAPI_V3_DOCUMENTS, OPENAPI_V2, DESCRIBE, HEALTHZ, READYZ, METRICS,
 )  # fmt: skip
 
 OBJECT_TREES: Final = ("/api", "/apis")

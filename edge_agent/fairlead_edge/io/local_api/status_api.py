@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -47,6 +48,10 @@ async def answer(
             details |= {"group": found.group}
         if error.retry_after is not None:
             details |= {"retryAfterSeconds": error.retry_after}
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:  # of these kubectl prints the causes alone
+            field, separator, text = str(error).partition(": ")
+            cause = {"field": field, "message": text} if separator else {"field": SUBRESOURCE, "message": field}
+            details |= {"causes": [{"reason": "FieldValueInvalid", **cause}]}
         raise ApiError(error.status, str(error), details={**details, **error.details}) from None
     except Temporary as error:
         seconds = max(1, round(error.retry_after_seconds or 1))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
+from fairlead_edge.io.local_api import connections
+from fairlead_edge.io.local_api.connections import CHUNK_BYTES
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import api_errors, listing
@@ -25,12 +27,10 @@ WATCHES_MAX: Final = 256
 RETRY_AFTER_SECONDS: Final = 5
 WATCH_SECONDS_MAX: Final = 3600
 """The longest a watch lasts, and how long one lasts that does not say."""
-WRITE_SECONDS_MAX: Final = 30.0
-"""A client that reads nothing for so long, with its buffers full, is left."""
 BOOKMARK_SECONDS: Final = 60.0
 
-Show = Callable[[HeldObject, int, bool], dict[str, Any]]
-"""(object, version, first of the stream) → what the client gets."""
+Show = Callable[[HeldObject, int], dict[str, Any]]
+"""(object, version) → what the client gets."""
 
 
 class Watches:
@@ -66,7 +66,7 @@ class Watches:
         kind: Kind,
         *,
         start: int,
-        initial: Sequence[HeldObject],
+        initial: AsyncIterator[bytes] | None,
         show: Show,
         mark_initial_end: bool,
     ) -> web.StreamResponse:
@@ -79,12 +79,13 @@ class Watches:
         changed = asyncio.Event()
         self._open.add(changed)
         try:
-            await stream.begin(initial, mark_initial_end)
             # The deadline is also how a client that silently vanished is noticed.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(wanted, WATCH_SECONDS_MAX)):
-                    await self._follow(stream, changed)
-            await stream.bookmark()
+                    if await stream.begin(initial, mark_initial_end):
+                        await self._follow(stream, changed)
+            if stream.began:
+                await stream.bookmark()
             await stream.response.write_eof()
         except ConnectionResetError:
             pass  # the client went away: nothing is left to be said to it
@@ -96,12 +97,15 @@ class Watches:
         while not self._ending:
             changed.clear()
             try:
-                changes = self._log.since(stream.version)
+                # No more than one write's: a slow reader must not keep alive what the log has dropped.
+                changes = self._log.since(stream.version, bytes_max=CHUNK_BYTES)
             except Expired as error:
                 await stream.expired(error)
                 return
             for change in changes:
                 await stream.send(change)
+            if changes:
+                continue
             try:
                 await asyncio.wait_for(changed.wait(), BOOKMARK_SECONDS)
             except TimeoutError:
@@ -119,18 +123,28 @@ class _Stream:
         self._kind = kind
         self._show = show
         self._bookmarks = request.query.get("allowWatchBookmarks", "").lower() in ("true", "1")
-        self._first = True
+        self.began = False
+        """The initial objects were all sent: from here a bookmark is true."""
 
-    async def begin(self, initial: Sequence[HeldObject], mark_end: bool) -> None:
+    async def begin(self, initial: AsyncIterator[bytes] | None, mark_end: bool) -> bool:
+        """False: their version is not kept any more, and the client was told so."""
         await self.response.prepare(self._request)
-        for held in initial:
-            await self._event("ADDED", held, held.local_version)
+        try:
+            if initial is not None:
+                async for events in initial:
+                    if events:
+                        await self._write(events)
+        except Expired as error:
+            await self.expired(error)
+            return False
         if mark_end:
             await self._mark(initial_events_end=True)
+        self.began = True
+        return True
 
     async def send(self, change: Change[HeldObject]) -> None:
         for type_, held in listing.events(change, self._scope):
-            await self._event(type_, held, change.version)
+            await self._write(event(type_, self._show(held, change.version)))
         self.version = change.version
 
     async def bookmark(self) -> None:
@@ -139,24 +153,18 @@ class _Stream:
 
     async def expired(self, error: Expired) -> None:
         """It fell behind."""
-        await self._write("ERROR", api_errors.status(ApiError(410, f"too old resource version: {error}")))
+        await self._write(event("ERROR", api_errors.status(ApiError(410, f"too old resource version: {error}"))))
 
     async def _mark(self, *, initial_events_end: bool = False) -> None:
         mark = listing.bookmark(
             self._kind.kind, self._kind.api_version, self.version, initial_events_end=initial_events_end
         )
-        await self._write("BOOKMARK", mark)
+        await self._write(event("BOOKMARK", mark))
 
-    async def _event(self, type_: str, held: HeldObject, version: int) -> None:
-        await self._write(type_, self._show(held, version, self._first))
-        self._first = False
+    async def _write(self, lines: bytes) -> None:
+        await connections.write(self._request, self.response, lines)
 
-    async def _write(self, type_: str, shown: dict[str, Any]) -> None:
-        line = msgspec.json.encode({"type": type_, "object": shown}) + b"\n"
-        try:
-            async with asyncio.timeout(WRITE_SECONDS_MAX):
-                await self.response.write(line)
-        except TimeoutError:
-            if self._request.transport is not None:
-                self._request.transport.abort()
-            raise ConnectionResetError(f"nothing was read for {WRITE_SECONDS_MAX:g} s") from None
+
+def event(type_: str, shown: dict[str, Any]) -> bytes:
+    """One line of a watch."""
+    return msgspec.json.encode({"type": type_, "object": shown}) + b"\n"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,8 @@ from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
+    FIRST,
+    Chunk,
     HeldObject,
     Outcome,
     Put,
@@ -248,26 +250,55 @@ class SqliteMetastore:
         return [each for _, each in read if each is not None]
 
     async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
-        statement = sql.OBJECTS if namespace is None else sql.OBJECTS_OF_NAMESPACE
-        bound = (group, plural) if namespace is None else (group, plural, namespace)
+        chunk = await self.select_chunk(group, plural, namespace)
+        return chunk.objects, chunk.version
 
-        def query(connection: apsw.Connection) -> tuple[list[tuple[int, HeldObject | None]], int]:
-            read = [(row[0], held(row)) for row in connection.execute(statement, bound)]
-            if reported := statuses_table.of_type(connection, group, plural):
-                read = [(number, _with_status(each, reported)) for number, each in read]
-            return read, objects_table.current_version(connection)
+    async def select_chunk(
+        self,
+        group: str,
+        plural: str,
+        namespace: str | None = None,
+        *,
+        after: tuple[str, str] = FIRST,
+        bytes_max: int | None = None,
+    ) -> Chunk:
+        statement = sql.OBJECTS if namespace is None else sql.OBJECTS_OF_NAMESPACE
+        bound = (group, plural, *after) if namespace is None else (group, plural, *after, namespace)
+
+        def query(connection: apsw.Connection) -> tuple[Chunk, list[int]]:
+            found: list[HeldObject] = []
+            damaged: list[int] = []
+            size, more = 0, False
+            for row in connection.execute(statement, bound):
+                if bytes_max is not None and size >= bytes_max:
+                    more = True
+                    break
+                each = held(row)
+                if each is None:
+                    damaged.append(row[0])
+                    continue
+                at = each.resource
+                key = at.group, at.plural, at.namespace, at.name
+                found.append(status_store.with_status(each, statuses_table.kept(connection, key)))
+                size += len(found[-1].content) + len(found[-1].status)
+            return Chunk(objects=found, version=objects_table.current_version(connection), more=more), damaged
 
         while True:
-            read, version = await self.writer.read(query)
-            damaged = [number for number, each in read if each is None]
+            chunk, damaged = await self.writer.read(query)
             if not damaged:
                 break
             before = self.damaged
             await self._set_aside(damaged)
             if self.damaged == before:  # no room to note it: they are left out all the same
                 break
-        await self._logged(version)
-        return [each for _, each in read if each is not None], version
+        await self._logged(chunk.version)
+        return chunk
+
+    async def count(
+        self, group: str, version: str, plural: str, namespace: str | None = None, *, after: tuple[str, str] = FIRST
+    ) -> int:
+        [(found,)] = await self._read_rows(sql.COUNT_OF_TYPE, (group, plural, *after, version, namespace))
+        return int(found)
 
     async def _logged(self, version: int) -> None:
         """A read may see a commit a moment before the log does; a version given out must be one to watch from."""
@@ -304,9 +335,3 @@ class SqliteMetastore:
 
     async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
         return await self.writer.read(lambda connection: rows(connection, statement, bound))
-
-
-def _with_status(each: HeldObject | None, reported: Mapping[tuple[str, str], Reported]) -> HeldObject | None:
-    if each is None:
-        return None
-    return status_store.with_status(each, reported.get((each.resource.namespace, each.resource.name)))

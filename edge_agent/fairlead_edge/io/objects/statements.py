@@ -25,12 +25,13 @@ _BY_KEY: Final = "WHERE api_group = ? AND plural = ? AND namespace = ? AND name 
 
 OBJECT: Final = f"SELECT {_ROW} FROM objects {_BY_KEY}"
 """One object."""
-OBJECTS: Final = f"SELECT {_ROW} FROM objects WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
-"""All objects of a type."""
-OBJECTS_OF_NAMESPACE: Final = (
-    f"SELECT {_ROW} FROM objects WHERE api_group = ? AND plural = ? AND namespace = ? ORDER BY namespace, name"
-)
+_OF_TYPE: Final = "FROM objects WHERE api_group = ? AND plural = ? AND (namespace, name) > (?, ?)"
+OBJECTS: Final = f"SELECT {_ROW} {_OF_TYPE} ORDER BY namespace, name"
+"""Objects of a type above a (namespace, name)."""
+OBJECTS_OF_NAMESPACE: Final = f"SELECT {_ROW} {_OF_TYPE} AND namespace = ? ORDER BY namespace, name"
 """Those of one namespace."""
+COUNT_OF_TYPE: Final = f"SELECT count(*) {_OF_TYPE} AND version = ? AND ifnull(namespace = ?, 1)"
+"""How many there are of one version; the namespace NULL: of all."""
 FALLBACKS: Final = f"SELECT {_ROW} FROM fallbacks WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
 """The newest usable versions of objects whose held version is not."""
 COUNT: Final = "SELECT count(*) FROM objects"

@@ -46,11 +46,6 @@ def with_status(connection: apsw.Connection, held: HeldObject | None, key: Key) 
     return held if held is None else status_store.with_status(held, kept(connection, key))
 
 
-def of_type(connection: apsw.Connection, group: str, plural: str) -> dict[tuple[str, str], Reported]:
-    """By (namespace, name)."""
-    return {key[2:]: each for key, each in _within(connection, f"{_PREFIX}{group}/{plural}/")}
-
-
 def lines(connection: apsw.Connection) -> list[Line]:
     """All, by their sequence."""
     found = [status_store.line(key, each) for key, each in _within(connection, _PREFIX)]

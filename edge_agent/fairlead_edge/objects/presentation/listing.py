@@ -98,6 +98,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     continue_token: str = ""
     remaining: int | None = None
     """How many follow; None when they were not counted (a selector would have to look at each)."""
+    is_last: bool = True
+    """False: another page of the same answer follows."""
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
@@ -140,14 +142,22 @@ def read_number(query: Mapping[str, str], key: str) -> int | None:
     return int(text)
 
 
-def page(held: Iterable[HeldObject], version: int, log: WatchHistory[HeldObject], scope: Scope) -> Page:
-    """One page of ``held`` (all of the scope's type and namespace, as of ``version``, ordered by namespace and name).
+def page(
+    held: Iterable[HeldObject],
+    version: int,
+    log: WatchHistory[HeldObject],
+    scope: Scope,
+    *,
+    through: tuple[str, str] | None = None,
+) -> Page:
+    """One page of ``held`` (of the scope's type and namespace, as of ``version``, ordered by namespace and name).
 
+    ``held`` is all that follows the selection's ``after``, or what of it is not above ``through``.
     Raises ``Expired`` when the version asked for cannot be reconstructed any more.
     """
     objects, selection = held, scope.selection
     if selection.at_version is not None and selection.at_version != version:
-        objects = _rewound(held, selection.at_version, version, log, scope)
+        objects = _rewound(held, selection.at_version, version, log, scope, through)
         version = selection.at_version
     after = selection.after
     rest = [each for each in objects if after is None or (each.resource.namespace, each.resource.name) > after]
@@ -155,9 +165,9 @@ def page(held: Iterable[HeldObject], version: int, log: WatchHistory[HeldObject]
     if not selection.limit:
         return Page(items=list(chosen), version=version)
     items = list(itertools.islice(chosen, selection.limit + 1))
-    if len(items) <= selection.limit:
+    if len(items) < selection.limit or (len(items) == selection.limit and through is None):
         return Page(items=items, version=version)
-    items.pop()
+    del items[selection.limit :]
     last = items[-1].resource
     token = _write_token(_Token(version, last.namespace, last.name))
     remaining = None if selection.predicates else len(rest) - len(items)
@@ -165,7 +175,12 @@ def page(held: Iterable[HeldObject], version: int, log: WatchHistory[HeldObject]
 
 
 def _rewound(
-    held: Iterable[HeldObject], wanted: int, version: int, log: WatchHistory[HeldObject], scope: Scope
+    held: Iterable[HeldObject],
+    wanted: int,
+    version: int,
+    log: WatchHistory[HeldObject],
+    scope: Scope,
+    through: tuple[str, str] | None,
 ) -> list[HeldObject]:
     """The same objects as they were at version ``wanted``: every later change undone, newest first."""
     if wanted > version:
@@ -173,7 +188,7 @@ def _rewound(
     by_key = {(each.resource.namespace, each.resource.name): each for each in held}
     for change in reversed(log.since(wanted)):
         at = change.subject.resource
-        if change.version > version:
+        if change.version > version or (through is not None and (at.namespace, at.name) > through):
             continue
         if change.previous is not None and scope.covers(change.previous):
             by_key[at.namespace, at.name] = change.previous

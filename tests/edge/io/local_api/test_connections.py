@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import select
+import socket
+from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
+from tests.support.edges.edge_line import CountingHub, EdgeProgram, telemetry
+from tests.support.edges.silent_readers import LIST, fill, rss_mib, silent_readers
+from tests.support.processes import wait_until
 
 from fairlead_edge.io.local_api import connections
 from fairlead_edge.io.local_api.connections import Connections
@@ -19,6 +28,9 @@ class Transport:
 
     def is_closing(self) -> bool:
         return False
+
+    def abort(self) -> None:
+        self.unsent = 0
 
 
 class Protocol:
@@ -65,3 +77,67 @@ def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:
         quick.transport.unsent = 0
     assert set(found) == {deaf}
     assert known.stalled([], 60.0) == [] and not known.is_silent(deaf)
+
+
+def test_over_the_budget_the_slowest_reader_is_closed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that progressed later stays, and so do the writer itself and those with a small answer."""
+    monkeypatch.setattr(connections, "UNSENT_BYTES_MAX", 300_000)
+    known, [writer, probe, quick, slow] = Connections(), protocols(4)
+    for protocol in (writer, probe, quick, slow):
+        known.opened(protocol, 1.0)
+        protocol.transport.unsent = 90_000
+    probe.transport.unsent = connections.SMALL_ANSWER_BYTES
+    known.progressed(quick, 2.0)
+    assert known.unsent == 270_000 + connections.SMALL_ANSWER_BYTES
+    known.make_room(connections.SMALL_ANSWER_BYTES, writer)
+    assert not known.closed
+    known.make_room(50_000, writer)
+    assert [each.transport.unsent for each in (writer, probe, quick, slow)] == [90_000, 16 * 1024, 90_000, 0]
+    known.make_room(300_000, writer)
+    assert [each.transport.unsent for each in (writer, probe, quick, slow)] == [90_000, 16 * 1024, 0, 0]
+    assert known.closed == {"budget": 2}
+
+
+def test_what_a_stream_has_still_to_write_counts() -> None:
+    """It is held all the same; and a client that waits for much of it is a slow one."""
+    known, [stream, writer] = Connections(), protocols(2)
+    known.opened(stream, 1.0)
+    known.opened(writer, 1.0)
+    known.hold(stream, connections.UNSENT_BYTES_MAX)
+    assert known.unsent == connections.UNSENT_BYTES_MAX
+    known.make_room(20_000, writer)
+    assert known.closed == {"budget": 1}
+    known.hold(stream, 0)
+    assert known.unsent == 0
+
+
+@pytest.mark.process
+async def test_readers_that_do_not_read_cost_little_and_delay_nobody(tmp_path: Path) -> None:
+    """Lists and watches of a real agent that holds 16 MiB; publishing and probes go on meanwhile."""
+    count = await fill(tmp_path / "data", 16 * 1024 * 1024)
+
+    def attacked(edge: EdgeProgram) -> float:
+        edge.await_routes()
+        before, peak = rss_mib(edge.pid), 0.0
+        with silent_readers(edge.port, 60) as clients:
+
+            def all_answered() -> bool:
+                nonlocal peak
+                assert edge.get("/healthz") and edge.get("/readyz")
+                edge.publish([telemetry(1, {})])
+                peak = max(peak, rss_mib(edge.pid))
+                return all(_has_answer(client) for client in clients)
+
+            wait_until("every answer begins", all_answered, seconds=60, every=0.02)
+            for _ in range(20):
+                all_answered()
+        found = json.loads(edge.get(LIST))
+        assert len(found["items"]) == count
+        return peak - before
+
+    with CountingHub() as hub, EdgeProgram(tmp_path, hub.port) as edge:
+        assert await asyncio.to_thread(attacked, edge) < 60
+
+
+def _has_answer(client: socket.socket) -> bool:
+    return bool(select.select([client], [], [], 0)[0])

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
+from aiohttp import ClientError
 from tests.support.edges.edge_api import TOKEN, Api, event, serving
 from tests.support.edges.held import config_map, put
+
+from fairlead_edge.io.local_api import objects_api
+from fairlead_edge.objects.metastore import Chunk, Remove
+from fairlead_wire.objects import resource
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
@@ -168,7 +174,6 @@ async def test_a_new_node_answers_with_empty_lists(api: Api) -> None:
     assert "configmaps" in [each["name"] for each in (await api.get("/api/v1"))["resources"]]
     assert (await api.get("/api"))["versions"] == ["v1"]
     assert (await api.get("/version"))["gitVersion"].endswith("fairlead-edge.1.2")
-    assert await api.get("/openapi/v3") == {"paths": {}}
 
 
 async def test_an_object_that_moved_to_another_version_left_the_old(api: Api) -> None:
@@ -179,3 +184,124 @@ async def test_an_object_that_moved_to_another_version_left_the_old(api: Api) ->
     assert await api.names("/apis/shop.example/v1/tills") == []
     assert await api.names("/apis/shop.example/v2/tills") == ["t"]
     assert (await api.ask("/apis/shop.example/v1/namespaces/shop/tills/t"))[0] == 404
+
+
+async def test_openapi_documents_are_cached_by_their_hash(api: Api) -> None:
+    """The index is asked for each time; what its URLs name never changes."""
+    await api.hold(put(config_map("a")))
+    url = (await api.get("/openapi/v3"))["paths"]["api/v1"]["serverRelativeURL"]
+    answer = await api.client.get(url)
+    assert answer.status == 200 and "immutable" in answer.headers["Cache-Control"]
+    assert "/api/v1/namespaces/{namespace}/configmaps" in (await answer.json())["paths"]
+    index = await api.client.get("/openapi/v3")
+    assert "no-cache" in index.headers["Cache-Control"]
+    for path, tag in (("/openapi/v3", index.headers["ETag"]), (url, answer.headers["ETag"])):
+        again = await api.client.get(path, headers={"If-None-Match": tag})
+        assert (again.status, await again.read()) == (304, b"")
+    till = {"apiVersion": "shop.example/v2", "kind": "Till", "metadata": {"name": "a", "namespace": "shop"}}
+    await api.hold(put(till, "tills"))
+    assert "apis/shop.example/v2" in (await api.get("/openapi/v3"))["paths"]
+    stale = await api.client.get("/openapi/v3/api/v1?hash=ANOTHER")
+    assert stale.status == 200 and "no-cache" in stale.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/apis/none/v1", "/openapi/v3/api/v2", "/openapi/v2"])
+async def test_openapi_of_what_is_not_served_is_a_status(api: Api, path: str) -> None:
+    """Old kubectl asks for v2, and prints what it is told."""
+    status, body = await api.ask(path)
+    assert (status, body["kind"], body["reason"]) == (404, "Status", "NotFound")
+
+
+# ---- long lists, in chunks of the store --------------------------------------------------------------------------
+
+MAPS = "/api/v1/configmaps"
+
+
+@pytest.fixture
+async def long(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """Seven ConfigMaps, and each a chunk of its own."""
+    monkeypatch.setattr(objects_api, "CHUNK_BYTES", 1)
+    await api.hold(*(put(config_map(f"cm-{number}", labels={"odd": str(number % 2)})) for number in range(7)))
+    return api
+
+
+def meanwhile(api: Api, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Awaitable[None]]) -> None:
+    """Do this once, after the second chunk was read."""
+    read, seen = api.store.select_chunk, []
+
+    async def select_chunk(*arguments: Any, **more: Any) -> Chunk:
+        chunk = await read(*arguments, **more)
+        seen.append(chunk)
+        if len(seen) == 2:
+            await act()
+        return chunk
+
+    monkeypatch.setattr(api.store, "select_chunk", select_chunk)
+
+
+async def test_a_list_of_many_chunks_is_the_list(long: Api) -> None:
+    """Streamed: whole, by selector, by pages, as a Table, and to HEAD."""
+    found = await long.get(MAPS)
+    assert found["kind"] == "ConfigMapList" and found["metadata"] == {"resourceVersion": "1007"}
+    assert [each["metadata"]["name"] for each in found["items"]] == [f"cm-{number}" for number in range(7)]
+    assert await long.names(f"{MAPS}?labelSelector=odd=1") == ["cm-1", "cm-3", "cm-5"]
+    assert await long.names(f"{MAPS}?labelSelector=odd=2") == []
+    rows = await long.get(MAPS, Accept=TABLE)
+    assert rows["kind"] == "Table" and [row["cells"][0] for row in rows["rows"]] == [f"cm-{n}" for n in range(7)]
+    assert rows["columnDefinitions"][0]["name"] == "Name" and rows["metadata"]["resourceVersion"] == "1007"
+    answer = await long.client.head(MAPS)
+    assert (answer.status, await answer.read()) == (200, b"")
+
+
+@pytest.mark.parametrize("selector", ["", "&labelSelector=odd"])
+async def test_pages_of_many_chunks_continue(long: Api, selector: str) -> None:
+    """Each page says how many follow, where that is known, and the last one that it is."""
+    names, left, token = [], [], ""
+    while True:
+        page = await long.get(f"{MAPS}?limit=3{selector}" + (f"&continue={token}" if token else ""))
+        names.append([each["metadata"]["name"] for each in page["items"]])
+        left.append(page["metadata"].get("remainingItemCount"))
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+    assert names == [["cm-0", "cm-1", "cm-2"], ["cm-3", "cm-4", "cm-5"], ["cm-6"]]
+    assert left == ([None] * 3 if selector else [4, 1, None])
+
+
+async def test_a_long_list_is_true_at_one_version(long: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made, changed and deleted while it is sent is not in it, and comes by a watch from its version."""
+
+    async def act() -> None:
+        await long.hold(
+            put(config_map("cm-55")),
+            put(config_map("cm-0", labels={"late": "yes"})),
+            put(config_map("cm-4", labels={"late": "yes"})),
+            Remove(resource=resource.parse("api/v1/namespaces/shop/configmaps/cm-6"), uid="uid-cm-6"),
+        )
+
+    meanwhile(long, monkeypatch, act)
+    found = await long.get(MAPS)
+    assert [each["metadata"]["name"] for each in found["items"]] == [f"cm-{number}" for number in range(7)]
+    assert all("late" not in each["metadata"]["labels"] for each in found["items"])
+    watch = await long.watch(f"{MAPS}?watch=true&resourceVersion={found['metadata']['resourceVersion']}")
+    seen = [await event(watch) for _ in range(4)]
+    assert [each["object"]["metadata"]["name"] for each in seen] == ["cm-55", "cm-0", "cm-4", "cm-6"]
+    watch.close()
+
+
+async def test_a_long_list_whose_version_is_lost_ends_early(long: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client must not take what came for all of it; a watch that begins with a list says 410."""
+
+    async def act() -> None:
+        long.store.log.lose(long.store.log.version + 1000)
+
+    meanwhile(long, monkeypatch, act)
+    with pytest.raises(ClientError):
+        await long.ask(MAPS)
+    meanwhile(long, monkeypatch, act)
+    watch = await long.watch(f"{MAPS}?watch=true&resourceVersion=0&timeoutSeconds=60")
+    shown = [await event(watch)]
+    while shown[-1]["type"] == "ADDED":
+        shown.append(await event(watch))
+    assert (shown[-1]["type"], shown[-1]["object"]["code"]) == ("ERROR", 410) and len(shown) < 7
+    assert await event(watch) == {}

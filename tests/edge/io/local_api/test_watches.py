@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from tests.support.edges.edge_api import Api, event, serving
 from tests.support.edges.held import config_map, put
 
-from fairlead_edge.io.local_api import watches
+from fairlead_edge.io.local_api import connections, watches
 from fairlead_edge.objects.metastore import Remove
 from fairlead_wire.objects import resource
 
@@ -149,7 +149,7 @@ async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
 
 async def test_a_watcher_that_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its place is for others; what was not read is listed again."""
-    monkeypatch.setattr(watches, "WRITE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(connections, "WRITE_SECONDS_MAX", 0.05)
     aborted: list[bool] = []
 
     class Stuck:
@@ -159,8 +159,12 @@ async def test_a_watcher_that_reads_nothing_is_disconnected(monkeypatch: pytest.
         async def write(self, _: bytes) -> None:
             await asyncio.Event().wait()
 
-    stream = watches._Stream(Stuck(), None, None, lambda *_: {}, 1)  # type: ignore[arg-type]
-    stream.response = Stuck()  # type: ignore[assignment]
+        def get(self, _: object) -> None:
+            """It came by no port."""
+
+        protocol = None
+
+    stuck: Any = Stuck()
     with pytest.raises(ConnectionResetError):
-        await stream._write("ADDED", {})
+        await connections.write(stuck, stuck, watches.event("ADDED", {}))
     assert aborted == [True]

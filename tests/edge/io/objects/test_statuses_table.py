@@ -62,20 +62,6 @@ async def test_rules_that_the_disk_changed_are_told_again(tmp_path: Path) -> Non
     await store.close()
 
 
-async def test_what_others_call_alike_is_kept_apart(tmp_path: Path) -> None:
-    """A plural that is the beginning of another, and names with what ends a prefix."""
-    await reported(tmp_path)
-    store = opened(tmp_path)
-
-    def found(connection: apsw.Connection) -> tuple[int, int]:
-        return len(statuses_table.of_type(connection, "", "configmap")), len(
-            statuses_table.of_type(connection, "", "configmaps")
-        )
-
-    assert await store.writer.read(found) == (0, 2)
-    await store.close()
-
-
 async def test_a_salvaged_file_keeps_them(tmp_path: Path) -> None:
     """They are facts, which a salvage takes over."""
     await reported(tmp_path)
