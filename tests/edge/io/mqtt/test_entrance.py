@@ -237,9 +237,9 @@ def test_no_text_in_a_property_stops_a_subscriber(line: Line) -> None:
             post(line, f"{path.removesuffix('/messages')}/ack", {"ids": [each["id"]]})
         return bool(found)
 
-    wait_until("a program over HTTP takes it", taken_over_http, seconds=SECONDS)
-    subscriber.disconnect()
+    subscriber.disconnect()  # which would be as likely to be asked again
     subscriber.loop_stop()
+    wait_until("a program over HTTP takes it", taken_over_http, seconds=2 * SECONDS)
     wait_until("nothing is left", line.edge.drained, seconds=SECONDS)
 
 
