@@ -63,8 +63,9 @@ class ObjectSyncStatus:
         What a node says that it holds is a claim.  Only what is wanted there, or once was as a record tells, gets one:
         otherwise a node could have records written of objects that never existed.
         """
-        _, _, namespace, _ = identity(path, self._kinds)
-        return self._said(_name(node, namespace, uid), absurd=True) is not None
+        _, _, namespace, name = identity(path, self._kinds)
+        said = self._said(_name(node, namespace, uid), absurd=True)
+        return said is not None and said.object_name == name
 
     # ---- delivery events -------------------------------------------------------------------------
 
@@ -81,10 +82,11 @@ class ObjectSyncStatus:
 
     def parked(self, session: NodeSession, event: Parked, live: LiveObject | None, now: float) -> bool:
         """False: it is a claim of the node alone, and nothing is written."""
-        if live is None and not self.is_placed(session.node, event.path, event.uid):
+        is_wanted = live is not None and live.uid == event.uid
+        if not is_wanted and not self.is_placed(session.node, event.path, event.uid):
             return False
         held = session.held.get(event.key)
-        wanted = live.version if live is not None and live.uid == event.uid else ""
+        wanted = live.version if live is not None and is_wanted else ""
         record = self._record(session.node, event.path, event.uid, held, wanted, "Parked")
         self.want(
             replace(
@@ -151,14 +153,19 @@ class ObjectSyncStatus:
 
     def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject], now: float) -> None:
         """The truth of one node is known: set right every record of it that says otherwise."""
-        held_by_uid = {held.uid: held for held in session.held.values()}
         wanted_by_uid = {live.uid: live for live in wanted.values()}
+        held_uids: set[str] = set()
         names: set[status_cache.Name] = set()
-        for held in held_by_uid.values():
-            live = wanted_by_uid.get(held.uid)
+        for key, held in session.held.items():
+            live = wanted.get(key)
+            if live is None or live.uid != held.uid:
+                if held.uid in wanted_by_uid:
+                    continue  # the UID belongs to another object, and so does its record
+                live = None
+            held_uids.add(held.uid)
             _, _, namespace, _ = identity(held.path, self._kinds)
             names.add(name := _name(session.node, namespace, held.uid))
-            if live is None and self._said(name, absurd=True) is None:
+            if live is None and not self.is_placed(session.node, held.path, held.uid):
                 continue
             before = self._said(name)
             decision = object_sync_diff.record_of_held(before, held, live)
@@ -172,7 +179,7 @@ class ObjectSyncStatus:
             if name[0] not in COLLECTIONS or name in names:
                 continue
             there = self._said(name, absurd=True)
-            if there is not None and there.uid not in held_by_uid:
+            if there is not None and there.uid not in held_uids:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
                     self.drop(session.node, there.namespace, there.uid)

@@ -372,3 +372,26 @@ async def test_what_was_placed_there_is_told_until_it_is_removed(core):
     edge.ack(*deletes)
     await core.flush()
     assert core.status(one) is None
+
+
+async def test_a_claim_with_the_uid_of_a_wanted_object_gets_no_record(core):
+    """Its UID and digest are known to the node: another name, kind or namespace under them proves nothing."""
+    real = core.put("real")
+    fakes = [live(SECRET, f"fake-{at}", namespace=f"other-{at}", uid=real.uid) for at in range(3)]
+    fakes.append(live(SECRET, "fake", uid=real.uid))
+    claims = [msgspec.structs.replace(each, digest=real.digest) for each in fakes]
+    edge = core.connect("edge-1", *claims)
+    sent = edge.sent()
+    await core.flush()
+    assert not core.names() and not len(core.hub.status_cache), "nothing was delivered yet"
+    assert [type(each).__name__ for each in sent].count("Delete") == len(claims), "what nobody wants is deleted there"
+    edge.leave()
+    core.connect("edge-1", real).sent()
+    await core.flush()
+    assert core.names() == [(COLLECTIONS[0], "shop", f"edge-1.{real.uid}")]
+    assert core.status(real)["state"] == "Synced", "its digest is the proof"
+    edge = core.connect("edge-1", real, *claims)
+    edge.sent()
+    await core.flush()
+    assert core.names() == [(COLLECTIONS[0], "shop", f"edge-1.{real.uid}")]
+    assert core.status(real)["state"] == "Synced"
