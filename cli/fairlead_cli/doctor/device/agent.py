@@ -57,5 +57,7 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         yield problem("agent", text, "see the findings about the link")
     dead = status.get("deadLetters") or 0
     if dead:
-        text = f"{dead} messages were set aside as dead letters"
-        yield warning("agent.dead_letters", text, "fairlead edge deadletters list shows why; replay sends them again")
+        one, more = "1 message was set aside as a dead letter", f"{dead} messages were set aside as dead letters"
+        text = one if dead == 1 else more
+        remedy = "fairlead edge deadletters list shows why; replay sends them again, discard deletes them"
+        yield warning("agent.dead_letters", text, remedy)
