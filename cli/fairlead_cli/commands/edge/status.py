@@ -10,7 +10,7 @@ import click
 from fairlead_cli.clients import edge_client
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import durations, printable, to_table
+from fairlead_cli.text import counts, durations, printable, to_table
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
 QUEUES = tables.of_tuples("queue", *HEADS)
@@ -64,7 +64,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"link      {state}{why}; hub last heard {heard}",
         *_plan(link.get("plan")),
         f"objects   {objects['held']} held, {objects['bytes']} of {objects['maxBytes']} bytes",
-        f"messages  {store['bytes']} of {store['maxBytes']} bytes, {found['deadLetters']} dead letters",
+        f"messages  {store['bytes']} of {store['maxBytes']} bytes, {counts.of(found['deadLetters'], 'dead letter')}",
     ]
     lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
     lines += [to_table.line(each) for each in found["toTable"]]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning, worst
+from fairlead_cli.text import counts
 from fairlead_hub.leadership import lease
 from fairlead_hub.status.edge_node import STALE_HUB
 
@@ -40,7 +41,7 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
             found.append(warning(check, text, f"fairlead explain {check}/{name} --node {first.get('node')}"))
     yield from _bounded(check, found)
     if count and not found:
-        yield ok(check, f"all {count} {kind} objects are accepted")
+        yield ok(check, f"{kind}: {count} of {count} accepted")
     elif not count:
         yield ok(check, f"there are no {kind} objects")
 
@@ -70,10 +71,10 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
         yield warning("nodes", text, f"run fairlead doctor --edge on {name}, if it should be")
     if parked := status.get("objectsParked"):
         remedy = f"fairlead status {name}; fairlead resync {name} tries again at once"
-        yield problem("nodes", f"node {name}: {parked} objects are parked: they were refused too often", remedy)
+        yield problem("nodes", f"node {name}: {counts.of(parked, 'object')} parked after too many refusals", remedy)
     guard = status.get("deletionGuard")
     if guard and not guard.get("approved"):
-        text = f"node {name}: {guard.get('count')} deletions are stopped by the deletion guard"
+        text = f"node {name}: the deletion guard stops {counts.of(guard.get('count', 0), 'deletion')}"
         yield problem("nodes", text, f"fairlead approve {name}, if they are meant")
     if paused := status.get("paused"):
         yield warning("nodes", f"node {name} is paused: {paused}", f"fairlead resume {name}, when that is over")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.text import counts
 
 SQLITE_MIN = (3, 35, 0)
 
@@ -57,5 +58,5 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         yield problem("agent", text, "see the findings about the link")
     dead = status.get("deadLetters") or 0
     if dead:
-        text = f"{dead} messages were set aside as dead letters"
+        text = f"set aside as dead letters: {counts.of(dead, 'message')}"
         yield warning("agent.dead_letters", text, "fairlead edge deadletters list shows why; replay sends them again")
