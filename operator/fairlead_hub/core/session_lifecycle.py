@@ -75,17 +75,16 @@ class SessionLifecycle:
         refusal = admission.refusal(
             node,
             hello,
-            fence=fence,
             nodes=nodes if listed.nodes else None,
             others=len(self._sessions.by_node) - (node in self._sessions.by_node),
             nodes_max=self._settings.link.nodes_max,
         )
         if refusal is None and (why := self._refused_identity(node, shown, now)):
             refusal = message.Refuse(code="identity", reason=why, retry_after=identities.HELD_RETRY_SECONDS)
+        if refusal is None and (refusal := admission.stale(hello, fence)) is not None:
+            self._terms.node_status.stale_hub(node, refusal.reason)
         if refusal is not None:
             self._reports.refused(refusal.code)
-            if refusal.code == admission.STALE_HUB:
-                self._terms.node_status.stale_hub(node, refusal.reason)
             return refusal
         self._replace(node, hello, now)
         session = self._make(node, hello, now)
