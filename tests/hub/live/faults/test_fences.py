@@ -102,6 +102,7 @@ async def test_claims_and_a_lost_lease_shut_nobody_out(kube: Cluster, tmp_path: 
         hub.kill()
 
 
+@pytest.mark.verify
 @pytest.mark.process
 async def test_a_false_hub_shuts_an_agent_out_for_a_while_only(kube: Cluster, tmp_path: Path) -> None:
     """One welcome with 1,000,000; then the true hub, whose one node among several cannot raise its number."""
