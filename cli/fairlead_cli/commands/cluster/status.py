@@ -133,6 +133,9 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
         yield "its certificate is revoked"
     elif row.get("identity") == "Held":
         yield f"its certificate is held; approve it: fairlead node approve {row['node']}"
+    if (fence := row.get("obeyedFence")) is not None:
+        what = f"refused: it has obeyed fencing number {fence}, which is higher than the hub's"
+        yield f"{what}; it follows the hub by itself, or at once: fairlead node approve {row['node']}"
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
         stopped = counts.of(guard["count"], "deletion")

@@ -57,6 +57,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
     link, objects, store = found["link"], found["objects"], found["store"]
     state = link["state"] + (f" to {link['hub']}" if link["hub"] else "")
     why = f": {link['reason']}" if link["reason"] else ""
+    if (seconds := link.get("followsInSeconds")) is not None:
+        why += f", and is followed in {durations.span(seconds)}"
     contact = link["lastContactSeconds"]
     heard = "never" if contact is None else f"{durations.span(contact)} ago"
     lines = [

@@ -52,6 +52,11 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         yield warning("agent.version", text, "restart the agent: it was updated and not started again")
     if link.get("state") == "connected":
         yield ok("agent", f"agent {agent} runs and is connected to hub {link.get('hub') or '?'}")
+    elif (seconds := link.get("followsInSeconds")) is not None:
+        text = f"agent {agent} runs and refuses the hub for its lower fencing number: {link.get('reason')}"
+        command = f"fairlead node approve {status.get('node')}"
+        remedy = f"it follows that hub in {seconds:.0f} s; to end it now, where the cluster is administered: {command}"
+        yield problem("agent.stale_hub", text, remedy)
     else:
         why = link.get("reason") or "it does not say why"
         text = f"agent {agent} runs and has no session with the hub: {link.get('state', '?')}: {why}"

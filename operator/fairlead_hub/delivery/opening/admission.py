@@ -36,10 +36,11 @@ def refusal(
     return None
 
 
-def stale(hello: message.Hello, fence: int) -> message.Refuse | None:
+def stale(hello: message.Hello, fence: int, *, approved: bool) -> message.Refuse | None:
     """Why a node that has obeyed a higher fencing number than ours is not served; None: it has not.
 
-    Asked of a node that would be welcome otherwise: only such a node's word may count.
+    Asked of a node that would be welcome otherwise: only such a node's word may count.  ``approved``: a person wants it
+    to give that number up.
     """
     if hello.fence <= fence:
         return None
@@ -47,7 +48,8 @@ def stale(hello: message.Hello, fence: int) -> message.Refuse | None:
         reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
     else:
         reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"
-    return message.Refuse(code=STALE_HUB, reason=reason, retry_after=STALE_RETRY_SECONDS, fence=fence)
+    wait = 0.0 if approved else STALE_RETRY_SECONDS
+    return message.Refuse(code=STALE_HUB, reason=reason, retry_after=wait, fence=fence, approved=approved)
 
 
 def unknown(node: str) -> str:

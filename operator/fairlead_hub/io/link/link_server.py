@@ -240,7 +240,7 @@ class LinkServer:
     def _stale(self, refusal: message.Refuse, *, is_raised: bool) -> message.Refuse:
         """What a node hears that has obeyed a higher fencing number."""
         if not self._is_leader():  # there may be a newer hub, which the node finds, and it must not follow us
-            return msgspec.structs.replace(refusal, fence=None, retry_after=RAISED_RETRY_SECONDS)
+            return msgspec.structs.replace(refusal, fence=None, approved=False, retry_after=RAISED_RETRY_SECONDS)
         return msgspec.structs.replace(refusal, retry_after=RAISED_RETRY_SECONDS) if is_raised else refusal
 
     def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, Shown | None, str]:

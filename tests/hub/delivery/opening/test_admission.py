@@ -42,8 +42,14 @@ def test_the_others_hear_why_and_when_to_come_back(changed, code, words):
 )  # fmt: skip
 def test_a_node_that_has_obeyed_a_higher_number_is_told_ours(fence, words):
     """And comes back rarely enough for a metered line."""
-    found = admission.stale(HELLO, fence)
+    found = admission.stale(HELLO, fence, approved=False)
     assert (found is None) == (not words)
     if found is not None:
         assert words in found.reason and (found.code, found.fence) == ("stale_hub", fence)
-        assert found.retry_after == admission.STALE_RETRY_SECONDS >= 10
+        assert found.retry_after == admission.STALE_RETRY_SECONDS >= 10 and not found.approved
+
+
+def test_a_node_that_a_person_approved_gives_its_number_up_and_comes_at_once():
+    """Which one is approved is not this module's to know."""
+    found = admission.stale(HELLO, 2, approved=True)
+    assert found is not None and (found.fence, found.approved, found.retry_after) == (2, True, 0.0)
