@@ -118,6 +118,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "sinceSeconds": _ago(agent.now, link.since),
             "offlineSeconds": link.offline_at(agent.now),
             "lastContactSeconds": _ago(agent.now, link.last_contact),
+            "followsInSeconds": None if link.follows_at is None else max(0.0, round(link.follows_at - agent.now, 3)),
             "plan": plan_status.body(agent.line),
         },
         "identity": None if agent.identity is None else identity_status.body(agent.identity),

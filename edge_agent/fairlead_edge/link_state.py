@@ -10,29 +10,29 @@ from typing import Literal
 import msgspec
 
 
-class StaleHub:
-    """Since when hubs that hold the Lease have shown lower fencing numbers than the one that was obeyed.
+class StaleHub(msgspec.Struct, frozen=True, kw_only=True):
+    """Hubs that hold the Lease have lower fencing numbers than the one that was obeyed, and are refused.
 
     A hub that lost its Lease is refused for good.  But the Lease may have been lost or restored, and a number may
-    never have been true.  One that no hub shows for ``seconds``, while the holder of the Lease shows a lower one, is
-    given up.
+    never have been true.  One that no hub shows for some time, while the holder of the Lease shows a lower one, is
+    given up.  Written down: a device that is awake for a minute each hour must come to an end, too.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: float | None = None
-        self._highest = 0
+    since: float
+    """Seconds of the store's clock, when the first of them was refused."""
+    highest: int
+    """Of their numbers."""
 
-    def refused(self, fence: int, now: float) -> int | None:
-        """A hub that holds the Lease has this number.  Returns the number to go back to, when it is time."""
-        if self._since is None:
-            self._since, self._highest = now, fence
-        self._highest = max(self._highest, fence)
-        return self._highest if now - self._since >= self._seconds else None
+    @staticmethod
+    def refused(before: StaleHub | None, fence: int, now: float) -> StaleHub:
+        """Another one, with this number.  A clock that began anew begins this anew."""
+        if before is None or now < before.since:
+            return StaleHub(since=now, highest=fence)
+        return StaleHub(since=before.since, highest=max(before.highest, fence))
 
-    def obeyed(self) -> None:
-        """A session is open."""
-        self._since = None
+    def lower(self, now: float, seconds: float) -> int | None:
+        """The number to go back to, when it is time; None: it is not."""
+        return self.highest if now - self.since >= seconds else None
 
 
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +48,8 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     last_contact: float | None = None
     reason: str = ""
     """Why it is not connected."""
+    follows_at: float | None = None
+    """When a hub is followed that was refused for its lower fencing number; None: that is not the reason."""
 
     def started(self, now: float, last_contact: float | None) -> LinkState:
         """The agent begins to dial; ``last_contact`` was written down by an earlier run."""
@@ -64,12 +66,13 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
             last_contact=self.last_contact,
         )
 
-    def ended(self, reason: str, now: float, *, dials_again: bool) -> LinkState:
+    def ended(self, reason: str, now: float, *, dials_again: bool, follows_at: float | None = None) -> LinkState:
         """A session or an attempt ended; without a session the time of the first failure stays."""
         return msgspec.structs.replace(
             self,
             state="connecting" if dials_again else "refused",
             reason=reason,
+            follows_at=follows_at,
             since=now if self.state == "connected" else self.since,
         )
 

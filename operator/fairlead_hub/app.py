@@ -128,6 +128,7 @@ class _App:
         self._stop = asyncio.Event()
         self._counts = IoCounts()
         self._background: set[asyncio.Task[None]] = set()
+        self._raising = asyncio.Lock()
 
     async def main(self) -> int:
         loop = asyncio.get_running_loop()
@@ -225,13 +226,14 @@ class _App:
             hub, messaging, window=settings.link.upstream_window, counts=self._counts, spans=self._spans
         )
 
-        claims = lease.FenceClaims()
+        claims = lease.FenceClaims(keeper.fence)
 
-        def claimed(node: str, fence: int) -> None:
-            nodes = len(hub.placement.rules.nodes) if hub.placement.listed.nodes else lease.CLAIMS_NEEDED
+        def claimed(node: str, fence: int) -> bool:
+            nodes = hub.placement.rules.nodes if hub.placement.listed.nodes else ()
             believed = claims.heard(node, fence, loop.time(), nodes=nodes)
             if believed > hub.fence:
                 written(believed)
+            return believed > hub.fence
 
         def written(fence: int) -> None:
             """A status document carries it, which only a hub can write."""
@@ -409,11 +411,12 @@ class _App:
             await upstream.ensure_topics()
 
     async def _raise_fence(self, hub: Hub, keeper: LeaseKeeper, seen: int) -> None:
-        if seen >= hub.fence and keeper.valid:
-            try:
-                hub.raise_fence(await keeper.raise_to(seen + 1))
-            except (api_error.Refused, api_error.Unavailable) as error:
-                _log.warning("fence_not_raised", reason=str(error))
+        async with self._raising:  # a thousand nodes may say the same at once
+            if seen >= hub.fence and keeper.valid:
+                try:
+                    hub.raise_fence(await keeper.raise_to(seen + 1))
+                except (api_error.Refused, api_error.Unavailable) as error:
+                    _log.warning("fence_not_raised", reason=str(error))
 
     def _lost(self, reason: str) -> None:
         _log.error("lease_lost", reason=reason)

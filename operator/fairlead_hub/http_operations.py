@@ -82,6 +82,8 @@ class NodeRow(Answer, frozen=True, kw_only=True):
     dead_letters: int
     paused: str
     identity: str
+    obeyed_fence: int | None
+    """The fencing number it says it has obeyed, where it is refused because the hub's is lower."""
     deletion_guard: Guard | None
     waiting_for: str
     kept: int

@@ -123,6 +123,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "deadLetters": facts.dead_letters,
         "paused": facts.paused,
         "identity": (facts.identity or {}).get("state", ""),
+        "obeyedFence": facts.obeyed_fence,
         "deletionGuard": edge_node.guard_status(facts.guard),
         "waitingFor": hub.desired_state.not_synced(name),
         "kept": session.unsynced.kept_count if session is not None else 0,

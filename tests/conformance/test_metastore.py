@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import (
     Absent,
@@ -301,6 +302,19 @@ async def test_a_fence_that_is_given_up_is_lowered(store: Metastore) -> None:
     assert await store.fence() == 16
     await store.persist_fence(17)
     assert await store.fence() == 17
+
+
+async def test_since_when_hubs_are_refused_survives_a_restart(places: Places) -> None:
+    """Until a number is obeyed or given up: then nothing is left of it."""
+    store = await places.open(wall_milliseconds=1000)
+    assert await store.stale_hub() is None
+    refused = StaleHub(since=12.5, highest=16)
+    for end in ("persist_fence", "lower_fence"):
+        await store.persist_stale_hub(refused)
+        store = await places.open(wall_milliseconds=2000)
+        assert await store.stale_hub() == refused
+        await getattr(store, end)(17)
+        assert await store.stale_hub() is None
 
 
 async def test_everything_survives_a_restart_but_the_change_log(places: Places) -> None:

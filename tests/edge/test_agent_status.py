@@ -69,6 +69,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "sinceSeconds": 60.0,
         "offlineSeconds": 0.0,
         "lastContactSeconds": 1.5,
+        "followsInSeconds": None,
         "plan": plan_status.body(LineStatus()),
     }
     assert status["queues"][1] == {

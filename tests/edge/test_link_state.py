@@ -37,10 +37,19 @@ def test_the_last_contact_stays_over_outages_and_sessions() -> None:
     assert ended.opened(hub="hub-a", fence=3, now=31.0).last_contact == 28.0
 
 
-def test_a_higher_fence_is_given_up_only_after_a_while_without_any_session() -> None:
-    """The highest that was shown meanwhile is what it goes back to; a session in between begins anew."""
-    stale = StaleHub(600.0)
-    assert [stale.refused(fence, now) for fence, now in ((16, 0.0), (17, 300.0), (16, 599.9))] == [None] * 3
-    assert stale.refused(16, 600.0) == 17
-    stale.obeyed()
-    assert stale.refused(16, 700.0) is None
+def test_the_highest_number_is_remembered_since_the_first_refusal() -> None:
+    """A store whose clock began anew begins anew."""
+    found = None
+    for fence, now in ((16, 10.0), (17, 300.0), (16, 599.9)):
+        found = StaleHub.refused(found, fence, now)
+    assert found == StaleHub(since=10.0, highest=17)
+    assert [found.lower(now, 600.0) for now in (609.9, 610.0)] == [None, 17]
+    assert StaleHub.refused(found, 3, 5.0) == StaleHub(since=5.0, highest=3)
+
+
+def test_when_a_refused_hub_is_followed_is_known_until_something_else_happens() -> None:
+    """The next attempt may fail for another reason, or succeed."""
+    refused = LinkState(since=10.0).ended("this is 16", 20.0, dials_again=True, follows_at=620.0)
+    assert refused.follows_at == 620.0
+    assert refused.ended("unreachable", 30.0, dials_again=True).follows_at is None
+    assert refused.opened(hub="hub-a", fence=16, now=30.0).follows_at is None

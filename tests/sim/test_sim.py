@@ -4,6 +4,7 @@ import os
 import random
 
 import pytest
+from tests.sim.fence_world import FenceWorld
 from tests.sim.join_world import JoinWorld
 from tests.sim.laws import LawBroken
 from tests.sim.planted import MISTAKES
@@ -12,8 +13,10 @@ from tests.sim.up_world import UpWorld
 from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.outbox.plan.rate import Rate
 from fairlead_edge.outbox.plan.windows import Hours
+from fairlead_hub.leadership import lease
 from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.subscriptions import progress, push, subscription
 
@@ -210,3 +213,44 @@ def test_two_hubs_that_write_over_each_other_are_noticed():
 def test_joins_where_a_law_was_broken_once(seed):
     """Two replacements within one second, the first of which stopped before it revoked anything (law 4)."""
     JoinWorld(seed).run()
+
+
+@pytest.mark.parametrize(
+    ("law", "mistake"),
+    [
+        ("law 1", lambda patch: patch.setattr(lease, "CLAIMS_NEEDED", 1)),
+        ("law 1", lambda patch: patch.setattr(lease.FenceClaims, "heard", lambda self, node, fence, now, nodes: fence)),
+        ("law 3", lambda patch: patch.setattr(StaleHub, "lower", lambda self, now, seconds: None)),
+    ],
+)
+def test_the_laws_notice_fencing_numbers_that_are_believed_or_kept(law, mistake, monkeypatch):
+    """One node is enough, or any claim, or a number is never given up."""
+    worlds = [FenceWorld(seed) for seed in range(30)]
+    mistake(monkeypatch)
+    _one_breaks(law, worlds)
+
+
+@pytest.mark.parametrize(("law", "how"), [("law 2", "names_always"), ("law 3", "forgets_at_restart")])
+def test_the_laws_notice_a_hub_that_is_followed_too_soon_or_never(law, how):
+    """A hub that was replaced names its number; an agent forgets since when it refuses."""
+    _one_breaks(law, [FenceWorld(seed, **{how: True}) for seed in range(60)])
+
+
+def _one_breaks(law, worlds):
+    for world in worlds:
+        try:
+            world.run()
+        except LawBroken as error:
+            assert str(error).startswith(law), error
+            return
+    raise AssertionError(f"{len(worlds)} worlds did not notice it")
+
+
+def test_leases_are_lost_and_nodes_lie_in_most_worlds_of_fencing_numbers():
+    """A law about something that never happens is none."""
+    worlds = [FenceWorld(seed) for seed in range(16)]
+    for world in worlds:
+        world.run()
+    assert sum(world.lost > 1 for world in worlds) > 10
+    assert sum(world.lies > 5 for world in worlds) > 3
+    assert sum(bool(world.misled) for world in worlds) > 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.sim.fence_world import FenceWorld
 from tests.sim.join_world import JoinWorld
 from tests.sim.messaging_world import MessagingWorld
 from tests.sim.push_world import PushWorld
@@ -12,6 +13,7 @@ from tests.sim.world import World
 
 WORLDS: dict[str, Callable[[int], None]] = {
     "down": lambda seed: World(seed).run(),
+    "fence": lambda seed: FenceWorld(seed).run(),
     "join": lambda seed: JoinWorld(seed).run(),
     "messaging": lambda seed: MessagingWorld(seed).run(),
     "push": lambda seed: PushWorld(seed).run(),

@@ -15,8 +15,8 @@ from pathlib import Path
 # What differs each time a cluster is made.
 _CHANGES = (
     (re.compile(r'(uid"?: )"?[0-9a-f]{8}-[0-9a-f-]{27}"?'), r'\1"<uid>"'),
-    (re.compile(r'((?:resourceVersion|creationTimestamp)"?: )"[^"\n]*"'), r'\1"<changes>"'),
-    (re.compile(r"version \d+, content [0-9a-f]{12}"), "version <changes>, content <digest>"),
+    (re.compile(r'((?:resourceVersion|creationTimestamp|created)"?: )"[^"\n]*"'), r'\1"<changes>"'),
+    (re.compile(r"resourceVersion \d+, SHA-256 [0-9a-f]{12}"), "resourceVersion <changes>, SHA-256 <digest>"),
     (re.compile(r"https?://127\.0\.0\.1:\d+"), "https://<server>"),
     (re.compile(r"\b[0-9a-f]{40}\b"), "<message id>"),
     (re.compile(r"\b20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),

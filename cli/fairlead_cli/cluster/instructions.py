@@ -18,6 +18,7 @@ NOT_FOUND = 404
 PAUSED = "fairlead.dev/paused"
 APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
 APPROVE_IDENTITY = "fairlead.dev/approve-identity"
+APPROVE_FENCE = "fairlead.dev/approve-fence"
 RESYNC = "fairlead.dev/resync"
 FORMER = {PAUSED: "fairlead.dev/hold", APPROVE_DELETIONS: "fairlead.dev/release-brake"}
 """Names of before 0.2, which a hub still understands: they go together with their successor."""

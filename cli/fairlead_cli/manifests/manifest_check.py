@@ -130,6 +130,8 @@ class _Checker:
         except ManifestError as refused:
             for each in refused.mistakes:
                 self.at((*self.path, *each.key.split(".")), str(each))
+            for bad in refused.routes:
+                self.mistake(bad)
             return []
         for bad in manifest.quarantined:
             self.mistake(bad)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairlead_cli.text import counts
+
 if TYPE_CHECKING:
     from fairlead_wire.backoff.delivery import DeliveryPolicy
 
@@ -39,5 +41,5 @@ def shown(policy: DeliveryPolicy) -> str:
     count = delivery.retries(policy)
     if not count:
         return "no retries"
-    retries = "1 retry" if count == 1 else f"{count} retries"
+    retries = counts.of(count, "retry", "retries")
     return f"{retries}, delays of {policy.minimum_delay:g} to {policy.maximum_delay:g} s"

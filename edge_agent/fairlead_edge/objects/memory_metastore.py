@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
@@ -48,6 +49,7 @@ class MemoryMetastore:
         self._kinds: set[Kind] = set()
         self._log: WatchHistory[HeldObject] = WatchHistory(version)
         self._fence = 0
+        self._stale_hub: StaleHub | None = None
         self._contact_at: float | None = None
         self._bytes_max = bytes_max
         self.statuses = MemoryStatuses(self._objects, self._log)
@@ -64,7 +66,7 @@ class MemoryMetastore:
         again._kinds = set(self._kinds)
         again.statuses.taken_over(self.statuses)
         again._fallbacks = dict(self._fallbacks)
-        again._fence, again._contact_at = self._fence, self._contact_at
+        again._fence, again._stale_hub, again._contact_at = self._fence, self._stale_hub, self._contact_at
         return again
 
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
@@ -73,10 +75,16 @@ class MemoryMetastore:
     async def persist_fence(self, fence: int) -> None:
         if fence < self._fence:
             raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
-        self._fence = fence
+        self._fence, self._stale_hub = fence, None
 
     async def lower_fence(self, fence: int) -> None:
-        self._fence = min(self._fence, fence)
+        self._fence, self._stale_hub = min(self._fence, fence), None
+
+    async def stale_hub(self) -> StaleHub | None:
+        return self._stale_hub
+
+    async def persist_stale_hub(self, found: StaleHub) -> None:
+        self._stale_hub = found
 
     async def fence(self) -> int:
         return self._fence

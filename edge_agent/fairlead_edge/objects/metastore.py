@@ -22,6 +22,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.watch_history import Change, WatchHistory
 from fairlead_wire import message
@@ -145,10 +146,19 @@ class Metastore(Protocol):
         """Do each write in order, each for itself; resolves when all that were not refused are durable."""
 
     async def persist_fence(self, fence: int) -> None:
-        """Remember the highest fencing number obeyed; a lower one than remembered is a ``LocalError``."""
+        """Remember the highest fencing number obeyed; a lower one than remembered is a ``LocalError``.
+
+        No hub is refused any more.
+        """
 
     async def lower_fence(self, fence: int) -> None:
         """The number that is remembered is given up for this one: no hub has shown it for long."""
+
+    async def stale_hub(self) -> StaleHub | None:
+        """Since when hubs are refused whose numbers are lower; None: none is."""
+
+    async def persist_stale_hub(self, found: StaleHub) -> None:
+        """Remember it until a number is obeyed or given up."""
 
     async def fence(self) -> int:
         """The highest fencing number obeyed, unless it was given up; 0 = none."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -48,10 +48,14 @@ _NOT_BLANK = re.compile(route_manifest.NOT_BLANK)
 
 
 class ManifestError(ValueError):
-    """The document is no manifest; `mistakes` say where and why, `reasons` are the same as sentences."""
+    """The document is no manifest; `mistakes` say where and why, `reasons` are the same as sentences.
 
-    def __init__(self, *mistakes: Mistake) -> None:
+    `routes` are the mistakes of its routes, as far as they can be judged: people mend all at once.
+    """
+
+    def __init__(self, *mistakes: Mistake, routes: Sequence[RouteError] = ()) -> None:
         self.mistakes = mistakes
+        self.routes = tuple(routes)
         self.reasons = tuple(map(str, mistakes))
         super().__init__("; ".join(self.reasons))
 
@@ -129,8 +133,6 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
     ttl_seconds = _global_ttl(
         document.get("storeAndForwardConfiguration"), default_ttl_seconds or DEFAULT_TTL_SECONDS, found
     )
-    if found:
-        raise ManifestError(*found)
     accepted: list[ManifestRoute] = []
     quarantined: list[RouteError] = []
     warnings: list[RouteError] = []
@@ -141,6 +143,8 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
         if route is not None:
             accepted.append(route)
         warnings += _warnings(name, route, value)
+    if found:
+        raise ManifestError(*found, routes=quarantined)
     return Manifest(
         routes=tuple(accepted),
         quarantined=tuple(quarantined),

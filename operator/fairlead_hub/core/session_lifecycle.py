@@ -75,17 +75,16 @@ class SessionLifecycle:
         refusal = admission.refusal(
             node,
             hello,
-            fence=fence,
             nodes=nodes if listed.nodes else None,
             others=len(self._sessions.by_node) - (node in self._sessions.by_node),
             nodes_max=self._settings.link.nodes_max,
         )
         if refusal is None and (why := self._refused_identity(node, shown, now)):
             refusal = message.Refuse(code="identity", reason=why, retry_after=identities.HELD_RETRY_SECONDS)
+        if refusal is None:
+            refusal = self._stale(node, hello, fence)
         if refusal is not None:
             self._reports.refused(refusal.code)
-            if refusal.code == admission.STALE_HUB:
-                self._terms.node_status.stale_hub(node, refusal.reason)
             return refusal
         self._replace(node, hello, now)
         session = self._make(node, hello, now)
@@ -97,6 +96,15 @@ class SessionLifecycle:
         self._reports.opened(session, hello, now)
         self._sessions.touch(session)
         return session
+
+    def _stale(self, node: str, hello: message.Hello, fence: int) -> message.Refuse | None:
+        """Why it is refused if it has obeyed a higher fencing number; its EdgeNode says so."""
+        approved = self._terms.controls.is_fence_approved(node, hello.fence)
+        refusal = admission.stale(hello, fence, approved=approved)
+        # While it has a session this is another one with its name, which changes nothing that is said of it.
+        if refusal is not None and node not in self._sessions.by_node:
+            self._terms.node_status.stale_hub(node, hello.fence, refusal.reason)
+        return refusal
 
     def _make(self, node: str, hello: message.Hello, now: float) -> NodeSession:
         number, self._next_number = self._next_number, self._next_number + 1

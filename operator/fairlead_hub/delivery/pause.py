@@ -1,7 +1,8 @@
-"""What people want of the hub for one node, by annotations on its EdgeNode: pause it, approve deletions, compare again.
+"""What people want of the hub for one node, by annotations on its EdgeNode: pause it, approve, compare again.
 
     fairlead.dev/paused: "<why>"                nothing is sent to that node while it stands there
     fairlead.dev/approve-deletions: "<id>"      deletions stopped under this id may go (``deletion_guard``)
+    fairlead.dev/approve-fence: "<number>"      the node may give up this fencing number, and follow this hub
     fairlead.dev/resync: "<anything new>"       the node comes again and is compared whole; once for each new value
 
 They are read before the first send of a hub that starts: nothing is sent until EdgeNodes are listed.
@@ -18,6 +19,7 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuard as Limits
 
 APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
+APPROVE_FENCE = "fairlead.dev/approve-fence"
 RESYNC = "fairlead.dev/resync"
 RESYNC_CHARS_MAX = 64
 """Of its value: a time will do."""
@@ -49,6 +51,7 @@ class NodeControls:
         self._seen: set[str] = set()
         """Nodes whose guard of an earlier life was taken over, or had not tripped."""
         self._warned: set[tuple[str, str]] = set()
+        self._fences: dict[str, str] = {}
         self._resyncs: dict[str, str] = {}
         """The value seen last; the first one asks for nothing: a node that comes to a new hub is compared anyway."""
 
@@ -78,8 +81,15 @@ class NodeControls:
     def observed(self, node: str, annotations: Mapping[str, str], status: Mapping[str, Any]) -> bool:
         """An EdgeNode as it stands.  True: what may be sent to that node has changed."""
         self._restore(node, status)
+        self._fences.pop(node, None)
+        if fence := annotations.get(APPROVE_FENCE):
+            self._fences[node] = fence
         approved = self._is_approved(node, current(annotations).get(APPROVE_DELETIONS, ""))
         return self._set_pause(node, paused(annotations)) or approved
+
+    def is_fence_approved(self, node: str, fence: int) -> bool:
+        """May the node give up this number at once?"""
+        return self._fences.get(node) == str(fence)
 
     def is_resync_asked(self, node: str, annotations: Mapping[str, str]) -> bool:
         """Is there a value that was not there before?  Asked for each EdgeNode as it stands."""
@@ -96,6 +106,7 @@ class NodeControls:
 
     def vanished(self, node: str) -> bool:
         """Its EdgeNode was deleted, and the annotations with it.  The guard stays as it is."""
+        self._fences.pop(node, None)
         self._resyncs.pop(node, None)
         return self._set_pause(node, "")
 

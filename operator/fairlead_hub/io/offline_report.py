@@ -63,6 +63,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "paused": paused_why(account),
                 "identity": (said.get("identity") or {}).get("state") or "",
                 "expires": (said.get("identity") or {}).get("expires") or "",
+                "obeyedFence": said.get("obeyedFence"),
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
                 "toTable": to_table.rows_in(said),

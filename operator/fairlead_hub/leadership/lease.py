@@ -11,6 +11,7 @@ people.  Everything in a Lease may have been edited: what makes no sense is repa
 from __future__ import annotations
 
 import datetime
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -33,7 +34,6 @@ FENCE_AHEAD_MAX = 100_000
 TRANSITIONS_MAX = 2**31 - 2
 """The API server keeps a 32-bit number, and refuses a Lease with a larger one."""
 
-
 CLAIMS_NEEDED = 3
 """Nodes that must say they have obeyed a number before the hub goes above it; all of them where there are fewer."""
 CLAIM_SECONDS = 600.0
@@ -45,21 +45,27 @@ class FenceClaims:
 
     A number is never given back, and honest nodes store the one they obey: one node's word must raise nobody else's.
     Where the Lease was lost or restored all nodes say so, and the number that enough of them have seen is believed.
+    ``taken``: the number the Lease was taken under.  Whoever claims what, all claims together raise it by less than
+    ``FENCE_AHEAD_MAX`` until a hub takes it anew.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, taken: int) -> None:
+        self._below = taken + FENCE_AHEAD_MAX
         self._claims: dict[str, tuple[int, float]] = {}
+        """The highest, no more than can be needed: thousands of nodes may say the same."""
 
-    def heard(self, node: str, fence: int, now: float, *, nodes: int) -> int:
+    def heard(self, node: str, fence: int, now: float, *, nodes: Collection[str]) -> int:
         """The highest number that enough nodes have obeyed, or a higher one; 0: too few say anything.
 
-        ``nodes`` is how many edge Nodes there are, so that no more of them are asked for.
+        ``nodes``: the edge Nodes.  No other's claim counts, and no more of them are asked for than there are.
         """
-        self._claims = {each: said for each, said in self._claims.items() if now - said[1] < CLAIM_SECONDS}
-        self._claims[node] = (fence, now)
-        needed = max(1, min(CLAIMS_NEEDED, nodes))
-        claimed = sorted((each for each, _ in self._claims.values()), reverse=True)
-        return claimed[needed - 1] if len(claimed) >= needed else 0
+        counting = {n: said for n, said in self._claims.items() if n in nodes and now - said[1] < CLAIM_SECONDS}
+        if node in nodes and fence < self._below:
+            counting[node] = (fence, now)
+        highest = sorted(counting.items(), key=lambda claim: claim[1], reverse=True)[:CLAIMS_NEEDED]
+        self._claims = dict(highest)
+        needed = max(1, min(CLAIMS_NEEDED, len(nodes)))
+        return highest[needed - 1][1][0] if len(highest) >= needed else 0
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,8 +63,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     revoked: Revoked | None = None
     to_table: tuple[dict[str, Any], ...] = ()
     """How long its messages take to a table (``to_table``)."""
+    obeyed_fence: int | None = None
+    """The fencing number of a hub that it says it has obeyed, where it is refused since ours is lower."""
     stale_hub: str = ""
-    """Why it is refused, where it says that it has obeyed a hub with a higher fencing number."""
+    """The same in a sentence."""
 
     @property
     def queued(self) -> int:
@@ -190,6 +192,7 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "hold": facts.paused,
         "brake": _former_guard_status(facts.guard),
         "identity": facts.identity,
+        "obeyedFence": facts.obeyed_fence,
         "fence": fence,
         "conditions": [
             condition("Connected", facts.connected, reason, facts.stale_hub, before, generation, now),

@@ -60,8 +60,8 @@ class NodeStatus:
         self._to_tables = ToTables()
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
-        self._stale_hub: dict[str, str] = {}
-        """Nodes that are refused since they have obeyed a higher fencing number → in a sentence."""
+        self._stale_hub: dict[str, tuple[int, str]] = {}
+        """Nodes that are refused since they have obeyed a higher fencing number → that number, and in a sentence."""
         self._debounce = Debounce()
         self.returning = ReturningNodes()
         self._store_epochs: dict[str, int] = {}
@@ -111,10 +111,11 @@ class NodeStatus:
         self._edge_routes.ended(node)
         self._unreported.add(node)
 
-    def stale_hub(self, node: str, reason: str) -> None:
-        """It is refused: it has obeyed a hub with a higher number than ours.  Written once until it is back."""
-        if node not in self._stale_hub and node in self._placement.rules.nodes:
-            self._stale_hub[node] = reason
+    def stale_hub(self, node: str, fence: int, reason: str) -> None:
+        """It is refused: it has obeyed a hub with this number, higher than ours.  Written once for each number."""
+        said, _ = self._stale_hub.get(node, (0, ""))
+        if fence != said and node in self._placement.rules.nodes:
+            self._stale_hub[node] = fence, reason
             self.refused(node)
 
     def refused(self, node: str) -> None:
@@ -309,6 +310,7 @@ class NodeStatus:
         to_table = self._to_tables.of(node, lambda: self._standing(node))
         if session is None:
             said = self._standing(node)
+            obeyed, stale_hub = self._stale_hub.get(node, (None, ""))
             return edge_node.NodeFacts(
                 connected=False,
                 hub=self._hub,
@@ -327,7 +329,8 @@ class NodeStatus:
                 identity=terms.identity,
                 revoked=terms.revoked,
                 to_table=to_table,
-                stale_hub=self._stale_hub.get(node, ""),
+                obeyed_fence=obeyed,
+                stale_hub=stale_hub,
             )
         return edge_node.NodeFacts(
             connected=True,

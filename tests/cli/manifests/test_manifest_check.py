@@ -109,3 +109,14 @@ def test_what_cannot_be_read() -> None:
     """Neither JSON nor YAML."""
     with pytest.raises(NotReadable):
         manifest_check.read("{")
+
+
+def test_mistakes_of_routes_are_listed_beside_those_of_the_document() -> None:
+    """All at once, in the order of the file."""
+    routes = {"a": {"route": "FROM"}, "b": {"route": "FROM /* INTO $upstream", "priority": 12}}
+    store = {"timeToLiveSecs": "x"}
+    text = json.dumps({"schemaVersion": "1.1", "routes": routes, "storeAndForwardConfiguration": store})
+    names, findings = manifest_check.check_text(text)
+    assert names == [] and [finding.message.partition(":")[0] for finding in findings] == [
+        "a", "b", "storeAndForwardConfiguration.timeToLiveSecs"
+    ]  # fmt: skip

@@ -91,3 +91,37 @@ def test_a_session_waits_until_the_cluster_is_listed():
     assert edge.sent() == [] and not edge.session.live
     young.list_all()
     assert short(edge.sent()) == [("Delete", "a")], "only now it is certain that it is not wanted"
+
+
+def stale(core, fence):
+    refusal = core.refused("edge-1", fence=fence)
+    assert refusal.code == "stale_hub" and refusal.fence == FENCE
+    return refusal
+
+
+async def test_a_node_that_obeyed_a_higher_number_is_named_in_its_edge_node(core):
+    """With that number, until it has a session again."""
+    stale(core, 901)
+    core.hub.report(core.now)
+    await core.flush()
+    status = core.api.documents[("edgenodes", "", "edge-1")].status
+    assert status["obeyedFence"] == 901
+    assert (status["conditions"][0]["reason"], status["connected"]) == ("StaleHub", False)
+    core.connect()
+    assert core.hub.node_facts("edge-1").obeyed_fence is None
+
+
+def test_another_with_the_name_of_a_connected_node_changes_nothing_of_it(core):
+    """Where security is off anyone may have that name; with certificates, a copy of the disk."""
+    core.connect()
+    stale(core, 901)
+    core.hub.closed(core.hub.sessions["edge-1"], core.now)
+    assert core.hub.node_facts("edge-1").obeyed_fence is None
+
+
+def test_a_person_approves_that_a_number_is_given_up(core):
+    """That one alone; taken away again, nothing is approved."""
+    core.annotate("edge-1", approve_fence="901")
+    assert [stale(core, fence).approved for fence in (901, 902)] == [True, False]
+    core.annotate("edge-1")
+    assert not stale(core, 901).approved

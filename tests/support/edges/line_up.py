@@ -100,7 +100,7 @@ async def line_up(
         core.hub.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
         window = core.hub.settings.link.upstream_window
         desk = UpstreamPublisher(core.hub, client, window=window, counts=counts)
-        server = LinkServer(core.hub, desk, context=None, on_stale=lambda node, fence: None)
+        server = LinkServer(core.hub, desk, context=None, on_stale=lambda node, fence: False)
         core.has_shell = True
         ReadyLoop(core.hub, server)
         port = await server.start("127.0.0.1", 0)

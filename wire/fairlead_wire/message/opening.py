@@ -53,3 +53,5 @@ class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
     fence: Epoch | None = None
     """With ``stale_hub``, from a hub that holds the Lease now: its number.  A node that hears nothing higher for
     ``[link] stale_hub_seconds`` gives up the number it has obeyed."""
+    approved: bool = False
+    """With ``fence``: a person approved that this node gives up the number of its hello at once."""

@@ -14,6 +14,7 @@ from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import counts
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -60,11 +61,12 @@ def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
         shown.say(f"node/{node}: the deletion guard stops nothing")
         return
     if guard.get("approved"):
-        shown.say(f"node/{node}: {guard['count']} deletions were approved already ({guard['id']})")
+        shown.say(f"node/{node}: {counts.of(guard['count'], 'deletion')} approved already ({guard['id']})")
         return
     shown.items(VIEW, due[:SHOWN_MAX] if shown.is_for_people else due)
     listed = f", {len(due) - SHOWN_MAX} more are not shown" if shown.is_for_people and len(due) > SHOWN_MAX else ""
-    shown.say(f"node/{node}: {guard['count']} deletions were stopped at {guard['since']} (guard {guard['id']}){listed}")
+    stopped = counts.of(guard["count"], "deletion")
+    shown.say(f"node/{node}: {stopped} stopped at {guard['since']} (guard {guard['id']}){listed}")
     if not yes and not _is_asked():
         raise click.UsageError("there is no terminal to ask at: look at the list, then run it again with --yes")
     if not yes and not click.confirm(f"Delete these at {node}?", err=True):

@@ -17,7 +17,7 @@ from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import colors, printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.progress import Progress
-from fairlead_cli.text import diff_text
+from fairlead_cli.text import counts, diff_text
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -64,7 +64,7 @@ def diff(what: str, node: str | None, url: str | None, token_file: Path | None, 
     if url is None and differences:
         shown.say(WITHOUT_EDGE)
     if not differences:
-        shown.say(f"no difference in {len(records)} objects")
+        shown.say(f"no difference in {counts.of(len(records), 'object')}")
     sys.exit(1 if differences else 0)
 
 

@@ -12,7 +12,7 @@ import click
 
 from fairlead_cli.cluster import api_clock, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import APPROVE_IDENTITY
+from fairlead_cli.cluster.instructions import APPROVE_FENCE, APPROVE_IDENTITY
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
@@ -92,17 +92,21 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
     _answer(found, said, shown)
 
 
-@node.command(short_help="Take the certificate of a node that is held.")
+@node.command(short_help="Let a node in that is held, or refused for its fencing number.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @targets.options()
 @printer.options(FORMS)
 def approve(name: str, target: Target, shown: Printer) -> None:
-    """Take the certificate with which NODE comes and is held.
+    """Take the certificate with which NODE comes and is held, or let it give up a fencing number.
 
-    A hub holds one that is not surely the node's: its Node was deleted and made again since, or the node was away for
-    long and comes with another store than before, as a copy of its disk would. Approve it if you know why; if not,
-    revoke the node. Only what is held now is approved, and nothing that is held later. The node comes again by itself
-    within a minute.
+    A hub holds a certificate that is not surely the node's: its Node was deleted and made again since, or the node was
+    away for long and comes with another store than before, as a copy of its disk would. Approve it if you know why; if
+    not, revoke the node. Only what is held now is approved, and nothing that is held later. The node comes again by
+    itself within a minute.
+
+    A node that has obeyed a hub with a higher fencing number (EdgeNode: StaleHub) is refused. It follows this hub by
+    itself after ten minutes ([link] stale_hub_seconds of its agent); approved, it does so at once. Do so if the Lease
+    of the hub was deleted or restored from a backup, or if the number was never true. No other node is touched.
 
     \b
     fairlead node approve shop-17
@@ -114,17 +118,21 @@ def approve(name: str, target: Target, shown: Printer) -> None:
     async def act(kube: Kube) -> tuple[dict[str, Any], str]:
         found = await instructions.edge_node(kube, name)
         identity = (found.get("status") or {}).get("identity") or {}
-        held = identity.get("held") or ""
+        held, fence = identity.get("held") or "", (found.get("status") or {}).get("obeyedFence")
         if identity.get("state") == "Revoked":
             remedy = f"give it a new certificate: fairlead token create --node {name} --replace"
             raise click.ClickException(f"node/{name} is revoked, and an approval does not lift that; {remedy}")
-        if not held:
-            return found, f"node/{name}: no certificate of it is held"
-        if instructions.of(found).get(APPROVE_IDENTITY) == held:
-            return found, f"node/{name}: approved already ({held}); it is taken when the node comes again"
-        await instructions.write(kube, instructions.node_path(name), {APPROVE_IDENTITY: held})
+        wanted = {APPROVE_IDENTITY: held} if held else {}
+        if fence is not None:
+            wanted[APPROVE_FENCE] = str(fence)
+        if not wanted:
+            return found, f"node/{name}: no certificate of it is held, and its fencing number is not refused"
+        what = " and ".join(filter(None, (held, "" if fence is None else f"it may give up fencing number {fence}")))
+        if wanted.items() <= instructions.of(found).items():
+            return found, f"node/{name}: approved already ({what}); it is taken when the node comes again"
+        await instructions.write(kube, instructions.node_path(name), wanted)
         found = await instructions.edge_node(kube, name)
-        return found, f"node/{name}: approved ({held}); the node comes again within a minute"
+        return found, f"node/{name}: approved ({what}); the node comes again within a minute"
 
     found, said = target.ask(act)
     _answer(found, said, shown)

@@ -16,7 +16,7 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import durations, printable, to_table
+from fairlead_cli.text import counts, durations, printable, to_table
 
 VIEW = node_table.view(node_table.of_row)
 
@@ -120,7 +120,7 @@ def _print_problems(found: dict[str, Any]) -> None:
         _say(f"stale since {stale['since']}: {stale['collection']}: {stale['reason']}")
     refused = found.get("recordsRefused") or {"count": 0}
     if refused["count"]:
-        _say(f"{refused['count']} records refused since {refused['since']}: {refused['reason']}")
+        _say(f"{counts.of(refused['count'], 'record')} refused since {refused['since']}: {refused['reason']}")
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:
@@ -133,11 +133,15 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
         yield "its certificate is revoked"
     elif row.get("identity") == "Held":
         yield f"its certificate is held; approve it: fairlead node approve {row['node']}"
+    if (fence := row.get("obeyedFence")) is not None:
+        what = f"refused: it has obeyed fencing number {fence}, which is higher than the hub's"
+        yield f"{what}; it follows the hub by itself, or at once: fairlead node approve {row['node']}"
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
-        yield f"deletion guard: {guard['count']} deletions wait; approve them: fairlead approve {row['node']}"
+        stopped = counts.of(guard["count"], "deletion")
+        yield f"deletion guard: {stopped} stopped; to approve: fairlead approve {row['node']}"
     elif guard:
-        yield f"deletion guard {guard['id']} approved: {guard['count']} deletions to go"
+        yield f"deletion guard {guard['id']} approved: {counts.of(guard['count'], 'deletion')} to go"
     if row.get("kept"):
         yield f"{row['kept']} kept although no longer wanted"
     if row.get("rules"):
@@ -158,7 +162,8 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
     for pending in row.get("pendingObjects", []):
         _say(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):
-        _say(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({parked['retries']} retries)")
+        retries = counts.of(parked["retries"], "retry", "retries")
+        _say(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({retries})")
     for kept in row.get("keptObjects", []):
         _say(f"kept     {kept['key']}: {kept['reason']}")
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from fairlead_cli.clients import edge_client
+
+if TYPE_CHECKING:
+    from fairlead_edge.io.identity.identity_files import Owner
 
 TOKEN_BYTES = 32
 PREFIX = "flm1-"
@@ -30,14 +36,21 @@ def register(root: click.Group) -> None:
     metavar="FILE",
     help="The agent's [modules] tokens_file; made (0600) when it is not there.",
 )
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the token into FILE, readable by its owner alone (0600), instead of printing it.",
+)
 @click.option("--keep-old", is_flag=True, help="The module's old token stays good, until the next call without this.")
-def module_token(module: str, tokens_file: Path, keep_old: bool) -> None:
+def module_token(module: str, tokens_file: Path, out: Path | None, keep_old: bool) -> None:
     """Make a token for MODULE, write its hash into FILE and print the token, once.
 
     The agent reads the file within a second; nothing is restarted. A token it had before ends, unless --keep-old.
+    Run by root, FILE belongs to the user who owns it already or, when it is new, to the owner of the agent's data_dir.
 
     \b
-    fairlead edge module-token filter --tokens-file /etc/fairlead/modules > /run/secrets/filter
+    sudo fairlead edge module-token filter --tokens-file /etc/fairlead/modules --out /run/secrets/filter
     """
     from fairlead_edge import ascii_case, module_tokens
     from fairlead_edge.module_tokens import BadTokens
@@ -51,9 +64,14 @@ def module_token(module: str, tokens_file: Path, keep_old: bool) -> None:
         module_tokens.parse(content)
     except (BadTokens, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"{tokens_file}: {error}") from None
-    _replace(tokens_file, content)
-    click.echo(token)
-    click.echo(f"{tokens_file}: module {module} has a token; it is shown only now", err=True)
+    if out is not None:  # first: a token that nobody has would end the old one for nothing
+        _replace(out, f"{token}\n", None)
+    _replace(tokens_file, content, _owner(tokens_file))
+    if out is None:
+        click.echo(token)
+        click.echo(f"{tokens_file}: module {module} has a token; it is shown only now", err=True)
+    else:
+        click.echo(f"{tokens_file}: module {module} has a token; it is in {out}", err=True)
 
 
 def _name(line: str) -> str:
@@ -61,12 +79,27 @@ def _name(line: str) -> str:
     return words[0] if words else ""
 
 
-def _replace(path: Path, content: str) -> None:
+def _owner(path: Path) -> Owner | None:
+    """Who has to read the file, where root writes it: its owner, else the agent's user.  None: who runs this."""
+    from fairlead_edge.io.identity import agent_user
+    from fairlead_wire.io.settings import SettingsError
+
+    if path.exists():
+        return agent_user.owner_of(path, "")
+    try:
+        return agent_user.owner_of(Path(edge_client.device_settings().data_dir), "")
+    except SettingsError:
+        return None
+
+
+def _replace(path: Path, content: str, owner: Owner | None) -> None:
     """Whole or not at all, and never readable by others before its mode is set."""
     draft = path.with_name(f".{path.name}.new")
     try:
         draft.unlink(missing_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w") as file:
+            if owner is not None:
+                os.fchown(file.fileno(), owner.user, owner.group)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

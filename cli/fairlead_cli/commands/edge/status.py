@@ -10,7 +10,7 @@ import click
 from fairlead_cli.clients import edge_client
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import durations, printable, to_table
+from fairlead_cli.text import counts, durations, printable, to_table
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
 QUEUES = tables.of_tuples("queue", *HEADS)
@@ -57,6 +57,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
     link, objects, store = found["link"], found["objects"], found["store"]
     state = link["state"] + (f" to {link['hub']}" if link["hub"] else "")
     why = f": {link['reason']}" if link["reason"] else ""
+    if (seconds := link.get("followsInSeconds")) is not None:
+        why += f", and is followed in {durations.span(seconds)}"
     contact = link["lastContactSeconds"]
     heard = "never" if contact is None else f"{durations.span(contact)} ago"
     lines = [
@@ -76,7 +78,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
 
 def _dead_letters(found: dict[str, Any]) -> str:
     count, refused = found["deadLetters"], found.get("refusedInput", {"deadLetters": 0})
-    said = f"{count} dead letter{'' if count == 1 else 's'}"
+    said = counts.of(count, "dead letter")
     if not refused["deadLetters"]:
         return said
     return (

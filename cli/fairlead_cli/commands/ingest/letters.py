@@ -17,7 +17,7 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output.progress import Progress
 from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
 from fairlead_cli.parameters.place_parameter import Place as TimeParameter
-from fairlead_cli.text import printable
+from fairlead_cli.text import counts, printable
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.table.table_format import TableFormat
@@ -225,7 +225,7 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
-    click.echo(f"{file}: {count} dead letters", file=sys.stderr)
+    click.echo(f"{file}: {counts.of(count, 'dead letter')}", file=sys.stderr)
 
 
 def _letters(

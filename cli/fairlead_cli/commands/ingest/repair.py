@@ -14,7 +14,7 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.commands.ingest.letters import job_options, selection, selection_options
 from fairlead_cli.output.progress import Progress
-from fairlead_cli.text import printable
+from fairlead_cli.text import counts, printable
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.letters.correction import Correction
@@ -144,10 +144,12 @@ def _repair(settings: Settings, job: Pipeline, wanted: Any, how: Correction, rec
 def _confirm(count: int, names: list[str]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(
-            f"{count} dead letters are selected, and there is no terminal to ask at: look with --dry-run, then run it"
-            " again with --yes"
+            f"selected: {counts.of(count, 'dead letter')}, and there is no terminal to ask at: look with --dry-run,"
+            " then run it again with --yes"
         )
-    if not click.confirm(f"Judge {count} dead letters again, and add those that fit to {', '.join(names)}?", err=True):
+    if not click.confirm(
+        f"Judge {counts.of(count, 'dead letter')} again, and add what fits to {', '.join(names)}?", err=True
+    ):
         click.echo("not confirmed; nothing was changed")
         raise SystemExit(EXIT_FAILED)
 
@@ -193,7 +195,7 @@ class _Sparks:
 
 def _text(job: Pipeline, facts: dict[str, Any], dry_run: bool) -> str:
     would = "would be repaired" if dry_run else "repaired"
-    lines = [f"{job.name}: {facts['letters']} dead letters, {facts['repaired']} {would} into {job.table}"]
+    lines = [f"{job.name}: {counts.of(facts['letters'], 'dead letter')}, {facts['repaired']} {would} into {job.table}"]
     for count, what in (
         (facts["already_there"], "had their rows already, and are marked now"),
         (facts["kept"], "were left as they are by the function"),

@@ -21,7 +21,7 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import topic_lines
 from fairlead_cli.output.topic_lines import print_json, print_messages
 from fairlead_cli.parameters import place_parameter, policy_option
-from fairlead_cli.text import durations
+from fairlead_cli.text import counts, durations
 
 if TYPE_CHECKING:
     from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -265,7 +265,7 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         topic_lines.say_none(f"no reader has reported its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
-            f"{reader.name}: {reader.lag_messages} messages, {durations.span(reader.lag_seconds)} behind; "
+            f"{reader.name}: {counts.of(reader.lag_messages, 'message')}, {durations.span(reader.lag_seconds)} behind; "
             f"last heard of {topic_lines.moment(reader.updated_ms)}"
         )
     if held_by is not None:

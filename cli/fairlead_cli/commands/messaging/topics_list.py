@@ -10,7 +10,7 @@ from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import printer, topic_lines
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.text import durations
+from fairlead_cli.text import counts, durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
@@ -75,7 +75,7 @@ def behind(row: dict[str, Any]) -> str:
     """How far its slowest reader is behind."""
     if row["slowestReader"] is None:
         return "-"
-    return f"{row['slowestReader']}: {row['lagMessages']} messages, {durations.span(row['lagSeconds'])}"
+    return f"{row['slowestReader']}: {counts.of(row['lagMessages'], 'message')}, {durations.span(row['lagSeconds'])}"
 
 
 VIEW = View(

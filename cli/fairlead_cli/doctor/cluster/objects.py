@@ -6,14 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning, worst
-from fairlead_hub.leadership import lease
+from fairlead_cli.text import counts
 from fairlead_hub.status.edge_node import STALE_HUB
 
-STALE_REMEDY = (
-    "wait: after [link] stale_hub_seconds (600) the node gives the number up; at once, if the number is true:"
-    f" kubectl annotate lease {lease.NAME} -n NAMESPACE {lease.FENCE_ANNOTATION}=NUMBER --overwrite, then restart"
-    " the hub"
-)
 SHOWN_MAX = 20
 """Findings of one kind; the rest is counted."""
 
@@ -40,7 +35,7 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
             found.append(warning(check, text, f"fairlead explain {check}/{name} --node {first.get('node')}"))
     yield from _bounded(check, found)
     if count and not found:
-        yield ok(check, f"all {count} {kind} objects are accepted")
+        yield ok(check, f"{kind}: {count} of {count} accepted")
     elif not count:
         yield ok(check, f"there are no {kind} objects")
 
@@ -63,20 +58,27 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
     link: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Connected"), {})
     if link.get("reason") == STALE_HUB:
         text = f"node {name} is refused: {link.get('message')}"
-        yield problem("nodes", text, STALE_REMEDY)
+        remedy = f"it follows this hub by itself after [link] stale_hub_seconds (600); to end it now: {approval(name)}"
+        yield problem("nodes", text, remedy)
     elif not status.get("connected"):
         last = status.get("lastContactTime") or "never"
         text = f"node {name} is not connected (last contact: {last})"
         yield warning("nodes", text, f"run fairlead doctor --edge on {name}, if it should be")
     if parked := status.get("objectsParked"):
         remedy = f"fairlead status {name}; fairlead resync {name} tries again at once"
-        yield problem("nodes", f"node {name}: {parked} objects are parked: they were refused too often", remedy)
+        yield problem("nodes", f"node {name}: {counts.of(parked, 'object')} parked after too many refusals", remedy)
     guard = status.get("deletionGuard")
     if guard and not guard.get("approved"):
-        text = f"node {name}: {guard.get('count')} deletions are stopped by the deletion guard"
+        text = f"node {name}: the deletion guard stops {counts.of(guard.get('count', 0), 'deletion')}"
         yield problem("nodes", text, f"fairlead approve {name}, if they are meant")
     if paused := status.get("paused"):
         yield warning("nodes", f"node {name} is paused: {paused}", f"fairlead resume {name}, when that is over")
+
+
+def approval(node: str) -> str:
+    """The command by which a node that obeyed a higher fencing number follows this hub at once; no other node is
+    touched."""
+    return f"fairlead node approve {node}"
 
 
 def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:

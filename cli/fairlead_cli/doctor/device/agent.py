@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.text import counts
 
 SQLITE_MIN = (3, 35, 0)
 
@@ -51,13 +52,17 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         yield warning("agent.version", text, "restart the agent: it was updated and not started again")
     if link.get("state") == "connected":
         yield ok("agent", f"agent {agent} runs and is connected to hub {link.get('hub') or '?'}")
+    elif (seconds := link.get("followsInSeconds")) is not None:
+        text = f"agent {agent} runs and refuses the hub for its lower fencing number: {link.get('reason')}"
+        command = f"fairlead node approve {status.get('node')}"
+        remedy = f"it follows that hub in {seconds:.0f} s; to end it now, where the cluster is administered: {command}"
+        yield problem("agent.stale_hub", text, remedy)
     else:
         why = link.get("reason") or "it does not say why"
         text = f"agent {agent} runs and has no session with the hub: {link.get('state', '?')}: {why}"
         yield problem("agent", text, "see the findings about the link")
     dead = status.get("deadLetters") or 0
     if dead:
-        one, more = "1 message was set aside as a dead letter", f"{dead} messages were set aside as dead letters"
-        text = one if dead == 1 else more
+        text = f"set aside as dead letters: {counts.of(dead, 'message')}"
         remedy = "fairlead edge deadletters list shows why; replay sends them again, discard deletes them"
         yield warning("agent.dead_letters", text, remedy)

@@ -141,7 +141,7 @@ def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
     runs = agent_folder.in_use(folder) or _status(settings, folder)[0] is not None
     hello = None if runs else agent_folder.hello(folder, settings.node, version("fairlead"))
     trip = hub_dial.dial(settings.hub_url, context, hello)
-    yield from link.judge(trip, _now())
+    yield from link.judge(trip, _now(), settings.node)
 
 
 def _files(settings: Settings) -> tls.Files:

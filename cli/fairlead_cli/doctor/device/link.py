@@ -26,12 +26,14 @@ REMEDIES: dict[str, str] = {
 REFUSALS: dict[str, str] = {
     "protocol": "install an agent of the hub's version: one version apart is supported",
     "identity": "name the certificate of this node, or correct node in the settings",
-    "revoked": "this device's certificate was revoked: get it a token (fairlead token create --replace) and join again",
+    "revoked": "this device's certificate was revoked: get it a token (fairlead token create --node {node} --replace)"
+    " and join again",
     "starting": "the hub has just started; try again in a moment",
-    "node_unknown": "kubectl label node NAME node-role.kubernetes.io/edge=  (create the Node if there is none)",
+    "node_unknown": "kubectl label node {node} node-role.kubernetes.io/edge=  (create the Node if there is none)",
     "node_deleted": "the Node was deleted; create it again, or retire this device",
     "busy": "raise [link] nodes_max of the hub",
-    "stale_hub": "wait for the newer hub, or ask who restored the cluster from a backup",
+    "stale_hub": "start the agent: it follows this hub after [link] stale_hub_seconds (600); to end it now, where the"
+    " cluster is administered: fairlead node approve {node}",
     "draining": "the hub is stopping; try again in a moment",
 }
 
@@ -58,7 +60,7 @@ class Trip(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-def judge(trip: Trip, now: datetime.datetime) -> Iterator[Finding]:
+def judge(trip: Trip, now: datetime.datetime, node: str) -> Iterator[Finding]:
     """One finding for each step that was taken."""
     where = f"{trip.host}:{trip.port}"
     yield from _proxies(trip)
@@ -73,7 +75,7 @@ def judge(trip: Trip, now: datetime.datetime) -> Iterator[Finding]:
     if trip.failed:
         what = {"tcp": "no connection to", "tls": "no TLS with", "upgrade": "no WebSocket with", "hello": "refused by"}
         code = f" ({trip.code})" if trip.code else ""
-        remedy = REFUSALS.get(trip.code, REMEDIES[trip.failed])
+        remedy = REFUSALS.get(trip.code, REMEDIES[trip.failed]).format(node=node)
         yield problem(f"link.{trip.failed}", f"{what[trip.failed]} {where}: {trip.reason}{code}", remedy)
         return
     reached = f"{where} was reached in {trip.seconds * 1000:.0f} ms"

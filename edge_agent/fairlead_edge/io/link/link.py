@@ -16,6 +16,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final, Protocol
 
+import msgspec
 from websockets.asyncio.client import ClientConnection
 
 from fairlead_edge.errors import LinkDown, StoreFailed
@@ -117,7 +118,8 @@ class Link:
         self._clock = clock
         self._random = random
         self._attempt_seconds_max = attempt_seconds_max
-        self._stale = StaleHub(stale_hub_seconds)
+        self._stale_hub_seconds = stale_hub_seconds
+        self._follows_at: float | None = None
         self._tls = client_tls
         self._conversation: Conversation | None = None
         self._status: message.EdgeStatus | None = None
@@ -249,7 +251,9 @@ class Link:
 
     def _note_end(self, end: effects.Close) -> None:
         repeated = self.state.reason == end.reason and self.state.state == "connecting"
-        self.state = self.state.ended(end.reason, self._clock(), dials_again=end.retry_after is not None)
+        self.state = self.state.ended(
+            end.reason, self._clock(), dials_again=end.retry_after is not None, follows_at=self._follows_at
+        )
         if not repeated and not self._stopping:  # a hub that is away is reported once, not every second
             _log.warning("link_down", code=end.code, reason=end.reason, retry_after=end.retry_after)
 
@@ -262,6 +266,7 @@ class Link:
         return min(asked, RETRY_AFTER_SECONDS_MAX) + jittered
 
     async def _attempt(self) -> effects.Close:
+        self._follows_at = None
         context = self._tls.context() if self._tls is not None else None
         if self._identity is not None:
             self._identity.dialling(context)
@@ -320,8 +325,8 @@ class Link:
             if self._status is not None:
                 conversation.handle(events.Reported(self._status))
             end = await conversation.run()
-            if end.fence is not None and (lower := self._stale.refused(end.fence, now)) is not None:
-                await self._give_up(fence, lower)
+            if end.fence is not None and end.fence < fence and conversation.last_heard() is None:
+                end = await self._refused(fence, end, end.fence)
         finally:
             self._conversation = None
             if identity is not None:
@@ -331,16 +336,27 @@ class Link:
         await self._touch()
         return end
 
-    async def _give_up(self, obeyed: int, lower: int) -> None:
-        """The next hello names the lower number, and the hub answers it."""
-        await self._store.lower_fence(lower)
-        self._stale.obeyed()
-        self.counters["fences_given_up"] += 1
-        _log.warning("fence_given_up", obeyed=obeyed, fence=lower, reason="no hub has shown the higher one for long")
+    async def _refused(self, obeyed: int, end: effects.Close, fence: int) -> effects.Close:
+        """A hub that holds the Lease has this number, a lower one than was obeyed.
+
+        When it is time the one that was obeyed is given up, and the next hello, at once, names the lower one.
+        """
+        before, now = await self._store.stale_hub(), self._clock()
+        found = StaleHub.refused(before, fence, now)
+        lower = fence if end.approved else found.lower(now, self._stale_hub_seconds)
+        if lower is not None:
+            reason = "a person approved it" if end.approved else "no hub has shown the higher one for long"
+            await self._store.lower_fence(lower)
+            self.counters["fences_given_up"] += 1
+            _log.warning("fence_given_up", obeyed=obeyed, fence=lower, reason=reason)
+            return msgspec.structs.replace(end, retry_after=0.0)
+        if found != before:
+            await self._store.persist_stale_hub(found)
+        self._follows_at = found.since + self._stale_hub_seconds
+        return end
 
     def _session_opened(self, context: ssl.SSLContext | None, welcome: message.Welcome) -> None:
         self.counters["sessions"] += 1
-        self._stale.obeyed()
         self.state = self.state.opened(hub=welcome.hub, fence=welcome.fence, now=self._clock())
         _log.info("link_up", hub=welcome.hub, fence=welcome.fence, session=welcome.session)
         if self._identity is not None:

@@ -17,6 +17,7 @@ from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.objects.schema import SCHEMA, fact, held, remember
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.metastore import (
@@ -157,12 +158,30 @@ def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
     of this type are gone.  Returns the
     store's version then."""
     remember(connection, "fence", 0)
+    forget_stale_hub(connection)
     remember(connection, "lacking", 0)
     remember(connection, statuses_table.RULES_DIGEST, "")
     for table in sql.TABLES_OF_OBJECTS:
         connection.execute(sql.delete_type(table), (group, plural))
     connection.execute(sql.FORGET_KIND, (group, plural))
     return next_version(connection)
+
+
+def stale_hub(connection: apsw.Connection) -> StaleHub | None:
+    """Since when hubs are refused for their fencing numbers; None: none is, or the disk changed it."""
+    since, highest = fact(connection, "stale_hub_since"), fact(connection, "stale_hub_highest")
+    return StaleHub(since=since, highest=highest) if isinstance(since, float) and isinstance(highest, int) else None
+
+
+def persist_stale_hub(connection: apsw.Connection, found: StaleHub) -> None:
+    remember(connection, "stale_hub_since", float(found.since))
+    remember(connection, "stale_hub_highest", found.highest)
+
+
+def forget_stale_hub(connection: apsw.Connection) -> None:
+    """Nothing is written where there is nothing: this is done for each session."""
+    if fact(connection, "stale_hub_since") is not None:
+        remember(connection, "stale_hub_since", None)
 
 
 def current_version(connection: apsw.Connection) -> int:

@@ -25,6 +25,7 @@ from fairlead_edge.io.objects import statements as sql
 from fairlead_edge.io.objects.schema import fact, held, remember
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
@@ -212,6 +213,7 @@ class SqliteMetastore:
                 raise LocalError(f"fence {fence} is below {known}, which was obeyed before")
             if fence > known:
                 remember(connection, "fence", fence)
+            objects_table.forget_stale_hub(connection)
 
         await self.writer.submit(job)
 
@@ -219,8 +221,15 @@ class SqliteMetastore:
         def job(connection: apsw.Connection) -> None:
             if fence < int(fact(connection, "fence") or 0):
                 remember(connection, "fence", fence)
+            objects_table.forget_stale_hub(connection)
 
         await self.writer.submit(job)
+
+    async def stale_hub(self) -> StaleHub | None:
+        return await self.writer.read(objects_table.stale_hub)
+
+    async def persist_stale_hub(self, found: StaleHub) -> None:
+        await self.writer.submit(partial(objects_table.persist_stale_hub, found=found))
 
     async def fence(self) -> int:
         return int(await self.writer.read(lambda connection: fact(connection, "fence")) or 0)

@@ -106,7 +106,7 @@ def add_checksum(table: str) -> str:
 # ---- facts ---------------------------------------------------------------------------------------------------------
 
 FACT: Final = "SELECT value, checksum FROM facts WHERE name = ?"
-"""One fact: node, fence, version, contact_at, lacking."""
+"""One fact: node, fence, stale_hub_since, stale_hub_highest, version, contact_at, lacking."""
 FACTS: Final = "SELECT name, value FROM facts"
 """All, as they were stored without checksums."""
 SET_FACT: Final = (

@@ -105,6 +105,8 @@ class Close(msgspec.Struct, frozen=True):
     retry_after: float | None = 0.0
     fence: int | None = None
     """Of a hub that holds the Lease and is refused for its lower fencing number."""
+    approved: bool = False
+    """A person wants the higher one to be given up."""
 
 
 Effect = (

@@ -210,8 +210,7 @@ class EdgeSession:
             case message.Welcome():
                 return self._welcome(header)
             case message.Refuse():
-                fence = header.fence
-                return [Close(code=header.code, reason=header.reason, retry_after=header.retry_after, fence=fence)]
+                return [Close(header.code, header.reason, header.retry_after, header.fence, header.approved)]
             case message.Update():
                 return self._update(header, content, now)
             case message.Chunk():

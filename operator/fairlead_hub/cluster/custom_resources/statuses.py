@@ -359,5 +359,13 @@ class EdgeNodeStatus(Status):
     granted_topics: list[str] | None = Field(
         default=None, description="Topics this node may publish to: all its EdgeRoutes ever named."
     )
+    obeyed_fence: int | None = Field(
+        default=None,
+        description=(
+            "The fencing number of a hub that the node says it has obeyed, where it is refused because this hub's is"
+            " lower; fairlead node approve lets it follow this hub at once."
+        ),
+        json_schema_extra=_INT64 | _NONE,
+    )
     fence: int | None = Field(default=None, description=FENCE, json_schema_extra=_INT64)
     conditions: Conditions

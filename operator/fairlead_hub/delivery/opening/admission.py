@@ -9,12 +9,13 @@ from fairlead_wire import message
 
 NODE_GONE_RETRY_SECONDS = 30.0
 BUSY_RETRY_SECONDS = 5.0
-STALE_RETRY_SECONDS = 1.0
+STALE_RETRY_SECONDS = 10.0
+"""Sixty attempts until a node gives its number up: each may cost a handshake on a metered line."""
 STALE_HUB = "stale_hub"
 
 
 def refusal(
-    node: str, hello: message.Hello, *, fence: int, nodes: Collection[str] | None, others: int, nodes_max: int
+    node: str, hello: message.Hello, *, nodes: Collection[str] | None, others: int, nodes_max: int
 ) -> message.Refuse | None:
     """Why this hello is not answered with a welcome, and when to come back; None: it is.
 
@@ -27,18 +28,28 @@ def refusal(
     if hello.node != node:
         reason = f"the certificate is {node}'s, the hello says {hello.node}"
         return message.Refuse(code="identity", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
-    if not lease.is_believable(hello.fence, fence):
-        reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"
-        return message.Refuse(code=STALE_HUB, reason=reason, retry_after=NODE_GONE_RETRY_SECONDS, fence=fence)
-    if hello.fence > fence:
-        reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
-        return message.Refuse(code=STALE_HUB, reason=reason, retry_after=STALE_RETRY_SECONDS, fence=fence)
     if nodes is not None and node not in nodes:
         return message.Refuse(code="node_unknown", reason=unknown(node), retry_after=NODE_GONE_RETRY_SECONDS)
     if others >= nodes_max:
         reason = f"{nodes_max} nodes are connected already"
         return message.Refuse(code="busy", reason=reason, retry_after=BUSY_RETRY_SECONDS)
     return None
+
+
+def stale(hello: message.Hello, fence: int, *, approved: bool) -> message.Refuse | None:
+    """Why a node that has obeyed a higher fencing number than ours is not served; None: it has not.
+
+    Asked of a node that would be welcome otherwise: only such a node's word may count.  ``approved``: a person wants it
+    to give that number up.
+    """
+    if hello.fence <= fence:
+        return None
+    if lease.is_believable(hello.fence, fence):
+        reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
+    else:
+        reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"
+    wait = 0.0 if approved else STALE_RETRY_SECONDS
+    return message.Refuse(code=STALE_HUB, reason=reason, retry_after=wait, fence=fence, approved=approved)
 
 
 def unknown(node: str) -> str:

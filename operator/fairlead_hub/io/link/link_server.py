@@ -44,6 +44,8 @@ UNHEARD_FRAMES_MAX = 4096
 """A node that asks on and does not listen would have its answers kept in memory without end."""
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
+RAISED_RETRY_SECONDS = 1.0
+"""Until our number is raised, or a newer hub answers."""
 RENEWAL_OFF_SECONDS = 3600.0
 REFUSED_SECONDS = 30.0
 """When a node that cannot be served may ask again."""
@@ -107,7 +109,7 @@ class LinkServer:
         upstream: UpstreamPublisher,
         *,
         context: ssl.SSLContext | None,
-        on_stale: Callable[[str, int], None],
+        on_stale: Callable[[str, int], bool],
         may_send: Callable[[], bool] = lambda: True,
         is_leader: Callable[[], bool] = lambda: True,
         opening_seconds: float = OPENING_SECONDS_MAX,
@@ -121,7 +123,8 @@ class LinkServer:
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
 
-        ``is_leader``: the Lease is ours for certain, now.
+        ``on_stale`` hears which node has obeyed which higher fencing number than ours, and says whether ours is going
+        to be raised.  ``is_leader``: the Lease is ours for certain, now.
 
         ``joining`` gets connections without a certificate, where ``context`` lets them in; ``renewals`` requests for
         certificates in sessions, None: this hub signs none.
@@ -231,10 +234,14 @@ class LinkServer:
         if isinstance(outcome, message.Refuse):
             _log.warning("session_refused", node=node, code=outcome.code, reason=outcome.reason)
             if outcome.code == admission.STALE_HUB:
-                self._on_stale(node, header.fence)
-                if not self._is_leader():  # or there may be a newer hub
-                    outcome = msgspec.structs.replace(outcome, fence=None)
+                outcome = self._stale(outcome, is_raised=self._on_stale(node, header.fence))
         return outcome
+
+    def _stale(self, refusal: message.Refuse, *, is_raised: bool) -> message.Refuse:
+        """What a node hears that has obeyed a higher fencing number."""
+        if not self._is_leader():  # there may be a newer hub, which the node finds, and it must not follow us
+            return msgspec.structs.replace(refusal, fence=None, approved=False, retry_after=RAISED_RETRY_SECONDS)
+        return msgspec.structs.replace(refusal, retry_after=RAISED_RETRY_SECONDS) if is_raised else refusal
 
     def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, Shown | None, str]:
         """Who it is, what its certificate says of itself, and why that is no node's."""

@@ -52,7 +52,7 @@ def test_with_yes(stopped: Cluster) -> None:
         "configmap/b   act-test    7",
     ]
     assert done.stderr.splitlines() == [
-        "node/act-1: 2 deletions were stopped at 2026-11-22T10:00:00Z (guard 3f0c91aa)",
+        "node/act-1: 2 deletions stopped at 2026-11-22T10:00:00Z (guard 3f0c91aa)",
         "node/act-1: approved; the hub deletes them now",
     ]
     found = written_by_hand.instructions(stopped, "enode", "act-1")
@@ -82,4 +82,4 @@ def test_nothing_is_stopped(stopped: Cluster) -> None:
     assert (done.exit_code, done.output) == (0, "node/act-2: the deletion guard stops nothing\n")
     written_by_hand.edge_node(stopped, "act-1", deletionGuard=GUARD | {"approved": True})
     done = run(stopped, "act-1", "--yes")
-    assert (done.exit_code, done.output) == (0, "node/act-1: 2 deletions were approved already (3f0c91aa)\n")
+    assert (done.exit_code, done.output) == (0, "node/act-1: 2 deletions approved already (3f0c91aa)\n")

@@ -86,7 +86,7 @@ def test_no_difference(installed: Cluster) -> None:
     done = run(installed, "act-2")
     assert (done.exit_code, done.output) == (0, "no difference in 0 objects\n")
     done = run(installed, "configmap/a", "-n", "act-test", "--node", "act-1")
-    assert (done.exit_code, done.output) == (0, "no difference in 1 objects\n")
+    assert (done.exit_code, done.output) == (0, "no difference in 1 object\n")
 
 
 def test_contents(installed: Cluster, edge: str) -> None:

@@ -129,11 +129,20 @@ def test_a_reason_is_one_line(kube: Cluster) -> None:
 
 def test_what_is_held_is_approved(kube: Cluster) -> None:
     """Exactly that; once."""
-    assert run(kube, "approve", "act-1").output == "node/act-1: no certificate of it is held\n"
+    assert run(kube, "approve", "act-1").output.startswith("node/act-1: no certificate of it is held")
     written_by_hand.edge_node(kube, "act-1", identity=IDENTITY | {"state": "Held", "held": "uid-2"})
     done = run(kube, "approve", "act-1")
     assert (done.exit_code, done.output) == (0, "node/act-1: approved (uid-2); the node comes again within a minute\n")
     assert written_by_hand.instructions(kube, "enode", "act-1") == {"fairlead.dev/approve-identity": "uid-2"}
+    assert "approved already" in run(kube, "approve", "act-1").output
+
+
+def test_a_fencing_number_may_be_given_up(kube: Cluster) -> None:
+    """The one that it says it has obeyed, and no other."""
+    written_by_hand.edge_node(kube, "act-1", connected=False, obeyedFence=1_000_000)
+    done = run(kube, "approve", "act-1")
+    assert "approved (it may give up fencing number 1000000); the node comes again" in done.output
+    assert written_by_hand.instructions(kube, "enode", "act-1") == {"fairlead.dev/approve-fence": "1000000"}
     assert "approved already" in run(kube, "approve", "act-1").output
 
 

@@ -49,6 +49,12 @@ def run(edge: EdgeProgram) -> Run:
     return asked
 
 
+def give_back_all(client: EdgeClient) -> None:
+    """Until none is left: one that failed before comes alone."""
+    while taken := client.take("filter", "in", messages_max=100):
+        client.abandon("filter", "in", [each.id for each in taken])
+
+
 def test_leases_and_attempts_outlive_kill_9_and_a_dead_letter_comes_back(edge: EdgeProgram, run: Run) -> None:
     """What a module has stays its own over restarts; what it gives back too often is listed, with why, and replayed."""
     client = EdgeClient(edge.url)
@@ -83,8 +89,7 @@ def test_all_are_replayed_once(edge: EdgeProgram, run: Run) -> None:
     """Those that are there when it begins."""
     client = EdgeClient(edge.url)
     client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(3)])
-    for _ in range(2):
-        client.abandon("filter", "in", [each.id for each in client.take("filter", "in")])
+    give_back_all(client)
     assert run("replay", "--all").output == "3 replayed\n"
     taken = client.take("filter", "in")
     assert [each.body for each in taken] == [0, 1, 2]
@@ -95,8 +100,7 @@ def test_some_are_chosen_by_their_code_and_priority(edge: EdgeProgram, run: Run)
     """Of both commands; what is not meant stays."""
     client = EdgeClient(edge.url)
     client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(2)])
-    for _ in range(2):
-        client.abandon("filter", "in", [each.id for each in client.take("filter", "in")])
+    give_back_all(client)
     assert run("list", "--code", "other").output == "there are none\n"
     [priority] = {json.loads(line)["priority"] for line in run("list", "-o", "json").output.splitlines()}
     assert len(run("list", "--code", "retries_used_up", "--priority", str(priority)).output.splitlines()) == 2
@@ -114,8 +118,7 @@ def test_killed_while_it_replays_each_message_is_a_letter_or_waits_and_is_there_
     """The answer may be lost; asked again it replays what is left."""
     client, count = EdgeClient(edge.url), 40
     client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(count)])
-    for _ in range(2):
-        client.abandon("filter", "in", [each.id for each in client.take("filter", "in", messages_max=count)])
+    give_back_all(client)
     numbers = [json.loads(line)["number"] for line in run("list", "-o", "json").output.splitlines()]
     assert len(numbers) == count
 

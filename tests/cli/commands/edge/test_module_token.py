@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from click.testing import CliRunner, Result
 from tests.support.edges.edge_line import CountingHub, EdgeProgram
 from tests.support.processes import wait_until
 
+from fairlead_cli.clients import edge_client
+from fairlead_cli.commands.edge.module_token import PREFIX
 from fairlead_cli.main import build
 from fairlead_edge.io.client import EdgeClient, Message
 from fairlead_wire.errors import Permanent
@@ -106,3 +109,23 @@ def test_what_cannot_be_a_module_or_a_file_is_one_sentence(tmp_path: Path) -> No
     bad = make(path, "filter")
     assert bad.exit_code == 1 and "line 1" in bad.output
     assert make(tmp_path / "none" / "modules", "filter").exit_code == 1
+
+
+def test_a_file_that_root_writes_belongs_to_the_agents_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To its owner where there is one already, else to the owner of data_dir; the token's own file stays root's."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    data, path, out = tmp_path / "data", tmp_path / "modules", tmp_path / "token"
+    data.mkdir()
+    os.chown(data, 54_321, 54_322)
+    config = tmp_path / "edge.toml"
+    config.write_text(f'node = "n"\nhub_url = "ws://hub:1"\nsecurity = "insecure"\ndata_dir = "{data}"\n')
+    monkeypatch.setattr(edge_client, "DEVICE_SETTINGS", config)
+    made = make(path, "filter", "--out", str(out))
+    assert made.exit_code == 0 and made.stdout == "" and PREFIX in out.read_text()
+    assert [(os.stat(each).st_uid, os.stat(each).st_mode & 0o777) for each in (path, out)] == [
+        (54_321, 0o600), (0, 0o600)
+    ]  # fmt: skip
+    os.chown(path, 54_400, 54_400)
+    token_of(make(path, "pump"))
+    assert os.stat(path).st_uid == 54_400

@@ -30,7 +30,7 @@ def test_what_still_does_not_fit_is_named_with_its_reason(config: Path) -> None:
     words = ["ingest", "repair", "--config", str(config), "--yes"]
     done = CliRunner().invoke(build(), words)
     assert done.exit_code == 1
-    assert "1 dead letters, 0 repaired" in done.stdout and "1 still do not fit: not_json" in done.stdout
+    assert "1 dead letter, 0 repaired" in done.stdout and "1 still do not fit: not_json" in done.stdout
     assert name(1) in done.stdout
     mending = config.with_name("mending.py")
     mending.write_text("def alone(letter):\n    return None\n")

@@ -188,7 +188,7 @@ def test_a_report_is_written_with_and_without_the_service(config: Path, tmp_path
         form.append(table, writing.close(), companions.UNNUMBERED)
     page = tmp_path / "report.html"
     done = run("report", "--config", str(config), "--out", str(page))
-    assert done.exit_code == 0 and "2 rows in 1 tables" in done.stdout, done.output
+    assert done.exit_code == 0 and "2 rows in 1 table" in done.stdout, done.output
     shown = page.read_text()
     assert "2 rows in" in shown and "1 rows of the last 7 days" in shown and "unreachable" in shown
     assert run("report", "--config", str(config), "--out", str(page), "--days", "41", "--offline").exit_code == 0

@@ -45,3 +45,12 @@ def test_nodes() -> None:
     assert found[-1].message == "1 of 2 edge nodes are connected"
     many = list(judge_nodes([node(f"n{number}", connected=False) for number in range(1000)]))
     assert len(many) == SHOWN_MAX + 2 and many[-2].message == f"and {1000 - SHOWN_MAX} more of this kind"
+
+
+def test_a_node_that_is_refused_for_its_fencing_number() -> None:
+    """The state, and the command that ends it for this node alone."""
+    why = "this edge has obeyed hub 901, this is 1"
+    condition = {"type": "Connected", "status": "False", "reason": "StaleHub", "message": why}
+    [found, _] = judge_nodes([node("edge-4", connected=False, conditions=[condition])])
+    assert (found.level, found.message) == ("problem", f"node edge-4 is refused: {why}")
+    assert found.remedy.endswith("to end it now: fairlead node approve edge-4")

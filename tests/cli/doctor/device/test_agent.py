@@ -21,6 +21,15 @@ def test_versions() -> None:
     assert [each.level for each in judge_programs(strange)] == ["problem", "warning"]
 
 
+def test_an_agent_that_refuses_a_hub_for_its_fencing_number() -> None:
+    """When that ends by itself, and the command that ends it."""
+    link = {"state": "connecting", "reason": "this edge has obeyed hub 901, this is 1", "followsInSeconds": 412.3}
+    [found] = judge_running(True, STATUS | {"node": "edge-1", "link": link}, "", "0.1.0")
+    assert (found.check, found.level) == ("agent.stale_hub", "problem")
+    assert "obeyed hub 901, this is 1" in found.message
+    assert "in 412 s" in found.remedy and found.remedy.endswith(": fairlead node approve edge-1")
+
+
 def test_running_agents() -> None:
     """Connected, cut off, silent, updated and not restarted."""
     assert levels(False, None) == levels(True, STATUS) == [("agent", "ok")]

@@ -11,7 +11,7 @@ NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
 
 def found(**facts: object) -> list[tuple[str, str, str]]:
     trip = Trip(host="hub.example.com", port=10000, addresses=("192.0.2.7",), **facts)  # type: ignore[arg-type]
-    return [(each.check, each.level, each.message + each.remedy) for each in judge(trip, NOW)]
+    return [(each.check, each.level, each.message + each.remedy) for each in judge(trip, NOW, "edge-1")]
 
 
 def test_all_steps() -> None:
@@ -26,7 +26,9 @@ def test_a_step_that_fails() -> None:
     """Its reason and its remedy, and nothing after it."""
     check, level, text = found(failed="hello", reason="there is no Node edge-1", code="node_unknown")[-1]
     assert (check, level) == ("link.hello", "problem")
-    assert "there is no Node edge-1 (node_unknown)" in text and "kubectl label node" in text
+    assert "there is no Node edge-1 (node_unknown)" in text and "kubectl label node edge-1" in text
+    refused = found(failed="hello", reason="this edge has obeyed hub 901, this is 1", code="stale_hub")[-1]
+    assert refused[1] == "problem" and refused[2].endswith(": fairlead node approve edge-1")
     assert found(failed="dns", reason="Name or service not known")[-1][:2] == ("dns", "problem")
 
 

@@ -8,7 +8,6 @@ import itertools
 import socket
 from typing import Any
 
-import msgspec
 import pytest
 from tests.support.edges.edge_link import make, running, until
 from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
@@ -17,6 +16,7 @@ from websockets.http11 import Request, Response
 
 from fairlead_edge.io.link import dialler
 from fairlead_edge.io.link import link as link_module
+from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import message
 
@@ -183,26 +183,75 @@ async def test_an_older_hub_is_left() -> None:
             assert await store.fence() == 9
 
 
-@pytest.mark.parametrize("is_leader", [True, False])
-async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease(is_leader: bool) -> None:
-    """One welcome with a number no hub ever had shuts no node out for good; without the Lease no hub is followed."""
-    store = MemoryMetastore()
+async def refused(hub: HubServer, **more: Any) -> int:
+    """The next hello is refused by a hub whose number is 16; returns the number that the hello named."""
+    peer = await hub.accept()
+    await peer.send(message.Refuse(code="stale_hub", reason="this is 16", retry_after=0.01, **more))
+    await asyncio.wait_for(peer.connection.wait_closed(), WAIT_SECONDS)
+    return peer.hello.fence
+
+
+async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease() -> None:
+    """One welcome with a number no hub ever had shuts no node out for good, however often the agent starts anew."""
+    store, times = MemoryMetastore(), [50.0]
     await store.persist_fence(1_000_000)
     async with HubServer() as hub:
-        link = make(hub.url, store, stale_hub_seconds=0.1)
+        for times[0] in (50.0, 300.0, 649.0, 650.0):
+            link = make(hub.url, store, clock=lambda: times[0])
+            async with running(link):
+                assert await refused(hub, fence=16) == 1_000_000
+                await until(lambda link=link: link.state.follows_at is not None)
+                assert link.state.follows_at == 650.0
+        assert await store.fence() == 16 and link.counters["fences_given_up"] == 1
         async with running(link):
-            for _ in range(20):
-                peer = await hub.accept()
-                if peer.hello.fence == 16:
-                    break
-                refusal = message.Refuse(code="stale_hub", reason="this is 16", retry_after=0.02)
-                await peer.send(msgspec.structs.replace(refusal, fence=16 if is_leader else None))
-                await asyncio.wait_for(peer.connection.wait_closed(), WAIT_SECONDS)
-            assert await store.fence() == peer.hello.fence == (16 if is_leader else 1_000_000)
-            assert link.counters["fences_given_up"] == is_leader
-            if is_leader:
-                await peer.welcome(fence=16)
-                await until(lambda: link.state.fence == 16)
+            peer = await hub.accept()
+            assert peer.hello.fence == 16
+            await peer.welcome(fence=16)
+            await until(lambda: link.state.fence == 16)
+
+
+async def test_a_session_in_between_begins_the_time_anew() -> None:
+    """The higher number is true: a hub has just shown it."""
+    store, times = MemoryMetastore(), [50.0]
+    async with HubServer() as hub, running(make(hub.url, store, clock=lambda: times[0])):
+        for times[0] in (50.0, 700.0):
+            peer = await hub.open(fence=20)
+            await until(lambda: store._fence == 20)
+            peer.connection.transport.abort()
+            assert await refused(hub, fence=16) == 20
+        await until(lambda: store._stale_hub == StaleHub(since=700.0, highest=16))
+
+
+async def test_a_hub_without_the_lease_is_never_followed() -> None:
+    """It names no number: it may have been replaced."""
+    store, times = MemoryMetastore(), [50.0]
+    await store.persist_fence(17)
+    async with HubServer() as hub:
+        async with running(make(hub.url, store, clock=lambda: times[0])):
+            for times[0] in (50.0, 1e6, 1e7):
+                assert await refused(hub) == 17
+        assert await store.fence() == 17
+
+
+async def test_a_number_is_given_up_at_once_when_a_person_approved_it() -> None:
+    """For the hub that says so."""
+    store = MemoryMetastore()
+    await store.persist_fence(1_000_000)
+    async with HubServer() as hub, running(make(hub.url, store)):
+        assert await refused(hub, fence=16, approved=True) == 1_000_000
+        assert (await hub.accept()).hello.fence == 16
+
+
+async def test_no_number_is_given_up_that_the_hub_itself_has_shown_since() -> None:
+    """A refusal that ends a session is none of its hello."""
+    store = MemoryMetastore()
+    await store.persist_fence(17)
+    async with HubServer() as hub, running(make(hub.url, store)):
+        peer = await hub.open(fence=20)
+        await until(lambda: store._fence == 20)
+        await peer.send(message.Refuse(code="stale_hub", reason="", retry_after=0.01, fence=1, approved=True))
+        await asyncio.wait_for(peer.connection.wait_closed(), WAIT_SECONDS)
+        assert (await hub.accept()).hello.fence == 20
 
 
 async def test_the_account_is_reported_in_each_session() -> None:

@@ -11,8 +11,8 @@ HELLO = message.Hello(
 )
 
 
-def asked(hello=HELLO, node="edge-1", fence=3, nodes=("edge-1",), others=0):
-    return admission.refusal(node, hello, fence=fence, nodes=nodes, others=others, nodes_max=2)
+def asked(hello=HELLO, node="edge-1", nodes=("edge-1",), others=0):
+    return admission.refusal(node, hello, nodes=nodes, others=others, nodes_max=2)
 
 
 def test_an_edge_node_with_its_own_name_is_welcome():
@@ -27,7 +27,6 @@ def test_an_edge_node_with_its_own_name_is_welcome():
         ({"hello": message.Hello(**{**{f: getattr(HELLO, f) for f in HELLO.__struct_fields__}, "protocol": 99})},
          "protocol", "protocol 99"),
         ({"node": "edge-2"}, "identity", "the certificate is edge-2's, the hello says edge-1"),
-        ({"fence": 2}, "stale_hub", "has obeyed hub 3, this is 2"),
         ({"nodes": ()}, "node_unknown", "no Node edge-1 with label"),
         ({"others": 2}, "busy", "2 nodes are connected already"),
     ],
@@ -36,3 +35,21 @@ def test_the_others_hear_why_and_when_to_come_back(changed, code, words):
     """A code for programs, a sentence for people, a time for both."""
     found = asked(**changed)
     assert found.code == code and words in found.reason and found.retry_after > 0
+
+
+@pytest.mark.parametrize(
+    ("fence", "words"), [(2, "has obeyed hub 3, this is 2"), (3, ""), (4, "")]
+)  # fmt: skip
+def test_a_node_that_has_obeyed_a_higher_number_is_told_ours(fence, words):
+    """And comes back rarely enough for a metered line."""
+    found = admission.stale(HELLO, fence, approved=False)
+    assert (found is None) == (not words)
+    if found is not None:
+        assert words in found.reason and (found.code, found.fence) == ("stale_hub", fence)
+        assert found.retry_after == admission.STALE_RETRY_SECONDS >= 10 and not found.approved
+
+
+def test_a_node_that_a_person_approved_gives_its_number_up_and_comes_at_once():
+    """Which one is approved is not this module's to know."""
+    found = admission.stale(HELLO, 2, approved=True)
+    assert found is not None and (found.fence, found.approved, found.retry_after) == (2, True, 0.0)

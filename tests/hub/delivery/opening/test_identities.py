@@ -375,3 +375,12 @@ def test_many_authorities_are_few_labels():
         assert identities.judge(f"n-{number}", "u", by(f"authority {number}")) == ""
     found = identities.issuers({})
     assert len(found) <= 17 and found.total() == 100
+
+
+async def test_a_held_certificate_is_no_witness_of_a_fencing_number():
+    """It hears that it is held, not that its number is higher than ours."""
+    core = Core("edge-1")
+    session(core)
+    await recreated(core)
+    refusal = core.hub.open("edge-1", core.hello("edge-1", fence=90), core.now, OLD)
+    assert isinstance(refusal, message.Refuse) and (refusal.code, refusal.fence) == ("identity", None)

@@ -72,7 +72,7 @@ class Site:
         )
         upstream = UpstreamPublisher(self.core.hub, None, window=2)
         self.server = LinkServer(
-            self.core.hub, upstream, context=self.context, on_stale=lambda node, fence: None, joining=self.joining
+            self.core.hub, upstream, context=self.context, on_stale=lambda node, fence: False, joining=self.joining
         )
         self.ready, self.core.has_shell = ReadyLoop(self.core.hub, self.server), True
         self.url = ""

@@ -73,8 +73,20 @@ async def test_deny_by_default() -> None:
     }  # fmt: skip
 
 
+async def test_a_refusal_is_remembered_for_a_second_alone() -> None:
+    """Whoever is refused grants the right, and tries again."""
+    bench = Bench()
+    bench.cluster.may.clear()
+    assert await bench.denied(Caller(token="good")) == (403, "forbidden")
+    asked = len(bench.cluster.asked)
+    assert await bench.denied(Caller(token="good")) == (403, "forbidden") and len(bench.cluster.asked) == asked
+    bench.cluster.may.update(Bench().cluster.may)
+    bench.now = access_review.REFUSED_SECONDS
+    assert await bench.denied(Caller(token="good")) == (0, "")
+
+
 async def test_what_was_said_counts_for_ten_seconds() -> None:
-    """A grant that is taken back ends then; so does a refusal."""
+    """A grant that is taken back ends then."""
     bench = Bench()
     assert await bench.denied(Caller(token="good")) == (0, "")
     bench.cluster.may.clear()

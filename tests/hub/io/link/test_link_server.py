@@ -37,13 +37,16 @@ class Served:
     def __init__(self, core: Core, context: ssl.SSLContext | None, **options: Any) -> None:
         self.core, self.hub = core, core.hub
         self.stale: list[tuple[str, int]] = []
+        self.is_raised = False
         self.upstream = UpstreamPublisher(core.hub, None, window=2)
-        self.server = LinkServer(
-            core.hub, self.upstream, context=context, on_stale=lambda *said: self.stale.append(said), **options
-        )
+        self.server = LinkServer(core.hub, self.upstream, context=context, on_stale=self._heard_stale, **options)
         self.ready, core.has_shell = ReadyLoop(core.hub, self.server), True
         self.scheme = "wss" if context else "ws"
         self.port = 0
+
+    def _heard_stale(self, node: str, fence: int) -> bool:
+        self.stale.append((node, fence))
+        return self.is_raised
 
     @property
     def url(self) -> str:
@@ -348,7 +351,24 @@ async def test_a_hub_that_may_have_lost_its_lease_names_no_fence() -> None:
     """A node that has obeyed a newer one must not follow it, however long."""
     async with serving("edge-1", is_leader=lambda: False) as served, served.socket() as socket:
         await socket.send(codec.encode(served.core.hello("edge-1", fence=FENCE + 5)))
-        assert (await refused(socket)).fence is None
+        refusal = await refused(socket)
+    assert refusal.fence is None and refusal.retry_after == 1.0, "it finds the newer one soon"
+
+
+async def test_a_node_comes_back_soon_when_our_number_is_about_to_be_raised(served: Served) -> None:
+    """Else it tries rarely: each attempt costs a handshake."""
+    for served.is_raised in (False, True):
+        async with served.socket() as socket:
+            await socket.send(codec.encode(served.core.hello("edge-1", fence=FENCE + 5)))
+            assert (await refused(socket)).retry_after == (1.0 if served.is_raised else 10.0)
+
+
+async def test_only_a_node_that_would_be_welcome_is_a_witness(served: Served) -> None:
+    """One whose Node was deleted hears of that, and what it says of fencing numbers is not asked for."""
+    async with served.socket() as socket:
+        await socket.send(codec.encode(served.core.hello("stranger", fence=FENCE + 5)))
+        refusal = await refused(socket)
+    assert (refusal.code, refusal.fence, served.stale) == ("node_unknown", None, [])
 
 
 async def test_upstream_without_messaging_is_not_now(served: Served) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,23 @@ def link(agent: EdgeAgent) -> dict[str, Any]:
     return found
 
 
-def doctor(kube: Cluster) -> tuple[int, str]:
-    command = [sys.executable, "-m", "fairlead_cli.main", "doctor", "--cluster", "--kubeconfig", str(kube.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+def fairlead(*words: str) -> tuple[int, str]:
+    """Exit code, and all that it printed."""
+    done = subprocess.run([sys.executable, "-m", "fairlead_cli.main", *words], capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
+
+
+def on_the_cluster(kube: Cluster, *words: str) -> tuple[int, str]:
+    return fairlead(*words, "--kubeconfig", str(kube.kubeconfig))
+
+
+def obeyed(kube: Cluster, node: str) -> int | None:
+    """The fencing number for which the node is refused, as its EdgeNode says; None: it is not refused."""
+    found = json.loads(kube.kubectl("get", "edgenode", node, "-o", "json", check=False) or "{}").get("status") or {}
+    reasons = [each["reason"] for each in found.get("conditions") or () if each["type"] == "Connected"]
+    number: int | None = found.get("obeyedFence")
+    assert (reasons == ["StaleHub"]) == (number is not None)
+    return number
 
 
 @pytest.mark.verify
@@ -73,51 +87,99 @@ async def test_claims_and_a_lost_lease_shut_nobody_out(kube: Cluster, tmp_path: 
         await until("all are connected", lambda: all(link(agent)["state"] == "connected" for agent in agents))
         before = fence(kube)
         for round in range(1, 6):
-            answer = await claim(hub, "edge-4", before + 99_000 * round)
+            claimed = before + 99_000 * round
+            answer = await claim(hub, "edge-4", claimed)
             assert isinstance(answer, message.Refuse) and (answer.code, answer.fence) == ("stale_hub", before)
         assert fence(kube) == before
+        await until("its EdgeNode says so", lambda: obeyed(kube, "edge-4") == claimed)
+        code, text = await asyncio.to_thread(on_the_cluster, kube, "doctor", "--cluster")
+        assert code == 1 and f"node edge-4 is refused: this edge says it has obeyed hub {claimed}" in text
+        assert "to end it now: fairlead node approve edge-4\n" in text
+        answer = await claim(hub, "stranger", before + 1)
+        assert isinstance(answer, message.Refuse) and answer.code == "node_unknown"
 
-        def refused() -> bool:
-            found = json.loads(kube.kubectl("get", "edgenode", "edge-4", "-o", "json", check=False) or "{}")
-            conditions = (found.get("status") or {}).get("conditions") or ()
-            return any(each["type"] == "Connected" and each["reason"] == "StaleHub" for each in conditions)
-
-        await until("its EdgeNode says so", refused)
-        code, text = await asyncio.to_thread(doctor, kube)
-        assert code == 1 and "node edge-4 is refused: this edge" in text and "fairlead.dev/fence=NUMBER" in text
-
-        # The Lease is lost while no hub runs, and the hub that starts has a lower number than all nodes have obeyed.
+        # The Lease is restored, then lost, while no hub runs: all nodes have obeyed a higher number than the next one.
         hub.kill()
         kube.kubectl("annotate", "lease", "fairlead-hub", "fairlead.dev/fence=900", "--overwrite")
         hub.start()
         await until("all obey it", lambda: all(link(agent)["fence"] == 901 for agent in agents))
-        hub.kill()
-        kube.kubectl("delete", "lease", "fairlead-hub")
-        hub.start()
         connected = lambda: [link(agent)["state"] == "connected" for agent in agents]  # noqa: E731
-        await until("all are followed", lambda: all(connected()) and fence(kube) > 901)
+        for lose in (("annotate", "lease", "fairlead-hub", "fairlead.dev/fence=16", "--overwrite"),
+                     ("delete", "lease", "fairlead-hub")):  # fmt: skip
+            hub.kill()
+            highest = max(link(agent)["fence"] for agent in agents)
+            kube.kubectl(*lose)
+            hub.start()
+            await until("all are followed", lambda high=highest: all(connected()) and fence(kube) > high)
+            assert fence(kube) < 1000
     finally:
         for agent in agents:
             agent.kill()
         hub.kill()
 
 
+@pytest.mark.verify
 @pytest.mark.process
-async def test_a_false_hub_shuts_an_agent_out_for_a_while_only(kube: Cluster, tmp_path: Path) -> None:
+async def test_a_false_hub_shuts_an_agent_out_until_a_person_approves(kube: Cluster, tmp_path: Path) -> None:
     """One welcome with 1,000,000; then the true hub, whose one node among several cannot raise its number."""
+    agent = await misled(tmp_path)
+    hub = HubProcess(kube, tmp_path, toml="[record]\nflush_seconds = 0.2\n").start()
+    try:
+        agent.set(HUB_URL=hub.url)
+        agent.start()
+        await until("it refuses the true hub", lambda: link(agent)["followsInSeconds"] is not None)
+        assert 0 < link(agent)["followsInSeconds"] <= 600
+        settings = tmp_path / "edge.toml"
+        settings.write_text("\n".join(f'{name} = "{value}"' for name, value in {
+            "node": agent.node, "security": "insecure", "hub_url": hub.url, "http_listen": agent.url.partition("//")[2],
+            "data_dir": str(agent.folder / "data"),
+        }.items()))  # fmt: skip
+        code, text = await asyncio.to_thread(fairlead, "doctor", "--edge", "--config", str(settings))
+        [at] = [number for number, line in enumerate(text.splitlines()) if " agent.stale_hub " in line]
+        assert code == 1 and "has obeyed hub 1000000, which cannot be" in text.splitlines()[at]
+        assert text.splitlines()[at + 1].endswith(": fairlead node approve edge-1")
+
+        await until("its EdgeNode says so", lambda: obeyed(kube, "edge-1") == 1_000_000)
+        code, text = await asyncio.to_thread(on_the_cluster, kube, "node", "approve", "edge-1")
+        assert code == 0 and "fencing number 1000000" in text
+        await until("the true hub is obeyed", lambda: link(agent)["state"] == "connected")
+        assert link(agent)["fence"] == fence(kube) < 1000
+        assert [each for each in agent.events() if each.get("event") == "fence_given_up"]
+        await until("its EdgeNode says so, too", lambda: obeyed(kube, "edge-1") is None)
+    finally:
+        agent.kill()
+        hub.kill()
+
+
+@pytest.mark.verify
+@pytest.mark.process
+async def test_an_agent_that_is_killed_again_and_again_comes_back_all_the_same(kube: Cluster, tmp_path: Path) -> None:
+    """A device that is awake for a moment only: since when it refuses the true hub is on its disk."""
+    agent = await misled(tmp_path)
+    hub = HubProcess(kube, tmp_path).start()
+    try:
+        agent.set(HUB_URL=hub.url, LINK_STALE_HUB_SECONDS="20")
+        lives, deadline = 0, time.monotonic() + 300
+        while True:
+            agent.start()
+            await until("it has dialled", lambda: link(agent)["reason"] or link(agent)["state"] == "connected")
+            if link(agent)["state"] == "connected":
+                break
+            agent.kill()  # before twenty seconds of one life are over
+            lives += 1
+            assert time.monotonic() < deadline
+        assert lives > 1 and link(agent)["fence"] == fence(kube) < 1000
+    finally:
+        agent.kill()
+        hub.kill()
+
+
+async def misled(folder: Path) -> EdgeAgent:
+    """An agent, killed, that has obeyed a false hub with the number 1,000,000."""
     async with HubServer() as false:
-        agent = EdgeAgent(tmp_path, false.url, LINK_STALE_HUB_SECONDS="3").start()
+        agent = EdgeAgent(folder, false.url).start()
         peer = await false.open(fence=1_000_000)
         await until("it is obeyed", lambda: link(agent)["fence"] == 1_000_000)
         agent.kill()
         del peer
-    hub = HubProcess(kube, tmp_path).start()
-    try:
-        agent.set(HUB_URL=hub.url)
-        agent.start()
-        await until("the true hub is obeyed", lambda: link(agent)["state"] == "connected")
-        assert link(agent)["fence"] == fence(kube) < 1000
-        assert '"fence_given_up"' in agent.log.read_text()
-    finally:
-        agent.kill()
-        hub.kill()
+    return agent

@@ -29,7 +29,7 @@ class HeldStatus(Answer, frozen=True, kw_only=True):
 
 
 class LinkStatus(Answer, frozen=True, kw_only=True):
-    """The link to the hub."""
+    """The link to the hub; `followsInSeconds`: until a hub is followed that is refused for its lower fencing number."""
 
     state: str
     hub: str
@@ -38,6 +38,7 @@ class LinkStatus(Answer, frozen=True, kw_only=True):
     since_seconds: float | None
     offline_seconds: float
     last_contact_seconds: float | None
+    follows_in_seconds: float | None
     plan: PlanStatus
 
 
