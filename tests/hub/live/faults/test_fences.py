@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +104,17 @@ async def test_claims_and_a_lost_lease_shut_nobody_out(kube: Cluster, tmp_path: 
         kube.kubectl("annotate", "lease", "fairlead-hub", "fairlead.dev/fence=900", "--overwrite")
         hub.start()
         await until("all obey it", lambda: all(link(agent)["fence"] == 901 for agent in agents))
-        connected = lambda: [link(agent)["state"] == "connected" for agent in agents]  # noqa: E731
+
+        def is_followed(highest: int) -> bool:
+            return all(link(agent)["state"] == "connected" for agent in agents) and fence(kube) > highest
+
         for lose in (("annotate", "lease", "fairlead-hub", "fairlead.dev/fence=16", "--overwrite"),
                      ("delete", "lease", "fairlead-hub")):  # fmt: skip
             hub.kill()
             highest = max(link(agent)["fence"] for agent in agents)
             kube.kubectl(*lose)
             hub.start()
-            await until("all are followed", lambda high=highest: all(connected()) and fence(kube) > high)
+            await until("all are followed", partial(is_followed, highest))
             assert fence(kube) < 1000
     finally:
         for agent in agents:
