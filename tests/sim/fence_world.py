@@ -74,7 +74,7 @@ class _Hub:
         world = self.world
         opened = self.hub.open(hello.node, hello, world.now)
         if isinstance(opened, NodeSession):
-            [(welcome, _)] = self.hub.frames(opened, world.now, 1)
+            (welcome, _), *_ = self.hub.frames(opened, world.now, 1)
             self.hub.closed(opened, world.now)
             assert isinstance(welcome, message.Welcome)
             return welcome
