@@ -119,10 +119,12 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
     except urllib.error.URLError as error:
         why = getattr(error.reason, "strerror", None) or error.reason
         raise click.ClickException(
-            f"the agent at {url} does not answer: {why}; does it run, and is this its http_listen?"
+            f"the agent at {url} does not answer: {why}"
+            f"{addresses.scheme_hint(url, error) or '; does it run, and is this its http_listen?'}"
         ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise click.ClickException(f"{url} is not the address of an agent: {error}") from None
+        hint = addresses.scheme_hint(url, error)
+        raise click.ClickException(f"{url} is not the address of an agent: {error}{hint}") from None
     if not isinstance(found, dict):
         raise click.ClickException(f"{url} is not the address of an agent: it answered no object")
     return found

@@ -79,10 +79,12 @@ def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, A
     except urllib.error.URLError as error:
         why = error.reason.strerror if isinstance(error.reason, OSError) else None
         raise click.ClickException(
-            f"the hub at {url} does not answer: {why or error.reason}; does it run? {WHERE}"
+            f"the hub at {url} does not answer: {why or error.reason}"
+            f"{addresses.scheme_hint(url, error) or '; does it run?'} {WHERE}"
         ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise click.ClickException(f"{url} is not a hub: it speaks no HTTP ({error!r}); {WHERE}") from None
+        hint = addresses.scheme_hint(url, error)
+        raise click.ClickException(f"{url} is not a hub: it speaks no HTTP ({error!r}){hint}; {WHERE}") from None
     answer = _object(content)
     if status == http.HTTPStatus.OK and answer is not None and expected in ("", *answer):
         return answer

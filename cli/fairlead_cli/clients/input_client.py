@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from fairlead_wire.validation import addresses
+
 SECONDS = 40.0
 ANSWER_BYTES_MAX = 1024 * 1024
 TOKEN_CHARS_MAX = 8192
@@ -111,7 +113,8 @@ class InputClient:
                 raise click.ClickException(_refusal(self.hub.url, error)) from None
         except urllib.error.URLError as error:
             why = getattr(error.reason, "strerror", None) or error.reason
-            raise click.ClickException(f"the hub at {self.hub.url} does not answer: {why}") from None
+            hint = addresses.scheme_hint(self.hub.url, error)
+            raise click.ClickException(f"the hub at {self.hub.url} does not answer: {why}{hint}") from None
         except (OSError, http.client.HTTPException) as error:
             raise _NoAnswer(f"the hub at {self.hub.url} did not answer: {error}") from None
 

@@ -260,8 +260,9 @@ class EdgeClient:
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error  # urllib puts the cause into an error of its own
             why = getattr(why, "strerror", None) or why
+            hint = addresses.scheme_hint(self._url, error)
             raise Temporary(
-                f"no answer from {self._url}: {why}; does the agent run, and is this its http_listen?"
+                f"no answer from {self._url}: {why}; does the agent run, and is this its http_listen?{hint}"
             ) from error
         except ValueError as error:  # no URL at all, or one that cannot be written into a request
             raise LocalError(f"{self._url!r} is not the address of an agent: {error}") from None

@@ -13,11 +13,33 @@ Better one harmless word too many is hidden.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 HIDDEN: Final = "[secret]"
 SHOWN_CHARS_MAX: Final = 80
+CAUSES_MAX: Final = 6
+"""Of an error, one within the other."""
+_NO_TLS: Final = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
+)
+"""What OpenSSL says of bytes that are no TLS."""
+_HUNG_UP: Final = frozenset(
+    {
+        "ConnectionResetError",
+        "RemoteDisconnected",
+        "BadStatusLine",
+        "ServerDisconnectedError",
+        "InvalidMessage",
+        "EOFError",
+        "ClientOSError",
+        "BadHttpMessage",
+        "ClientResponseError",
+        "HttpProcessingError",
+    }
+)
+"""What plain HTTP meets at a port that speaks TLS."""
 HTTP: Final = ("http", "https")
 
 _SCHEME: Final = re.compile(r":/+")
@@ -72,3 +94,29 @@ def in_text(text: str) -> str:
 
 def _query(text: str) -> str:
     return _IN_QUERY.sub(rf"\1{HIDDEN}", text)
+
+
+def scheme_hint(url: str, error: BaseException, *, answered: bool = False) -> str:
+    """What to say behind a failed connection where the other side speaks TLS and the address does not, or the reverse.
+
+    "": the error does not look like it.  ``error`` may hold its cause as ``urllib``, ``aiohttp`` and ``websockets`` do.
+    ``answered``: it spoke HTTP before, so where it hangs up it was only ended.
+    """
+    scheme, _, rest = url.partition("://")
+    plain, secure = ("ws", "wss") if scheme in ("ws", "wss") else ("http", "https")
+    seen = list(_causes(error))
+    if scheme == secure and any(getattr(each, "reason", None) in _NO_TLS for each in seen):
+        return f"; it does not speak TLS there: is {plain}://{rest} meant, or another port?"
+    if scheme == plain and not answered and any(type(each).__name__ in _HUNG_UP for each in seen):
+        return f"; if it speaks TLS there, use {secure}://{rest}"
+    return ""
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(CAUSES_MAX):
+        if not isinstance(error, BaseException):
+            return
+        yield error
+        inner = getattr(error, "reason", None)
+        inner = inner if isinstance(inner, BaseException) else getattr(error, "os_error", None)
+        error = inner or error.__cause__ or error.__context__

@@ -20,6 +20,7 @@ from fairlead_wire.http import retry_after
 from fairlead_wire.io import handshake
 from fairlead_wire.io.handshake import Refusal
 from fairlead_wire.link import codec
+from fairlead_wire.validation import addresses
 from fairlead_wire.validation.listen_address import is_loopback
 
 DIAL_SECONDS_MAX: Final = 2.0
@@ -110,7 +111,8 @@ class Dialler:
         if refused is not None:
             said = str(refused) if refused.ours else f"{self.host}:{self.port}: {refused}"
             return Unreachable(said, refused=refused)
-        reason = f"{type(error).__name__}: {error}"
+        url = f"{'ws' if context is None else 'wss'}://{self.host}:{self.port}"
+        reason = f"{type(error).__name__}: {error}{addresses.scheme_hint(url, error)}"
         if context is None or not isinstance(error, InvalidMessage):
             return Unreachable(reason)
         if isinstance(error.__cause__, EOFError):

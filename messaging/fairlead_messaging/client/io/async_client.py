@@ -37,6 +37,7 @@ from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.io.tls import RELOAD_SECONDS
+from fairlead_wire.validation import addresses
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class AsyncClient(Methods, AwaitingClient):
         self._retries = retries
         self._answer_bytes_max = answer_bytes_max
         self._session: aiohttp.ClientSession | None = None
+        self._answered = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -126,17 +128,20 @@ class AsyncClient(Methods, AwaitingClient):
                 timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_seconds),
                 allow_redirects=False,
             ) as response:
+                self._answered = True
                 body = await self._body(asked, response)
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Response(status=response.status, headers=headers, body=body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}") from error
+            hint = addresses.scheme_hint(self._base_url, error)
+            raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}{hint}") from error
         except TimeoutError as error:
             raise TimedOut(
                 f"{self._base_url} did not answer {asked.method} {asked.path} within {seconds:g} s", seconds=seconds
             ) from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as error:
-            raise Disconnected(f"{self._base_url} ended the connection before its answer: {error}") from error
+            hint = addresses.scheme_hint(self._base_url, error, answered=self._answered)
+            raise Disconnected(f"{self._base_url} ended the connection before its answer: {error}{hint}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
 

@@ -30,7 +30,7 @@ from fairlead_messaging.client.io.token_file import TokenFile
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import tls
-from fairlead_wire.validation import mistakes
+from fairlead_wire.validation import addresses, mistakes
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 CONNECT_SECONDS = 5.0
@@ -121,6 +121,7 @@ class Connections:
         self._tls = tls.client() if tls is not None and parts.scheme == "https" else None
         self._token = tls.token() if tls is not None and self._tls is not None else None
         self._idle: deque[http.client.HTTPConnection] = deque()
+        self._answered = False
         self._process = os.getpid()
 
     def close(self) -> None:
@@ -139,6 +140,7 @@ class Connections:
             shown = self._token.header() if self._token is not None else {}
             _ask(connection, method, self._prefix + path, body, {**headers, **shown}, deadline)
             response = connection.getresponse()
+            self._answered = True
             answer = self._read(path, response)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
@@ -164,7 +166,7 @@ class Connections:
             connection.connect()
         except (OSError, http.client.HTTPException, ValueError) as error:
             connection.close()
-            raise Unreachable(f"{self.base_url} cannot be reached: {_why(error)}") from error
+            raise Unreachable(f"{self.base_url} cannot be reached: {self._why(error)}") from error
         shown = self._token.header() if self._token is not None else {}
         try:
             connection.request("GET", self._prefix + path, headers={**headers, **shown})
@@ -179,10 +181,13 @@ class Connections:
         if isinstance(error, TimeoutError):
             return TimedOut(f"{self.base_url} did not answer {asked} within {seconds:g} s", seconds=seconds)
         if isinstance(error, ConnectionError | http.client.IncompleteRead | ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return Disconnected(f"{self.base_url} ended the connection before its answer: {_why(error)}")
+            return Disconnected(f"{self.base_url} ended the connection before its answer: {self._why(error)}")
         if _is_refused_certificate(error):
             return Unreachable(f"{self.base_url} does not accept our certificate: {_why(error)}")
-        return NoAnswer(f"{self.base_url} does not answer: {_why(error)}")
+        return NoAnswer(f"{self.base_url} does not answer: {self._why(error)}")
+
+    def _why(self, error: BaseException) -> str:
+        return f"{_why(error)}{addresses.scheme_hint(self.base_url, error, answered=self._answered)}"
 
     def _read(self, path: str, response: http.client.HTTPResponse) -> Response:
         limit = self._answer_bytes_max
@@ -210,7 +215,7 @@ class Connections:
             connection.connect()
         except (OSError, http.client.HTTPException, ValueError) as error:
             connection.close()
-            raise Unreachable(f"{self.base_url} cannot be reached: {_why(error)}") from error
+            raise Unreachable(f"{self.base_url} cannot be reached: {self._why(error)}") from error
         return connection
 
     def _made(self) -> http.client.HTTPConnection:
