@@ -152,6 +152,11 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             for queue in agent.outbox.queues
         ],
         "deadLetters": agent.outbox.dead_letters,
+        "refusedInput": {
+            "deadLetters": agent.outbox.refused_letters,
+            "bytes": agent.outbox.refused_bytes,
+            "maxBytes": agent.outbox.refused_bytes_max,
+        },
         "delivery": {
             name: {**msgspec.to_builtins(policy), "summary": delivery_text.summary(policy)}
             for name, policy in agent.delivery.items()
@@ -276,6 +281,18 @@ def families(agent: AgentStatus) -> list[Family]:
         ),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
         single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
+        single(
+            "fairlead_edge_refused_input_bytes",
+            "gauge",
+            "room dead letters of refused input take",
+            outbox.refused_bytes,
+        ),
+        single(
+            "fairlead_edge_refused_input_bytes_max",
+            "gauge",
+            "room they may take ([store] refused_share)",
+            outbox.refused_bytes_max,
+        ),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
         single("fairlead_edge_outbox_bytes_max", "gauge", "room for messages ([store] max_bytes)", outbox.max_bytes),
         Family(
@@ -363,7 +380,7 @@ def families(agent: AgentStatus) -> list[Family]:
         ("accepted", "counter", "messages stored"),
         ("sent", "counter", "messages delivered"),
         ("expired", "counter", "messages whose time to live ended"),
-        ("evicted", "counter", "messages evicted to make room"),
+        ("evicted", "counter", "messages and dead letters evicted to make room, or discarded"),
         ("dead_lettered", "gauge", "messages in the dead letters"),
         ("damaged", "counter", "messages the disk lost or changed"),
         ("in_doubt", "counter", "messages expired or evicted that may be in their topic"),

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from fairlead_edge.mqtt.settings import MqttSettings, find_mistakes
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
+from fairlead_edge.outbox.outbox import REFUSED_INPUT_DEFAULT, RefusedInput
 from fairlead_edge.outbox.plan.settings import LINK_BYTES_MAX, WindowSettings, zone_mistakes
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
 from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX, LIVE_FIRST_SHARE_MAX
@@ -26,6 +27,7 @@ from fairlead_wire.validation.mistakes import Mistake, shown
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
 """One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
+REFUSED_SHARE_MAX: Final = 0.5
 HUB_PORT: Final = 10000
 """Where a hub listens by default."""
 
@@ -45,6 +47,13 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A full store answers 507 (`never`), or drops the oldest messages of less urgent queues for a more urgent one,
     counted as evicted (`less-urgent`)."""
 
+    refused_share: Annotated[float, Meta(ge=0, le=REFUSED_SHARE_MAX)] = REFUSED_INPUT_DEFAULT.share
+    """The part of the room for messages that dead letters of refused input may take: what MQTT 3.1.1 clients sent and
+    no entrance could accept. Beyond it, beyond 1,000 of them, and where an accepted message needs the room, the oldest
+    are evicted and counted; 0: none are kept. Dead letters of accepted messages are never evicted."""
+    refused_seconds: Annotated[int, Meta(ge=0, le=route_manifest.TTL_SECONDS_MAX)] = int(REFUSED_INPUT_DEFAULT.seconds)
+    """How long dead letters of refused input are kept; 0: for ever, as far as the share allows."""
+
     encryption_key: str | None = None
     """Encrypts the stores: a file with a key of 32 bytes (as they are, in hex or in base 64), or `credential:NAME`, a
     credential that systemd gives the agent. Without it the stores are plain."""
@@ -57,6 +66,10 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def object_bytes(self) -> int:
         return self.max_bytes // OBJECTS_SHARE
+
+    @property
+    def refused_input(self) -> RefusedInput:
+        return RefusedInput(share=self.refused_share, seconds=self.refused_seconds)
 
     @property
     def message_bytes(self) -> int:

@@ -26,6 +26,7 @@ from fairlead_edge.outbox.queue_id import QueueId, live_lane
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 MODULE = QueueId("edge-1/m/in", 3)
+REFUSED = QueueId("edge-1/$mqtt/refused")
 AT = "2026-11-20T12:00:00.000Z"
 
 
@@ -277,6 +278,96 @@ async def test_segments_are_bounded(box: Outbox) -> None:
     await box.append(entries, now=0)
     items = await box.fetch(REST, after=NOTHING_DONE, now=0, messages_max=9, bytes_max=10**9)
     assert [item.content for item in items] == [each.content for each in entries]
+
+
+def refused_input(*names: str, size: int = 900) -> list[RefusedMessage]:
+    return [RefusedMessage(entry(name, REFUSED, size=size), "bad_topic", f"why {name}") for name in names]
+
+
+async def letters_of(box: Outbox) -> list[bytes]:
+    return [letter.content.rstrip(b".") for letter in await box.dead_letters(limit=1000)]
+
+
+async def test_refused_input_keeps_to_its_share_and_the_oldest_goes(box: Outbox) -> None:
+    """5 % of 100,000 bytes hold 5 of them; what went is counted as evicted, and what was accepted has the rest."""
+    for number in range(200):
+        await box.refuse(refused_input(str(number)), now=float(number), at=AT)
+    assert await letters_of(box) == [b"195", b"196", b"197", b"198", b"199"]
+    status = await box.status(now=200)
+    assert status.bytes == status.refused_bytes == 5 * outbox.letter_cost(900) <= status.refused_bytes_max == 5000
+    assert (status.refused_letters, status.dead_letters) == (5, 5)
+    of_it = await queue_status(box, REFUSED)
+    assert (of_it.accepted, of_it.evicted, of_it.dead_lettered) == (200, 195, 5) and balanced(of_it)
+
+
+async def test_refused_input_that_is_larger_than_its_share_is_counted_and_not_kept(box: Outbox) -> None:
+    """Nor does it stay in the way of the next."""
+    await box.refuse(refused_input("large", size=6000), now=0, at=AT)
+    assert await letters_of(box) == []
+    await box.refuse(refused_input("small"), now=0, at=AT)
+    assert await letters_of(box) == [b"small"]
+    assert balanced(await queue_status(box, REFUSED))
+
+
+async def test_there_are_never_more_than_so_many_of_refused_input(box: Outbox) -> None:
+    """However small they are: each refusal looks at all of them."""
+    names = [str(number) for number in range(outbox.REFUSED_LETTERS_MAX + 7)]
+    box.refused_bytes_max = 90_000
+    for first in range(0, len(names), 100):
+        await box.refuse(refused_input(*names[first : first + 100], size=0), now=0, at=AT)
+    assert [name.encode() for name in names[7:]] == await letters_of(box)
+
+
+async def test_refused_input_makes_room_before_an_accepted_message_is_refused(box: Outbox) -> None:
+    """The oldest of it, and no more than needed; what was accepted and failed stays."""
+    await box.append([entry("failed", ALARMS)], now=0)
+    await box.settle(ALARMS, refused=[Refusal(0, "denied", "not granted")], checkpoint=0, at=AT)
+    await box.refuse(refused_input(*"abcde"), now=0, at=AT)
+    used = (await box.status(now=0)).bytes
+    await box.append([entry("rest", REST, size=100_000 - used - 64)], now=0)
+    await box.append([entry("alarm", ALARMS, size=1000)], now=0)
+    assert await letters_of(box) == [b"failed", b"c", b"d", b"e"]
+    await box.append([entry("alarm", ALARMS, size=2000)], now=0)
+    before = await box.status(now=0)
+    with pytest.raises(StoreFull):
+        await box.append([entry("too much", ALARMS, size=5000)], now=0)
+    assert await box.status(now=0) == before, "all or nothing"
+    assert await letters_of(box) == [b"failed", b"e"]
+    await box.append([entry("alarm", ALARMS, size=1600)], now=0)
+    assert await letters_of(box) == [b"failed"]
+    with pytest.raises(StoreFull):  # a dead letter of what was accepted is not evicted
+        await box.append([entry("alarm", ALARMS, size=1600)], now=0)
+    assert await letters_of(box) == [b"failed"]
+    assert all(balanced(queue) for queue in before.queues)
+
+
+async def test_refused_input_expires_by_its_age(box: Outbox) -> None:
+    """A week, by the store's clock, whatever a wall clock says; what was accepted and failed stays."""
+    await box.append([entry("failed", ALARMS)], now=0)
+    await box.settle(ALARMS, refused=[Refusal(0, "denied", "no")], checkpoint=0, at="1970-01-01T00:00:00.000Z")
+    day, week = 86_400.0, outbox.RefusedInput().seconds
+    for number in (1, 2, 3):
+        await box.refuse(refused_input(str(number)), now=number * day, at="1970-01-01T00:00:00.000Z")
+    assert await box.sweep(now=week + day - 1, entire=False) == 0
+    assert await box.sweep(now=week + 2 * day, entire=False) == 2
+    assert await letters_of(box) == [b"failed", b"3"]
+    status = await queue_status(box, REFUSED, week)
+    assert (status.expired, status.dead_lettered) == (2, 1) and balanced(status)
+    assert await box.sweep(now=100 * week, entire=True) == 1
+    assert await letters_of(box) == [b"failed"]
+
+
+async def test_discarded_letters_are_gone_and_counted(box: Outbox) -> None:
+    """Of every queue; a number that is not there is passed over, and the room is free."""
+    await box.append([entry(name, ALARMS) for name in "ab"], now=0)
+    refusals = [Refusal(offset, "denied", "not granted") for offset in range(2)]
+    await box.settle(ALARMS, refused=refusals, checkpoint=1, at=AT)
+    await box.refuse(refused_input("c"), now=0, at=AT)
+    assert await box.discard([1, 3, 99, 1]) == 2
+    assert await letters_of(box) == [b"b"]
+    status = await box.status(now=0)
+    assert status.bytes == outbox.letter_cost(1) and all(balanced(queue) for queue in status.queues)
+    assert await box.discard([1, 3]) == 0
 
 
 async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:

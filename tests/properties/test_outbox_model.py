@@ -16,12 +16,14 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, Reference, Refusal
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, Reference, Refusal, RefusedInput, RefusedMessage
 from fairlead_edge.outbox.queue_id import QueueId
 
 QUEUES = [QueueId("iothub", 0), QueueId("iothub"), QueueId("edge-1/m/in", 3)]
 MAX_BYTES = 3000
+REFUSED = QueueId("edge-1/$mqtt/refused")
 AT = "2026-11-20T12:00:00.000Z"
+KEPT = RefusedInput(share=0.2, seconds=30)
 
 queues = st.sampled_from(QUEUES)
 offsets = st.lists(st.integers(0, 12), max_size=4, unique=True)
@@ -45,6 +47,8 @@ steps = st.one_of(
     st.tuples(st.just("pass time"), st.sampled_from([1.0, 5.0, 40.0])),
     st.tuples(st.just("sweep"), st.booleans()),
     st.tuples(st.just("replay"), st.one_of(st.none(), st.lists(st.integers(1, 8), max_size=3, unique=True))),
+    st.tuples(st.just("refuse"), st.lists(st.integers(1, 300), min_size=1, max_size=3)),
+    st.tuples(st.just("discard"), st.lists(st.integers(1, 12), max_size=4, unique=True)),
     st.tuples(st.just("fetch"), queues, st.integers(-1, 8), st.integers(1, 5), st.integers(1, 600)),
     st.tuples(st.just("reopen")),
 )
@@ -76,6 +80,17 @@ async def perform(box: Outbox, step: Any, now: float) -> Any:
                 return await box.replay(numbers, now=now)
             except StoreFull:
                 return StoreFull
+        case ("refuse", sizes):
+            refused = [
+                RefusedMessage(Entry("", bytes([size % 256]) * size, (Reference(REFUSED),)), "no", "why")
+                for size in sizes
+            ]
+            try:
+                return await box.refuse(refused, now=now, at=AT)
+            except StoreFull:
+                return StoreFull
+        case ("discard", numbers):
+            return await box.discard(numbers)
         case ("fetch", queue, after, messages_max, bytes_max):
             return await box.fetch(queue, after=after, now=now, messages_max=messages_max, bytes_max=bytes_max)
         case _:
@@ -83,8 +98,8 @@ async def perform(box: Outbox, step: Any, now: float) -> Any:
 
 
 async def run(todo: list[Any], folder: Path) -> None:
-    twin = MemoryOutbox(epoch=1, max_bytes=MAX_BYTES)
-    real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES)
+    twin = MemoryOutbox(epoch=1, max_bytes=MAX_BYTES, refused=KEPT)
+    real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES, refused=KEPT)
     now = 0.0
     try:
         for step in todo:
@@ -92,7 +107,7 @@ async def run(todo: list[Any], folder: Path) -> None:
                 now += step[1]
             elif step[0] == "reopen":
                 await real.close()
-                real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES)
+                real = SqliteOutbox(folder / "outbox.db", epoch=1, max_bytes=MAX_BYTES, refused=KEPT)
             assert await perform(real, step, now) == await perform(twin, step, now)
             status = await real.status(now=now)
             assert status == await twin.status(now=now)
@@ -109,6 +124,7 @@ async def run(todo: list[Any], folder: Path) -> None:
                     bytes_max=10**9,
                 )
                 assert (len(live), sum(len(item.content) for item in live)) == (queue.length, queue.bytes)
+            assert status.refused_bytes <= MAX_BYTES * KEPT.share
             assert 0 <= status.bytes <= MAX_BYTES + outbox.REFERENCE_BYTES * 12 + 300 * 12
     finally:
         await real.close()

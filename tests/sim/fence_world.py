@@ -74,7 +74,7 @@ class _Hub:
         world = self.world
         opened = self.hub.open(hello.node, hello, world.now)
         if isinstance(opened, NodeSession):
-            [(welcome, _)] = self.hub.frames(opened, world.now, 1)
+            (welcome, _), *_ = self.hub.frames(opened, world.now, 1)
             self.hub.closed(opened, world.now)
             assert isinstance(welcome, message.Welcome)
             return welcome
@@ -250,6 +250,7 @@ class FenceWorld:
             for liar in self.liars:
                 self._lie(liar)
             self._dial()
+        assert self.leader is not None
         for node in self.nodes:
             if node.follows is not self.leader or run(node.disk.fence()) > self.leader.hub.fence:
                 raise LawBroken(f"law 3: {node.name} (fence {run(node.disk.fence())}) does not follow the hub")

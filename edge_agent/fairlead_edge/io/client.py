@@ -107,6 +107,10 @@ class _Replayed(msgspec.Struct):
     replayed: int
 
 
+class _Discarded(msgspec.Struct):
+    discarded: int
+
+
 class _Results(msgspec.Struct):
     results: list[Published]
 
@@ -181,6 +185,11 @@ class EdgeClient:
         """Put these dead letters (None: all, up to 1,000) back into their queues; returns how many."""
         content = msgspec.json.encode({"numbers": None if numbers is None else list(numbers)})
         return self._read(self._ask("/v1/deadletters/replay", content, {}), _Replayed).replayed
+
+    def discard(self, numbers: Sequence[int]) -> int:
+        """Delete these dead letters for good, up to 1,000; returns how many were there."""
+        content = msgspec.json.encode({"numbers": list(numbers)})
+        return self._read(self._ask("/v1/deadletters/discard", content, {}), _Discarded).discarded
 
     def receipt(
         self, id: str, *, wait_seconds: float = 0.0, until: Literal["in_topic", "in_table"] = "in_table"

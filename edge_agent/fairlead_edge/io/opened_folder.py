@@ -79,7 +79,15 @@ async def open_folder(settings: Settings, stack: contextlib.AsyncExitStack, *, t
 def _open_outbox(path: Path, settings: Settings, thorough: bool, access: FileAccess) -> SqliteOutbox:
     try:
         epoch, limit = data_dir.new_epoch(), settings.store.message_bytes
-        return SqliteOutbox(path, epoch=epoch, max_bytes=limit, node=settings.node, thorough=thorough, access=access)
+        return SqliteOutbox(
+            path,
+            epoch=epoch,
+            max_bytes=limit,
+            refused=settings.store.refused_input,
+            node=settings.node,
+            thorough=thorough,
+            access=access,
+        )
     except NotOurs as error:
         raise StoreUnusable(f"{path}: {error}") from error
     except (apsw.Error, StoreTooNew, OSError) as error:

@@ -16,6 +16,7 @@ from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import (
+    REFUSED_INPUT_DEFAULT,
     DeadLetter,
     Entry,
     IdempotencyKey,
@@ -24,13 +25,14 @@ from fairlead_edge.outbox.outbox import (
     QueueStatus,
     Reference,
     Refusal,
+    RefusedInput,
     RefusedMessage,
     cost,
     least_urgent,
     replayed,
     segments,
 )
-from fairlead_edge.outbox.queue_id import QueueId, base, rank
+from fairlead_edge.outbox.queue_id import QueueId, base, is_refused_input, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 
 
@@ -64,9 +66,12 @@ class _Log:
 class MemoryOutbox:
     """The twin: the same answers and refusals, nothing survives the process."""
 
-    def __init__(self, *, epoch: int, max_bytes: int) -> None:
+    def __init__(self, *, epoch: int, max_bytes: int, refused: RefusedInput = REFUSED_INPUT_DEFAULT) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self.refused_bytes_max = int(max_bytes * refused.share)
+        self._refused_seconds = refused.seconds
+        self._refused_at: dict[int, float] = {}
         self.in_flight = InFlight()
         self._logs: dict[QueueId, _Log] = {}
         self._references: Counter[int] = Counter()
@@ -88,9 +93,13 @@ class MemoryOutbox:
             return answer
         wanted = cost(entries)
         if self._bytes + wanted > self.max_bytes:
-            evicted = self._evictable(entries, self._bytes + wanted - self.max_bytes) if evict else None
+            excess = self._bytes + wanted - self.max_bytes
+            letters = self._refused_evictable(excess=excess)
+            excess -= sum(outbox.letter_cost(len(letter.content)) for letter in letters)
+            evicted = [] if excess <= 0 else self._evictable(entries, excess) if evict else None
             if evicted is None:
                 raise StoreFull(f"the store holds {self._bytes} of {self.max_bytes} bytes, {wanted} more do not fit")
+            self._evict_letters(letters)
             for queue, offset in evicted:
                 self._remove(self._logs[queue], offset)
                 self._logs[queue].evicted += 1
@@ -105,6 +114,8 @@ class MemoryOutbox:
         await self.append([each.entry for each in refused], now=now)
         for queue, refusals in outbox.last_refused(refused, lambda queue: self._logs[queue].next_offset).items():
             await self.settle(queue, refused=refusals, checkpoint=NOTHING_DONE, at=at)
+        self._date_refused(now)
+        self._evict_letters(self._refused_evictable())
 
     async def queues(self) -> list[QueueId]:
         return sorted(self._logs)
@@ -170,7 +181,7 @@ class MemoryOutbox:
     async def sweep(self, *, now: float, entire: bool) -> int:
         for key in [key for key, (_, _, at) in self._acks.items() if at < now - outbox.IDEMPOTENCY_SECONDS]:
             del self._acks[key]
-        swept = 0
+        swept = self._expire_refused(now)
         for queue, log in self._logs.items():
             out = self.in_flight.of(queue)
             for offset in list(log.kept):
@@ -180,7 +191,7 @@ class MemoryOutbox:
                     if entire:
                         continue
                     break
-                if swept == outbox.SWEEP_ROWS:
+                if swept >= outbox.SWEEP_ROWS:
                     return swept
                 self._remove(log, offset)
                 self.in_flight.ended(queue, (offset,))
@@ -222,12 +233,22 @@ class MemoryOutbox:
                     in_doubt=self.in_flight.ended_in_doubt[queue],
                 )
             )
+        refused = self._refused()
         return OutboxStatus(
-            queues=tuple(found), bytes=self._bytes, max_bytes=self.max_bytes, dead_letters=len(self._dead)
+            queues=tuple(found),
+            bytes=self._bytes,
+            max_bytes=self.max_bytes,
+            dead_letters=len(self._dead),
+            refused_letters=len(refused),
+            refused_bytes=sum(outbox.letter_cost(len(letter.content)) for letter in refused),
+            refused_bytes_max=self.refused_bytes_max,
         )
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
         return [letter for number, letter in self._dead.items() if number > after][:limit]
+
+    async def discard(self, numbers: Sequence[int]) -> int:
+        return self._evict_letters([self._dead[number] for number in set(numbers) if number in self._dead])
 
     async def replay(
         self, numbers: Sequence[int] | None, *, now: float, limit: int = outbox.DEAD_LETTER_PAGE_MAX
@@ -235,10 +256,44 @@ class MemoryOutbox:
         wanted = self._dead if numbers is None else set(numbers)
         letters = [letter for letter in self._dead.values() if letter.number in wanted][:limit]
         for letter in letters:
-            del self._dead[letter.number]
+            self._drop_letter(letter)
             self._logs[letter.queue].accepted -= 1
+        self._bytes += cost([replayed(letter) for letter in letters])
         self._append([replayed(letter) for letter in letters], now)
         return len(letters)
+
+    def _refused(self) -> list[DeadLetter]:
+        """Dead letters of refused input, oldest first."""
+        return [letter for letter in self._dead.values() if is_refused_input(letter.queue.endpoint)]
+
+    def _date_refused(self, now: float) -> None:
+        for letter in self._refused():
+            self._refused_at.setdefault(letter.number, now)
+
+    def _expire_refused(self, now: float) -> int:
+        if not self._refused_seconds:
+            return 0
+        self._date_refused(now)
+        old = [each for each in self._refused() if self._refused_at[each.number] <= now - self._refused_seconds]
+        for letter in old:
+            self._drop_letter(letter)
+            self._logs[letter.queue].expired += 1
+        return len(old)
+
+    def _refused_evictable(self, excess: int = 0) -> list[DeadLetter]:
+        letters = self._refused()
+        costs = [outbox.letter_cost(len(letter.content)) for letter in letters]
+        return letters[: outbox.refused_to_evict(costs, bytes_max=self.refused_bytes_max, excess=excess)]
+
+    def _evict_letters(self, letters: Sequence[DeadLetter]) -> int:
+        for letter in letters:
+            self._drop_letter(letter)
+            self._logs[letter.queue].evicted += 1
+        return len(letters)
+
+    def _drop_letter(self, letter: DeadLetter) -> None:
+        del self._dead[letter.number]
+        self._bytes -= outbox.letter_cost(len(letter.content))
 
     def _evictable(self, entries: Sequence[Entry], excess: int) -> list[tuple[QueueId, int]] | None:
         """What has to go so that ``excess`` bytes become free, in steps; None when that is not enough."""
@@ -292,7 +347,7 @@ class MemoryOutbox:
         return kept
 
     def _bury(self, queue: QueueId, refusal: Refusal, kept: _Kept, at: str) -> None:
-        self._bytes += len(kept.content) + outbox.REFERENCE_BYTES
+        self._bytes += outbox.letter_cost(len(kept.content))
         self._dead[self._next_letter] = DeadLetter(
             number=self._next_letter,
             queue=queue,

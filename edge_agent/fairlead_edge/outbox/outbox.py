@@ -44,6 +44,8 @@ IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 IDEMPOTENCY_KEYS_MAX: Final = 100_000
 """More keys than this are forgotten, oldest first."""
 DEAD_LETTER_PAGE_MAX: Final = 1000
+REFUSED_LETTERS_MAX: Final = 1000
+"""Dead letters of refused input that are kept, whatever room they have."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -122,6 +124,16 @@ def least_urgent(entries: Sequence[Entry]) -> int:
     return max(base(reference.queue.priority) for entry in entries for reference in entry.references)
 
 
+class RefusedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of refused input: the part of the store its dead letters may take; for how long (0: for ever)."""
+
+    share: float = 0.05
+    seconds: float = 604_800
+
+
+REFUSED_INPUT_DEFAULT: Final = RefusedInput()
+
+
 class IdempotencyKey(msgspec.Struct, frozen=True):
     """An Idempotency-Key, the digest of its request, and the answer to remember for the next time."""
 
@@ -182,6 +194,10 @@ class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     max_bytes: int
     dead_letters: int
+    refused_letters: int = 0
+    """Of the dead letters those of refused input, and below what they take and may take."""
+    refused_bytes: int = 0
+    refused_bytes_max: int = 0
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +240,25 @@ def last_refused(
     }
 
 
+def letter_cost(content_bytes: int) -> int:
+    """What a dead letter counts against ``max_bytes``."""
+    return content_bytes + REFERENCE_BYTES
+
+
+def refused_to_evict(costs: Sequence[int], *, bytes_max: int, excess: int = 0) -> int:
+    """How many dead letters of refused input have to go, the oldest first: ``costs`` is what each takes, in order.
+
+    Afterwards they take ``bytes_max`` at most and are ``REFUSED_LETTERS_MAX`` at most, and ``excess`` bytes are free,
+    as far as there is so much to free.
+    """
+    count, taken, freed = 0, sum(costs), 0
+    while count < len(costs) and (taken > bytes_max or freed < excess or len(costs) - count > REFUSED_LETTERS_MAX):
+        taken -= costs[count]
+        freed += costs[count]
+        count += 1
+    return count
+
+
 def replayed(letter: DeadLetter) -> Entry:
     """What comes back when a dead letter is replayed: the same message, with its time to live anew."""
     return Entry("", letter.content, (Reference(letter.queue, letter.ttl_seconds, letter.topic),))
@@ -237,6 +272,8 @@ class Outbox(Protocol):
 
     epoch: int
     """Kept with each message from its acceptance; made anew each time the store is opened."""
+    refused_bytes_max: int
+    """What dead letters of refused input may take of the store."""
     in_flight: InFlight
     """What left and is not decided: it is neither swept nor evicted, and counts as waiting whatever its time."""
 
@@ -245,6 +282,7 @@ class Outbox(Protocol):
     ) -> bytes | None:
         """Store all entries or none.  With a known key: nothing is stored, the first answer comes back.
 
+        Over ``max_bytes`` dead letters of refused input make room first, oldest first, and count as evicted.
         Over ``max_bytes`` with ``evict``: the oldest messages of the least urgent queues make room, never of one that
         is as urgent as the least urgent arriving, and count as evicted.
         Raises ``KeyReused`` when the key came with another digest, ``StoreFull`` over ``max_bytes``.
@@ -254,7 +292,8 @@ class Outbox(Protocol):
     async def refuse(self, refused: Sequence[RefusedMessage], *, now: float, at: str) -> None:
         """Store all of these as dead letters, or none: nothing ever finds them in their queue.  Raises ``StoreFull``.
 
-        They count as accepted and dead-lettered.
+        They count as accepted and dead-lettered.  Those of refused input (``queue_id.is_refused_input``) have a share
+        of the store; beyond it, and beyond ``REFUSED_LETTERS_MAX``, the oldest of them are evicted.
         """
         ...
 
@@ -315,6 +354,7 @@ class Outbox(Protocol):
         """Give back room of at most ``SWEEP_ROWS`` expired references; 0 = nothing more to do.
 
         ``entire``: wherever they are; otherwise from the head of each queue up to the first live one.
+        Dead letters of refused input that are too old go, too, and count as expired.
         """
         ...
 
@@ -333,6 +373,10 @@ class Outbox(Protocol):
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
         """Dead letters with a number above ``after``, oldest first."""
+        ...
+
+    async def discard(self, numbers: Sequence[int]) -> int:
+        """Delete these dead letters; returns how many were there.  They count as evicted."""
         ...
 
     async def replay(self, numbers: Sequence[int] | None, *, now: float, limit: int = DEAD_LETTER_PAGE_MAX) -> int:

@@ -24,6 +24,9 @@ from fairlead_wire.validation import route_manifest
 DEFAULT_PRIORITY: Final = route_manifest.DEFAULT_PRIORITY
 """What a route without a priority has; lower numbers go first."""
 
+REFUSED_INPUT: Final = "$mqtt/refused"
+"""The input of the node whose dead letters are refused input: what was never accepted, and is kept to be looked at."""
+
 LIVE_LANE: Final = 1_000_000_000
 """Added to a priority, it is that priority's live lane."""
 _LIVE_DEFAULT: Final = LIVE_LANE + 10
@@ -50,6 +53,11 @@ def parse(text: str) -> QueueId:
     if found is None:
         return QueueId(text)
     return QueueId(found["endpoint"], int(found["priority"]))
+
+
+def is_refused_input(endpoint: str) -> bool:
+    """Are the dead letters of this endpoint refused input?"""
+    return endpoint.endswith(f"/{REFUSED_INPUT}")
 
 
 def live_lane(priority: int) -> int:

@@ -82,7 +82,7 @@ class SessionLifecycle:
         if refusal is None and (why := self._refused_identity(node, shown, now)):
             refusal = message.Refuse(code="identity", reason=why, retry_after=identities.HELD_RETRY_SECONDS)
         if refusal is None:
-            refusal = self._stale(node, hello, fence)
+            refusal = self._stale(node, hello, fence, now)
         if refusal is not None:
             self._reports.refused(refusal.code)
             return refusal
@@ -97,13 +97,13 @@ class SessionLifecycle:
         self._sessions.touch(session)
         return session
 
-    def _stale(self, node: str, hello: message.Hello, fence: int) -> message.Refuse | None:
+    def _stale(self, node: str, hello: message.Hello, fence: int, now: float) -> message.Refuse | None:
         """Why it is refused if it has obeyed a higher fencing number; its EdgeNode says so."""
         approved = self._terms.controls.is_fence_approved(node, hello.fence)
         refusal = admission.stale(hello, fence, approved=approved)
         # While it has a session this is another one with its name, which changes nothing that is said of it.
         if refusal is not None and node not in self._sessions.by_node:
-            self._terms.node_status.stale_hub(node, hello.fence, refusal.reason)
+            self._terms.node_status.stale_hub(node, hello.fence, refusal.reason, now)
         return refusal
 
     def _make(self, node: str, hello: message.Hello, now: float) -> NodeSession:

@@ -15,6 +15,7 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import Parked
+from fairlead_hub.delivery.opening import admission
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import debounce, edge_node, notice, status_cache
 from fairlead_hub.status.debounce import Debounce
@@ -62,6 +63,7 @@ class NodeStatus:
         self._unreported: set[str] = set()
         self._stale_hub: dict[str, tuple[int, str]] = {}
         """Nodes that are refused since they have obeyed a higher fencing number → that number, and in a sentence."""
+        self._stale_hub_at: dict[str, float] = {}
         self._debounce = Debounce()
         self.returning = ReturningNodes()
         self._store_epochs: dict[str, int] = {}
@@ -111,11 +113,15 @@ class NodeStatus:
         self._edge_routes.ended(node)
         self._unreported.add(node)
 
-    def stale_hub(self, node: str, fence: int, reason: str) -> None:
-        """It is refused: it has obeyed a hub with this number, higher than ours.  Written once for each number."""
+    def stale_hub(self, node: str, fence: int, reason: str, now: float) -> None:
+        """It is refused: it has obeyed a hub with this number, higher than ours.
+
+        Written once for each number, and of a node that names another each time no more often than it may come.
+        """
         said, _ = self._stale_hub.get(node, (0, ""))
-        if fence != said and node in self._placement.rules.nodes:
-            self._stale_hub[node] = fence, reason
+        is_early = now - self._stale_hub_at.get(node, float("-inf")) < admission.STALE_RETRY_SECONDS
+        if fence != said and not is_early and node in self._placement.rules.nodes:
+            self._stale_hub[node], self._stale_hub_at[node] = (fence, reason), now
             self.refused(node)
 
     def refused(self, node: str) -> None:
@@ -127,6 +133,7 @@ class NodeStatus:
         """The Node is gone: so is its document, unless it has to remember whose certificates were cut off with it."""
         self._met.discard(node)
         self._stale_hub.pop(node, None)
+        self._stale_hub_at.pop(node, None)
         self._store_epochs.pop(node, None)
         self.returning.forget(node)
         self._edge_routes.forget(node)

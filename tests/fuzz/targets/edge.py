@@ -71,7 +71,7 @@ def _can_be_read(entry: Entry) -> None:
 def body(content: bytes) -> None:
     """The first line is the name of the body's type."""
     kind, _, text = content.partition(b"\n")
-    model = {b"ids": requests.Ids, b"replay": requests.Replay}.get(kind, requests.Ids)
+    model = {b"ids": requests.Ids, b"replay": requests.Replay, b"discard": requests.Discard}.get(kind, requests.Ids)
     msgspec.json.decode(text, type=model)
 
 

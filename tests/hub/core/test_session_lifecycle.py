@@ -111,6 +111,16 @@ async def test_a_node_that_obeyed_a_higher_number_is_named_in_its_edge_node(core
     assert core.hub.node_facts("edge-1").obeyed_fence is None
 
 
+def test_a_node_that_names_another_number_each_time_is_written_no_more_often_than_it_may_come(core):
+    """Else one hostile node keeps the hub writing."""
+    said = set()
+    for step in range(100):
+        core.now = step * 0.5
+        stale(core, 900 + step)
+        said.add(core.hub.node_facts("edge-1").obeyed_fence)
+    assert said == {900, 920, 940, 960, 980}
+
+
 def test_another_with_the_name_of_a_connected_node_changes_nothing_of_it(core):
     """Where security is off anyone may have that name; with certificates, a copy of the disk."""
     core.connect()

@@ -1,16 +1,18 @@
-"""`fairlead edge deadletters`: what a node's agent set aside, why, and back into its queue."""
+"""`fairlead edge deadletters`: what a node's agent set aside, why; back into its queue, or deleted."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fairlead_cli.clients import edge_client
+from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
+from fairlead_cli.parameters.place_parameter import Place
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
@@ -27,13 +29,15 @@ def register(root: click.Group) -> None:
     edge.add_command(deadletters)
 
 
-@click.group(short_help="Messages that were set aside: list, replay.")
+@click.group(short_help="Messages that were set aside: list, replay, discard.")
 @edge_client.options
 @click.pass_context
 def deadletters(context: click.Context, url: str, token_file: Path | None) -> None:
-    """Messages that the hub refused for good, or that no module acknowledged as often as the policy allows.
+    """Messages that the hub refused for good, that no module acknowledged as often as the policy allows, and refused
+    input: what MQTT 3.1.1 clients sent and the agent could not accept.
 
-    Nothing is dropped: each lies there with its code and reason until it is replayed.
+    Each lies there with its code and reason until it is replayed or discarded. Refused input has a share of the store
+    and an age (`[store] refused_share`, `refused_seconds`); what goes for these is counted.
     """
     context.obj = edge_client.client(url, token_file)
 
@@ -44,6 +48,12 @@ def _chosen(command: F) -> F:
         click.option("--priority", "priorities", multiple=True, type=int, help="Of this priority; may be repeated."),
         click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="For this topic; may be repeated."),
         click.option("--code", "codes", multiple=True, help="With this code; may be repeated."),
+        click.option(
+            "--endpoint", "endpoints", multiple=True, metavar="NAME", help="Of this endpoint; may be repeated."
+        ),
+        click.option("--source", "sources", multiple=True, metavar="SOURCE", help="From here or below; repeatable."),
+        click.option("--since", type=Place(), metavar="TIME", help="Set aside then or later: a time, or 15m."),
+        click.option("--until", type=Place(), metavar="TIME", help="Set aside before: a time, or 7d."),
     ):
         command = option(command)
     return command
@@ -55,7 +65,7 @@ def _chosen(command: F) -> F:
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
-    """All of them, oldest first; json is one object a line."""
+    """Those that fit all options, oldest first; json is one object a line."""
     count = 0
     with _asking():
         for letter in _all(edge, after, **wanted):
@@ -72,12 +82,22 @@ def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
         click.echo("there are none")
 
 
+def _changing(command: F) -> F:
+    """Which letters to act on, and how to say what was done."""
+    for option in (
+        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
+        _chosen,
+        click.option("--all", "all_", is_flag=True, help="Every one."),
+        click.argument("numbers", nargs=-1, type=click.IntRange(0)),
+    ):
+        command = option(command)
+    return command
+
+
 @deadletters.command("replay")
-@click.argument("numbers", nargs=-1, type=click.IntRange(0))
-@click.option("--all", "all_", is_flag=True, help="Every one.")
-@_chosen
+@_changing
 @click.pass_obj
-def replay(edge: EdgeClient, /, numbers: tuple[int, ...], all_: bool, **wanted: Any) -> None:
+def replay(edge: EdgeClient, /, output: str, **chosen: Any) -> None:
     """Put dead letters back into their queues, with their time to live anew.
 
     Up to 1,000 leave the dead letters and enter their queues in one step, or none of them: killed at any moment, run it
@@ -89,31 +109,91 @@ def replay(edge: EdgeClient, /, numbers: tuple[int, ...], all_: bool, **wanted: 
     fairlead edge deadletters replay --code no_such_topic
     fairlead edge deadletters replay --all
     """
+    with _asking():
+        _say(output, "replayed", sum(edge.replay(page) for page in _pages(edge, **chosen)))
+
+
+@deadletters.command("discard")
+@_changing
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.pass_obj
+def discard(edge: EdgeClient, /, output: str, dry_run: bool, **chosen: Any) -> None:
+    """Delete dead letters for good: they cannot come back, and count as evicted.
+
+    Look at them first with `list` and the same options, or with --dry-run. Killed at any moment, run it again: those
+    that are left are deleted then.
+
+    \b
+    fairlead edge deadletters discard 17 18
+    fairlead edge deadletters discard --endpoint 'edge-1/$mqtt/refused' --until 7d
+    fairlead edge deadletters discard --code bad_topic --source /messages/modules/camera --dry-run
+    fairlead edge deadletters discard --all -o json
+    """
+    with _asking():
+        if dry_run:
+            _say(output, "would be discarded", sum(map(len, _pages(edge, **chosen))), key="wouldBeDiscarded")
+        else:
+            _say(output, "discarded", sum(edge.discard(page) for page in _pages(edge, **chosen)))
+
+
+def _say(output: str, done: str, count: int, key: str = "") -> None:
+    click.echo(json.dumps({key or done: count}) if output == "json" else f"{count} {done}")
+
+
+def _pages(edge: EdgeClient, numbers: tuple[int, ...], all_: bool, **wanted: Any) -> list[Sequence[int]]:
+    """The numbers of those that are there now: what fails again meanwhile is not replayed in a circle."""
     if bool(numbers) + all_ + any(wanted.values()) != 1:
         raise click.UsageError(
-            "name the numbers that `list` shows, choose by --code, --topic, --priority, or give --all"
+            "name the numbers that `list` shows, choose by --code, --topic, --priority, --endpoint, --source, --since,"
+            " --until, or give --all"
         )
-    with _asking():
-        # Those that are there now: what fails again meanwhile is not replayed in a circle.
-        there = numbers or [letter.number for letter in _all(edge, 0, **wanted)]
-        pages = (there[first : first + PAGE] for first in range(0, len(there), PAGE))
-        click.echo(f"{sum(edge.replay(page) for page in pages)} replayed")
+    there = numbers or [letter.number for letter in _all(edge, 0, **wanted)]
+    return [there[first : first + PAGE] for first in range(0, len(there), PAGE)]
 
 
 def _all(
     edge: EdgeClient,
     after: int,
+    *,
     codes: tuple[str, ...] = (),
     topics: tuple[str, ...] = (),
     priorities: tuple[int, ...] = (),
+    endpoints: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
+    since: str | int | None = None,
+    until: str | int | None = None,
 ) -> Iterator[DeadLetter]:
+    for name, value in (("--since", since), ("--until", until)):
+        if isinstance(value, str):
+            raise click.BadParameter(f"a time, not an id: {TIME_HELP}", param_hint=name)
     place: int | None = after
     while place is not None:
         letters, place = edge.dead_letters(after=place, limit=PAGE)
         for letter in letters:
-            pairs = ((codes, letter.code), (topics, letter.topic), (priorities, letter.priority))
-            if all(not wanted or value in wanted for wanted, value in pairs):
+            pairs = (
+                (codes, letter.code),
+                (topics, letter.topic),
+                (priorities, letter.priority),
+                (endpoints, letter.endpoint),
+            )
+            if all(not wanted or value in wanted for wanted, value in pairs) and (
+                (not sources or any(_is_below(letter.message.get("source", ""), source) for source in sources))
+                and _is_between(letter.at, since, until)
+            ):
                 yield letter
+
+
+def _is_below(source: str, wanted: str) -> bool:
+    """As the source of a route takes it: in any case, and what lies below it, too."""
+    return f"{source}/".lower().startswith(wanted.rstrip("*/").lower() + "/")
+
+
+def _is_between(at: str, since: str | int | None, until: str | int | None) -> bool:
+    if since is None and until is None:
+        return True
+    moment = Place().convert(at, None, None)
+    assert isinstance(moment, int)
+    return (since is None or moment >= int(since)) and (until is None or moment < int(until))
 
 
 @contextlib.contextmanager

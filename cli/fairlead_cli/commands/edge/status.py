@@ -66,7 +66,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"link      {state}{why}; hub last heard {heard}",
         *_plan(link.get("plan")),
         f"objects   {objects['held']} held, {objects['bytes']} of {objects['maxBytes']} bytes",
-        f"messages  {store['bytes']} of {store['maxBytes']} bytes, {counts.of(found['deadLetters'], 'dead letter')}",
+        f"messages  {store['bytes']} of {store['maxBytes']} bytes, {_dead_letters(found)}",
     ]
     lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
     lines += [to_table.line(each) for each in found["toTable"]]
@@ -74,6 +74,16 @@ def _lines(found: dict[str, Any]) -> list[str]:
         refused = f", {len(routes['errors'])} refused" if routes.get("errors") else ""
         lines.append(f"routes    {name}: {len(routes['accepted'])} run{refused}")
     return lines
+
+
+def _dead_letters(found: dict[str, Any]) -> str:
+    count, refused = found["deadLetters"], found.get("refusedInput", {"deadLetters": 0})
+    said = counts.of(count, "dead letter")
+    if not refused["deadLetters"]:
+        return said
+    return (
+        f"{said}, of these {refused['deadLetters']} refused input ({refused['bytes']} of {refused['maxBytes']} bytes)"
+    )
 
 
 def _plan(plan: dict[str, Any] | None) -> list[str]:

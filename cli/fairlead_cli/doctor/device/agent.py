@@ -64,4 +64,5 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
     dead = status.get("deadLetters") or 0
     if dead:
         text = f"set aside as dead letters: {counts.of(dead, 'message')}"
-        yield warning("agent.dead_letters", text, "fairlead edge deadletters list shows why; replay sends them again")
+        remedy = "fairlead edge deadletters list shows why; replay sends them again, discard deletes them"
+        yield warning("agent.dead_letters", text, remedy)

@@ -14,11 +14,11 @@ from typing import Any, Final
 from aiohttp import web
 
 from fairlead_edge.io.local_api.bodies.account import AgentAccount
-from fairlead_edge.io.local_api.bodies.dead_letters import DeadLetters, Replayed
+from fairlead_edge.io.local_api.bodies.dead_letters import DeadLetters, Discarded, Replayed
 from fairlead_edge.io.local_api.bodies.kubernetes import Selection, Status, StatusOptions
 from fairlead_edge.io.local_api.bodies.messages import Abandoned, Acked, NothingPublished, Published, Taken
 from fairlead_edge.io.local_api.bodies.receipts import Receipt
-from fairlead_edge.io.local_api.bodies.requests import AskReceipt, Ids, Page, Publish, Replay, Take
+from fairlead_edge.io.local_api.bodies.requests import AskReceipt, Discard, Ids, Page, Publish, Replay, Take
 from fairlead_edge.io.local_api.bodies.statuses import ReportedStatuses
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
 from fairlead_wire.http import openapi
@@ -96,6 +96,11 @@ REPLAY: Final = Operation(
     answer=Replayed, summary="Back into their queues, with time to live and attempts anew.",
     refusals={400: _BAD, 401: _NO_TOKEN, 403: _AGENTS_OWN, 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
 )  # fmt: skip
+DISCARD: Final = Operation(
+    name="discardDeadLetters", method="POST", path="/v1/deadletters/discard", request=Discard, answer=Discarded,
+    summary="Deleted for good, and counted as evicted.",
+    refusals={400: _BAD, 401: _NO_TOKEN, 403: _AGENTS_OWN, 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
+)  # fmt: skip
 STATUSES: Final = Operation(
     name="listStatuses", method="GET", path="/v1/statuses", answer=ReportedStatuses, refusals={401: _NO_TOKEN},
     summary="Status that programs here reported of objects, and how far each got.",
@@ -137,8 +142,8 @@ METRICS: Final = Operation(
 )  # fmt: skip
 
 OPERATIONS: Final = (
-    PUBLISH, TAKE, *ACKS, *ABANDONS, RECEIPT, DEAD_LETTERS, REPLAY, STATUSES, STATUS, SERVER_VERSION, OPENAPI_V3,
-    *OPENAPI_V3_DOCUMENTS, OPENAPI_V2, DESCRIBE, HEALTHZ, READYZ, METRICS,
+    PUBLISH, TAKE, *ACKS, *ABANDONS, RECEIPT, DEAD_LETTERS, REPLAY, DISCARD, STATUSES, STATUS, SERVER_VERSION,
+    OPENAPI_V3, *OPENAPI_V3_DOCUMENTS, OPENAPI_V2, DESCRIBE, HEALTHZ, READYZ, METRICS,
 )  # fmt: skip
 
 OBJECT_TREES: Final = ("/api", "/apis")

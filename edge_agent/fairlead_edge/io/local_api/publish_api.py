@@ -53,6 +53,7 @@ def add_routes(app: web.Application, upstream: Upstream, access: Access | None =
             **{each: _answering(handlers.abandon) for each in operations.ABANDONS},
             operations.DEAD_LETTERS: _answering(handlers.dead_letters),
             operations.REPLAY: _answering(handlers.replay),
+            operations.DISCARD: _answering(handlers.discard),
         },
     )
 
@@ -204,6 +205,18 @@ class _Handlers:
         except StoreFull as error:
             return _error(507, "store_full", str(error), error.retry_after_seconds)
         return _json(_encode({"replayed": replayed}))
+
+    async def discard(self, request: web.Request) -> web.Response:
+        if (refused := self._not_the_agents(request)) is not None:
+            return refused
+        try:
+            numbers = _decode(await read_body(request, SMALL_BYTES_MAX), requests.Discard).numbers
+            discarded = await self._upstream.discard(numbers)
+        except publishing.RequestRefused as error:
+            return _error(413 if error.too_large else 400, error.code, str(error))
+        except StoreFull as error:
+            return _error(507, "store_full", str(error), error.retry_after_seconds)
+        return _json(_encode({"discarded": discarded}))
 
     def _endpoint(self, request: web.Request) -> str:
         return f"{self._upstream.node}/{request.match_info['module']}/{request.match_info['input']}"

@@ -30,7 +30,7 @@ from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, Reference, RefusedMessage
 from fairlead_edge.outbox.publishing import Accepted, NotAccepted, Reason, Submission
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import REFUSED_INPUT, QueueId
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
@@ -48,8 +48,6 @@ MESSAGE_COST_BYTES: Final = 1024
 PATIENCE_SECONDS: Final = 30.0
 """How long what cannot be stored now is tried again before its connections end."""
 RETRY_SECONDS: Final = 1.0
-REFUSED_INPUT: Final = "$mqtt/refused"
-"""The input to which a message comes that was refused for good, when it is replayed."""
 LOG_SECONDS: Final = 60.0
 
 _log = logs.get("edge.mqtt")

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import apsw
 import msgspec
@@ -32,7 +33,7 @@ from fairlead_edge.io.outbox.tables import (
     store_identity,
 )
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.append import append
+from fairlead_edge.io.outbox.tables.append import append, replay
 from fairlead_edge.io.outbox.tables.eviction import Eviction
 from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
 from fairlead_edge.io.outbox.tables.receipts import reached as reached_table
@@ -51,6 +52,9 @@ from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import Way
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
+from fairlead_wire.log_limiter import LogLimiter
+
+EVICTED_LOG_SECONDS: Final = 60.0
 
 _log = logs.get("edge.outbox")
 
@@ -74,6 +78,7 @@ class SqliteOutbox:
         *,
         epoch: int,
         max_bytes: int,
+        refused: outbox.RefusedInput = outbox.REFUSED_INPUT_DEFAULT,
         node: str = "",
         thorough: bool = False,
         access: FileAccess = PLAIN,
@@ -82,6 +87,10 @@ class SqliteOutbox:
         self.access = access
         self.epoch = epoch
         self.max_bytes = max_bytes
+        self.refused_bytes_max = int(max_bytes * refused.share)
+        """What dead letters of refused input may take of it."""
+        self._refused_seconds = refused.seconds
+        self._limiter = LogLimiter(EVICTED_LOG_SECONDS)
         self._handed_out = HandedOutFile(Path(f"{path}.handed-out"), access)
         self.in_flight = InFlight(self._handed_out.note)
         self._ttl_seconds: dict[str, float | None] = {}
@@ -179,9 +188,11 @@ class SqliteOutbox:
         return answer
 
     async def refuse(self, refused: Sequence[outbox.RefusedMessage], *, now: float, at: str) -> None:
-        await self.writer.submit(
-            partial(settlement.refuse, refused=refused, epoch=self.epoch, now=now, at=at, max_bytes=self.max_bytes)
-        )
+        job = partial(settlement.refuse, refused=refused, epoch=self.epoch, now=now, at=at, max_bytes=self.max_bytes)
+        evicted = await self.writer.submit(partial(job, refused_bytes_max=self.refused_bytes_max))
+        if evicted and (times := self._limiter.due("refused_input_evicted", now)) is not None:
+            remedy = "mend the client that sends it: fairlead edge deadletters list"
+            _log.warning("refused_input_evicted", letters=evicted, times=times, remedy=remedy)
 
     async def queues(self) -> list[QueueId]:
         return await self.writer.read(log.queues)
@@ -312,10 +323,11 @@ class SqliteOutbox:
         return await self.writer.read(attempts_table.read)
 
     async def sweep(self, *, now: float, entire: bool) -> int:
-        swept = await self.writer.submit(partial(expiry.sweep, now=now, entire=entire, in_flight=self.in_flight))
-        for queue, offsets in swept:
+        job = partial(expiry.sweep, now=now, entire=entire, in_flight=self.in_flight)
+        swept = await self.writer.submit(partial(job, refused_seconds=self._refused_seconds))
+        for queue, offsets in swept.messages:
             self.in_flight.ended(queue, offsets)
-        return sum(len(offsets) for _, offsets in swept)
+        return swept.letters + sum(len(offsets) for _, offsets in swept.messages)
 
     async def inherit(self, ttl_seconds: Mapping[str, float | None], *, now: float) -> None:
         self._ttl_seconds = {**ttl_seconds}
@@ -333,7 +345,7 @@ class SqliteOutbox:
 
     async def status(self, *, now: float) -> outbox.OutboxStatus:
         query = partial(queue_status.status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
-        return await self.writer.read(query)
+        return await self.writer.read(partial(query, refused_bytes_max=self.refused_bytes_max))
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[outbox.DeadLetter]:
         while True:
@@ -345,13 +357,16 @@ class SqliteOutbox:
             self.scrubber.damage_met()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 
+    async def discard(self, numbers: Sequence[int]) -> int:
+        discarded = await self.writer.submit(partial(dead_letters.discard, numbers=numbers))
+        _log.info("dead_letters_discarded", letters=discarded)
+        return discarded
+
     async def replay(
         self, numbers: Sequence[int] | None, *, now: float, limit: int = outbox.DEAD_LETTER_PAGE_MAX
     ) -> int:
         return await self.writer.submit(
-            partial(
-                dead_letters.replay, numbers=numbers, epoch=self.epoch, now=now, max_bytes=self.max_bytes, limit=limit
-            )
+            partial(replay, numbers=numbers, epoch=self.epoch, now=now, max_bytes=self.max_bytes, limit=limit)
         )
 
     async def close(self) -> None:

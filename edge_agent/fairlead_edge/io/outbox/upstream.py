@@ -161,6 +161,11 @@ class Upstream:
         self._appended(await self.outbox.queues())
         return replayed
 
+    async def discard(self, numbers: Sequence[int]) -> int:
+        """Delete dead letters; returns how many."""
+        self.publisher.refuse_if_closed()
+        return await self.outbox.discard(numbers)
+
     def _appended(self, queues: Iterable[QueueId]) -> None:
         found = list(queues)
         self.pump.appended(found)

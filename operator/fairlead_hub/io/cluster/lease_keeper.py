@@ -108,7 +108,7 @@ class LeaseKeeper:
         if not lease.is_believable(fence, self.fence):
             if fence not in self._absurd:
                 self._absurd = {fence}
-                remedy = f"nodes give it up; if it is true, set {lease.FENCE_ANNOTATION} of the Lease to it"
+                remedy = "nodes give it up by themselves; at once: fairlead node approve NODE"
                 _log.error("fence_absurd", seen=fence, fence=self.fence, remedy=remedy)
             return self.fence
         current = await self._get()

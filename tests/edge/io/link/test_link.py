@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from websockets.http11 import Request, Response
 
 from fairlead_edge.io.link import dialler
 from fairlead_edge.io.link import link as link_module
+from fairlead_edge.io.link.link import Link
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_wire import message
@@ -183,12 +185,16 @@ async def test_an_older_hub_is_left() -> None:
             assert await store.fence() == 9
 
 
-async def refused(hub: HubServer, **more: Any) -> int:
+async def refused(hub: HubServer, *, retry_after: float = 0.01, **more: Any) -> int:
     """The next hello is refused by a hub whose number is 16; returns the number that the hello named."""
     peer = await hub.accept()
-    await peer.send(message.Refuse(code="stale_hub", reason="this is 16", retry_after=0.01, **more))
+    await peer.send(message.Refuse(code="stale_hub", reason="this is 16", retry_after=retry_after, **more))
     await asyncio.wait_for(peer.connection.wait_closed(), WAIT_SECONDS)
     return peer.hello.fence
+
+
+def follows_at(link: Link, seconds: float) -> bool:
+    return link.state.follows_at == seconds
 
 
 async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease() -> None:
@@ -196,16 +202,15 @@ async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease() -> 
     store, times = MemoryMetastore(), [50.0]
     await store.persist_fence(1_000_000)
     async with HubServer() as hub:
-        for times[0] in (50.0, 300.0, 649.0, 650.0):
-            link = make(hub.url, store, clock=lambda: times[0])
-            async with running(link):
-                assert await refused(hub, fence=16) == 1_000_000
-                await until(lambda link=link: link.state.follows_at is not None)
-                assert link.state.follows_at == 650.0
-        assert await store.fence() == 16 and link.counters["fences_given_up"] == 1
-        async with running(link):
+        for times[0] in (50.0, 300.0, 649.0):
+            async with running(link := make(hub.url, store, clock=lambda: times[0])):
+                assert await refused(hub, retry_after=60.0, fence=16) == 1_000_000
+                await until(partial(follows_at, link, 650.0))
+        times[0] = 650.0
+        async with running(link := make(hub.url, store, clock=lambda: times[0])):
+            assert await refused(hub, retry_after=60.0, fence=16) == 1_000_000
             peer = await hub.accept()
-            assert peer.hello.fence == 16
+            assert peer.hello.fence == await store.fence() == 16 and link.counters["fences_given_up"] == 1
             await peer.welcome(fence=16)
             await until(lambda: link.state.fence == 16)
 

@@ -114,7 +114,7 @@ def test_a_rule_deleted_by_mistake_is_guarded_over_a_kill_of_the_hub_and_release
     wait_until("the node is back", lambda: hub.metric("fairlead_hub_nodes_connected") == 1)
     assert len(held(edge, namespace)) == 5 and hub.metric("fairlead_hub_nodes_deletion_guard") == 1
     asked = ("--hub", f"http://127.0.0.1:{hub.http_port}")
-    wait_until("known", lambda: f"{brake['count']} deletions, id {brake['id']}" in fairlead("status", *asked))
+    wait_until("known", lambda: f"deletion guard: {brake['count']} deletions stopped" in fairlead("status", *asked))
     explained = fairlead("explain", "configmap/c0", "-n", namespace, "--node", "edge-1", *asked)
     assert "kubectl annotate enode edge-1" in explained
     wait_until("the warning", lambda: "DeletionGuard" in kube.kubectl("get", "events", "-n", "default"))

@@ -122,6 +122,14 @@ class ToTable(Answer, frozen=True, kw_only=True):
     p95_seconds: float
 
 
+class RefusedInput(Answer, frozen=True, kw_only=True):
+    """Dead letters of what was never accepted: how many, what they take of the store, and what they may take."""
+
+    dead_letters: int
+    bytes: int
+    max_bytes: int
+
+
 class AgentAccount(Answer, frozen=True, kw_only=True):
     """Where the agent stands."""
 
@@ -133,6 +141,7 @@ class AgentAccount(Answer, frozen=True, kw_only=True):
     objects: ObjectsStatus
     queues: list[QueueStatus]
     dead_letters: int
+    refused_input: RefusedInput
     delivery: dict[str, dict[str, Any]]
     to_table: list[ToTable]
     statuses: dict[str, int]

@@ -46,3 +46,9 @@ class Replayed(Answer, frozen=True, kw_only=True):
     """How many went back into their queues."""
 
     replayed: int
+
+
+class Discarded(Answer, frozen=True, kw_only=True):
+    """How many were there and are gone."""
+
+    discarded: int

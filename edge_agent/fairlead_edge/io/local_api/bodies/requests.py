@@ -35,6 +35,12 @@ class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: list[Number] | None = None
 
 
+class Discard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which dead letters; they are gone for good."""
+
+    numbers: Annotated[list[Number], Meta(min_length=1, max_length=outbox.DEAD_LETTER_PAGE_MAX)]
+
+
 class Take(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many messages, how long to wait for the first, and for how long they are leased (seconds)."""
 

@@ -65,7 +65,7 @@ def drop_letters(
 ) -> int:
     """Dead letters that cannot be read: each becomes one that says so; returns how many."""
     dropped = 0
-    for queue, offset in rows(connection, sql.DELETE_LETTERS, (json.dumps(list(numbers)),)):
+    for queue, offset in dead_letters.remove(connection, numbers):
         dropped += 1
         known = rows(connection, sql.QUEUE_BY_NUMBER, (queue,))
         if known:

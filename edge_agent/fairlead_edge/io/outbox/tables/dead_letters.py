@@ -1,8 +1,12 @@
-"""Dead letters in their table: messages that were refused for good, kept until they are replayed."""
+"""Dead letters in their table: messages that were refused for good, kept until they are replayed or discarded.
+
+Those of refused input (``queue_id.is_refused_input``) were never accepted: they have a share of the store and an age.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,11 +15,10 @@ import apsw
 
 from fairlead_edge.checksum import of_row
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.append import append
 from fairlead_edge.io.outbox.tables.bodies import text
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, is_refused_input
 
 
 class Read(NamedTuple):
@@ -28,7 +31,64 @@ class Read(NamedTuple):
 def put(connection: apsw.Connection, fields: tuple[Any, ...], content: bytes) -> None:
     """``fields``: queue, offset, epoch, ttl, topic, at, code, reason."""
     connection.execute(sql.INSERT_LETTER, (*fields, content, checksum(fields, content)))
-    rows(connection, sql.USE_BYTES, (len(content) + outbox.REFERENCE_BYTES,))
+    rows(connection, sql.USE_BYTES, (outbox.letter_cost(len(content)),))
+
+
+def remove(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Delete these and give their room back; returns queue and offset of each that was there."""
+    found = rows(connection, sql.DELETE_LETTERS, (json.dumps(list(numbers)),))
+    connection.execute(sql.FREE_BYTES, (sum(outbox.letter_cost(size) for _, _, size in found),))
+    return [(queue, offset) for queue, offset, _ in found]
+
+
+def discard(connection: apsw.Connection, numbers: Sequence[int]) -> int:
+    """See ``outbox.Outbox.discard``."""
+    return _count_removed(connection, numbers, sql.COUNT_EVICTED)
+
+
+def date_refused(connection: apsw.Connection, now: float) -> None:
+    """Refused input is there since now (the store's clock), where that was not said before."""
+    for queue in _refused_queues(connection):
+        connection.execute(sql.DATE_LETTERS, (now, queue))
+
+
+def expire_refused(connection: apsw.Connection, *, before: float) -> int:
+    """Delete what is there since then or longer, and count it as expired; returns how many."""
+    old = [number for (number,) in rows(connection, sql.OLD_LETTERS, (before,))]
+    connection.execute(sql.FORGET_DATES)
+    return _count_removed(connection, old, sql.COUNT_EXPIRED)
+
+
+def evict_refused(connection: apsw.Connection, *, bytes_max: int = sys.maxsize, excess: int = 0) -> int:
+    """Delete the oldest of refused input until the others keep to their share and ``excess`` bytes are free."""
+    found = [
+        (number, outbox.letter_cost(size))
+        for queue in _refused_queues(connection)
+        for number, size in rows(connection, sql.SIZES_OF_LETTERS, (queue,))
+    ]
+    found.sort()
+    count = outbox.refused_to_evict([cost for _, cost in found], bytes_max=bytes_max, excess=excess)
+    return _count_removed(connection, [number for number, _ in found[:count]], sql.COUNT_EVICTED)
+
+
+def refused_input(connection: apsw.Connection) -> tuple[int, int]:
+    """How many dead letters are refused input, and what they take."""
+    found = [rows(connection, sql.COUNT_LETTERS, (queue,))[0] for queue in _refused_queues(connection)]
+    count = sum(count for count, _ in found)
+    return count, sum(size for _, size in found) + count * outbox.letter_cost(0)
+
+
+def _refused_queues(connection: apsw.Connection) -> list[int]:
+    queues = rows(connection, sql.NUMBERED_QUEUES)
+    return [number for number, endpoint, _ in queues if is_refused_input(endpoint)]
+
+
+def _count_removed(connection: apsw.Connection, numbers: Sequence[int], counter: str) -> int:
+    if not numbers:
+        return 0
+    removed = Counter(queue for queue, _ in remove(connection, numbers))
+    connection.executemany(counter, [(count, queue) for queue, count in removed.items()])
+    return removed.total()
 
 
 def after(connection: apsw.Connection, *, after: int, limit: int) -> Read:
@@ -41,30 +101,9 @@ def containing(connection: apsw.Connection, part: bytes, *, limit: int) -> list[
     return _read(rows(connection, sql.LETTERS_WITH, (part, limit))).letters
 
 
-def replay(
-    connection: apsw.Connection,
-    numbers: Sequence[int] | None,
-    *,
-    epoch: int,
-    now: float,
-    max_bytes: int,
-    limit: int,
-) -> int:
-    """See ``outbox.Outbox.replay``: what comes back was accepted once, so the counter of accepted stays."""
-    if numbers is None:
-        letters, _ = after(connection, after=0, limit=limit)
-    else:
-        letters, _ = _read(rows(connection, sql.LETTERS_LISTED, (json.dumps(list(numbers)), limit)))
-    if not letters:
-        return 0
-    rows(connection, sql.DELETE_LETTERS, (json.dumps([letter.number for letter in letters]),))
-    freed = sum(len(letter.content) + outbox.REFERENCE_BYTES for letter in letters)
-    connection.execute(sql.FREE_BYTES, (freed,))
-    entries = [outbox.replayed(letter) for letter in letters]
-    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
-    for queue, count in Counter(letter.queue for letter in letters).items():
-        connection.execute(sql.UNCOUNT_ACCEPTED, (count, queue.endpoint, queue.priority))
-    return len(letters)
+def listed(connection: apsw.Connection, numbers: Sequence[int], *, limit: int) -> list[outbox.DeadLetter]:
+    """Those of these that are there."""
+    return _read(rows(connection, sql.LETTERS_LISTED, (json.dumps(list(numbers)), limit))).letters
 
 
 def checksum(fields: Sequence[Any], content: Any) -> int | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import log
+from fairlead_edge.io.outbox.tables import dead_letters, log
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import forget_keys
 from fairlead_edge.io.outbox.tables.bodies import is_sound
@@ -22,11 +22,22 @@ _Expired = dict[tuple[int, QueueId], list[int]]
 """Offsets by number and name of their queue."""
 
 
+class Swept(NamedTuple):
+    """What went: offsets by queue, and how many dead letters."""
+
+    messages: list[tuple[QueueId, list[int]]]
+    letters: int
+
+
 def sweep(
-    connection: apsw.Connection, *, now: float, entire: bool, in_flight: InFlight
-) -> list[tuple[QueueId, list[int]]]:
-    """See ``outbox.Outbox.sweep``; returns what went.  Keys that may be forgotten go in the same step."""
+    connection: apsw.Connection, *, now: float, entire: bool, in_flight: InFlight, refused_seconds: float = 0.0
+) -> Swept:
+    """See ``outbox.Outbox.sweep``.  Keys that may be forgotten go in the same step."""
     forget_keys(connection, now=now)
+    letters = 0
+    if refused_seconds:
+        dead_letters.date_refused(connection, now)
+        letters = dead_letters.expire_refused(connection, before=now - refused_seconds)
     found = _expired_anywhere if entire else _expired_at_heads
     swept: list[tuple[QueueId, list[int]]] = []
     for (number, queue), offsets in found(connection, now, in_flight).items():
@@ -36,7 +47,7 @@ def sweep(
         connection.execute(sql.COUNT_EXPIRED, (removed.messages, number))
         if removed.messages:
             swept.append((queue, offsets))
-    return swept
+    return Swept(swept, letters)
 
 
 def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:

@@ -6,6 +6,7 @@ import json
 
 import apsw
 
+from fairlead_edge.io.outbox.tables import dead_letters
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
@@ -13,7 +14,9 @@ from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.queue_id import QueueId
 
 
-def status(connection: apsw.Connection, *, now: float, max_bytes: int, in_flight: InFlight) -> outbox.OutboxStatus:
+def status(
+    connection: apsw.Connection, *, now: float, max_bytes: int, in_flight: InFlight, refused_bytes_max: int = 0
+) -> outbox.OutboxStatus:
     """Counters as they are; what has expired but is still stored counts as expired already, unless it is in flight."""
     gone = {queue: (count, size) for queue, count, size in rows(connection, sql.EXPIRED_BY_QUEUE, (now,))}
     dead = dict(rows(connection, sql.DEAD_LETTERS_BY_QUEUE))
@@ -45,7 +48,16 @@ def status(connection: apsw.Connection, *, now: float, max_bytes: int, in_flight
             )
         )
     used = rows(connection, sql.USED_BYTES)[0][0]
-    return outbox.OutboxStatus(queues=tuple(found), bytes=used, max_bytes=max_bytes, dead_letters=sum(dead.values()))
+    refused_letters, refused_bytes = dead_letters.refused_input(connection)
+    return outbox.OutboxStatus(
+        queues=tuple(found),
+        bytes=used,
+        max_bytes=max_bytes,
+        dead_letters=sum(dead.values()),
+        refused_letters=refused_letters,
+        refused_bytes=refused_bytes,
+        refused_bytes_max=refused_bytes_max,
+    )
 
 
 def _expired_in_flight(connection: apsw.Connection, number: int, out: frozenset[int], now: float) -> tuple[int, int]:

@@ -11,6 +11,7 @@
     attempts     messages that modules have, or had and did not acknowledge, by (queue, offset)
     departed     messages that left, in pages, for receipts; numbered by the bytes of the ring up to their end
     reached      how far tables have read each topic, as the hub said last
+    refused      since when (the store's clock) dead letters of refused input are there, by their number
     inputs       messages from the cloud for modules, by id, until an hour after they expire (``inputs``)
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
@@ -164,6 +165,7 @@ ADDITIONS: Final = """
     );
     CREATE INDEX IF NOT EXISTS inputs_by_place ON inputs(queue, offset);
     CREATE INDEX IF NOT EXISTS inputs_by_expiry ON inputs(expires);
+    CREATE TABLE IF NOT EXISTS refused(number INTEGER PRIMARY KEY, at REAL NOT NULL);
     """
 """Tables that a program of this version can do without: it goes on with such a file, so that going back is possible.
 What it takes out of the log leaves its names behind; they go at an opening here (``names.drop_below``)."""

@@ -58,12 +58,16 @@ def refuse(
     now: float,
     at: str,
     max_bytes: int,
-) -> None:
-    """See ``outbox.Outbox.refuse``: in one step, so that a message is never found in its queue."""
+    refused_bytes_max: int,
+) -> int:
+    """See ``outbox.Outbox.refuse``: in one step, so that a message is never found in its queue; returns how many
+    dead letters of refused input were evicted for their share."""
     entries = [each.entry for each in refused]
     append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
     for queue, refusals in last_refused(refused, lambda queue: _next_offset(connection, queue)).items():
         settle(connection, queue, sent=(), refused=refusals, checkpoint=NOTHING_DONE, at=at)
+    dead_letters.date_refused(connection, now)
+    return dead_letters.evict_refused(connection, bytes_max=refused_bytes_max)
 
 
 def _next_offset(connection: apsw.Connection, queue: QueueId) -> int:

@@ -209,8 +209,24 @@ LETTERS_AFTER: Final = f"{_LETTERS} WHERE d.number > ? ORDER BY d.number LIMIT ?
 """The next dead letters above a number."""
 LETTERS_LISTED: Final = f"{_LETTERS} WHERE d.number {_LISTED} ORDER BY d.number LIMIT ?"
 """These dead letters, as far as they are there."""
-DELETE_LETTERS: Final = f"DELETE FROM dead_letters WHERE number {_LISTED} RETURNING queue, offset"
-"""Gives where each was."""
+DELETE_LETTERS: Final = (
+    f"DELETE FROM dead_letters WHERE number {_LISTED} RETURNING queue, offset, coalesce(length(content), 0)"
+)
+"""Gives where each was, and its size."""
+SIZES_OF_LETTERS: Final = (
+    "SELECT number, coalesce(length(content), 0) FROM dead_letters WHERE queue = ? ORDER BY number"
+)
+"""Of one queue, oldest first."""
+DATE_LETTERS: Final = "INSERT OR IGNORE INTO refused SELECT number, ? FROM dead_letters WHERE queue = ?"
+"""Since when those of a queue are there, as far as it is not known yet."""
+OLD_LETTERS: Final = "SELECT number FROM refused WHERE at <= ?"
+"""Refused input from up to then."""
+FORGET_DATES: Final = (
+    "DELETE FROM refused WHERE NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.number = refused.number)"
+)
+"""Of letters that are gone."""
+COUNT_LETTERS: Final = "SELECT count(*), coalesce(sum(length(content)), 0) FROM dead_letters WHERE queue = ?"
+"""Of one queue: how many, and their size."""
 
 # ---- attempts ------------------------------------------------------------------------------------------------------
 

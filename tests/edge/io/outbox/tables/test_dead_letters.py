@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.support.edges.outbox_tables import append, count, settle, tables
 
+from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.outbox.tables import dead_letters
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
@@ -30,11 +31,11 @@ def test_what_is_replayed_was_accepted_once() -> None:
     connection = tables()
     append(connection, *[Entry("", b"x", (Reference(ALARMS, 60.0, "default/t"),))] * 3)
     settle(connection, ALARMS, refused=(Refusal(0, "no", "why"), Refusal(2, "no", "why")))
-    assert dead_letters.replay(connection, [2, 9], epoch=7, now=5, max_bytes=10**9, limit=5) == 1
+    assert append_job.replay(connection, [2, 9], epoch=7, now=5, max_bytes=10**9, limit=5) == 1
     assert rows(connection, "SELECT accepted, stored, next_offset FROM queues") == [(3, 2, 4)]
-    assert dead_letters.replay(connection, None, epoch=7, now=5, max_bytes=10**9, limit=5) == 1
+    assert append_job.replay(connection, None, epoch=7, now=5, max_bytes=10**9, limit=5) == 1
     assert count(connection, "dead_letters") == 0
-    assert dead_letters.replay(connection, None, epoch=7, now=5, max_bytes=10**9, limit=5) == 0
+    assert append_job.replay(connection, None, epoch=7, now=5, max_bytes=10**9, limit=5) == 0
 
 
 def test_a_letter_that_the_disk_changed_is_named_but_not_shown() -> None:

@@ -20,7 +20,7 @@ def test_heads_only_or_everywhere(entire: bool, gone: list[int]) -> None:
     connection = tables()
     for ttl in (1.0, None, 1.0, 1.0):
         append(connection, Entry("", b"x", (Reference(REST, ttl),)))
-    swept = expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight())
+    swept = expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight()).messages
     assert sorted(offset for _, offsets in swept for offset in offsets) == gone
     assert rows(connection, "SELECT expired FROM queues") == [(len(gone),)]
 
@@ -31,7 +31,7 @@ def test_what_is_in_flight_waits_for_its_answer() -> None:
     append(connection, *[Entry("", b"x", (Reference(REST, 1.0),))] * 3)
     out = InFlight()
     out.take(REST, [1])
-    assert expiry.sweep(connection, now=2, entire=True, in_flight=out) == [(REST, [0, 2])]
+    assert expiry.sweep(connection, now=2, entire=True, in_flight=out).messages == [(REST, [0, 2])]
 
 
 def test_a_damaged_time_to_live_is_not_believed() -> None:
@@ -40,4 +40,4 @@ def test_a_damaged_time_to_live_is_not_believed() -> None:
     append(connection, Entry("", b"x", (Reference(REST, 1000.0),)))
     rows(connection, "UPDATE runs SET expires = 1.0")
     for entire in (False, True):
-        assert expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight()) == []
+        assert expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight()).messages == []

@@ -8,6 +8,7 @@ import apsw
 import pytest
 from tests.support.edges.outbox_tables import append, tables
 
+from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, queue_status, settlement
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
@@ -67,7 +68,11 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
     dead_letters.after(connection, after=0, limit=1)
     refused = [Refusal(EXPIRED, "no", "why")]
     settlement.settle(connection, REST, sent=[1, 2], refused=refused, checkpoint=2, at="t")
-    dead_letters.replay(connection, [1], epoch=1, now=5, max_bytes=10**9, limit=5)
+    append_job.replay(connection, [1], epoch=1, now=5, max_bytes=10**9, limit=5)
+    dead_letters.evict_refused(connection, bytes_max=0)
+    dead_letters.date_refused(connection, 5)
+    dead_letters.expire_refused(connection, before=9)
+    dead_letters.discard(connection, [1])
     for entire in (False, True):
         expiry.sweep(connection, now=5, entire=entire, in_flight=out)
     connection.exec_trace = None

@@ -30,7 +30,7 @@ def leave(connection: apsw.Connection, *offsets: int) -> None:
 def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) -> None:
     """With its author, from what was kept when it was accepted."""
     append(connection, entry(0, author=b"auth"), entry(1, Reference(REST, None, "n/t")))
-    assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight())
+    assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight()).messages
     [way] = ways(connection, 0)
     assert isinstance(way, Left)
     assert (way.departure.outcome, way.departure.left_at, way.author) == ("expired", 61.0, b"auth")
@@ -102,5 +102,5 @@ def test_messages_of_an_older_program_are_not_known(connection: apsw.Connection)
     append(connection, entry(0))
     rows(connection, "DELETE FROM names")
     assert ways(connection, 0) == []
-    assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight())
+    assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight()).messages
     assert ways(connection, 0) == []
