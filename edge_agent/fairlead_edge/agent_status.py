@@ -13,12 +13,12 @@ from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.mqtt import status as mqtt_status
 from fairlead_edge.mqtt.status import MqttStatus
-from fairlead_edge.outbox.outbox import OutboxStatus
+from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
 from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
 from fairlead_edge.outbox.plan.gate import Held, Why
 from fairlead_edge.outbox.plan.status import LineStatus
-from fairlead_edge.outbox.queue_id import base, is_live_lane
+from fairlead_edge.outbox.queue_id import base, is_held_for_routes, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import message
 from fairlead_wire.backoff import delivery_text
@@ -26,6 +26,10 @@ from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
 """A queue of which nothing was taken for so long stands still."""
+
+
+REFUSED_ROUTES_SHOWN: Final = 3
+"""As the reason why messages are held; the others are in the status of the routes."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -145,7 +149,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
                 "deadLettered": queue.dead_lettered,
                 "damaged": queue.damaged,
                 "inDoubt": queue.in_doubt,
-                "stalled": msgspec.to_builtins(agent.stalls.get((queue.endpoint, queue.priority))),
+                "stalled": msgspec.to_builtins(_stall_of(agent, queue)),
                 "held": plan_status.held(agent.queues_held.get((queue.endpoint, queue.priority)), agent.now),
                 **_given_out(agent.given_out.get((queue.endpoint, queue.priority))),
             }
@@ -193,7 +197,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
-                **_stands_still(agent, (queue.endpoint, queue.priority)),
+                **_stands_still(agent, queue),
             )
             for queue in agent.outbox.queues
             if queue.length
@@ -239,11 +243,31 @@ def _two_digits(seconds: float) -> float:
     return float(f"{seconds:.2g}")
 
 
-def _stands_still(agent: AgentStatus, queue: tuple[str, int]) -> dict[str, Any]:
+def _stall_of(agent: AgentStatus, queue: QueueStatus) -> Stall | None:
+    """Why nothing is taken of a queue; what is held for a refused route waits for the routes to change."""
+    if not is_held_for_routes(queue.endpoint):
+        return agent.stalls.get((queue.endpoint, queue.priority))
+    if not queue.length:
+        return None
+    refused = [
+        f"EdgeRoutes {name}: {f'route {error.route}: ' if error.route else ''}{error.message}"
+        for name, status in sorted(agent.routes.items())
+        for error in status.errors
+    ]
+    return Stall(
+        for_seconds=round(queue.oldest_age_seconds, 3),
+        code="route_refused",
+        reason="; ".join(refused[:REFUSED_ROUTES_SHOWN]) or "the routes are being changed",
+        attempts=0,
+        retry_in_seconds=None,
+    )
+
+
+def _stands_still(agent: AgentStatus, queue: QueueStatus) -> dict[str, Any]:
     """Why nothing of it is taken.  That a budget is used up is said in the same place: hubs of all versions show it."""
-    held = agent.queues_held.get(queue)
+    held = agent.queues_held.get((queue.endpoint, queue.priority))
     if held is None or held.why is not Why.DAY or not agent.line.used_up:
-        return _stalled(agent.stalls.get(queue))
+        return _stalled(_stall_of(agent, queue))
     said = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
     return {"stalled_seconds": STALLED_SECONDS, "stalled_by": said[: message.NAME_CHARS_MAX]}
 
@@ -347,7 +371,7 @@ def families(agent: AgentStatus) -> list[Family]:
             labels=("endpoint", "priority"),
             samples={
                 (queue.endpoint, _place(queue.priority)): stall.for_seconds
-                if (stall := agent.stalls.get((queue.endpoint, queue.priority)))
+                if (stall := _stall_of(agent, queue))
                 else 0.0
                 for queue in outbox.queues
             },

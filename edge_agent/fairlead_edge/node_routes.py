@@ -9,12 +9,14 @@ that one as the object's fallback, so that a restart or a crash changes nothing.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.outbox import manifest, manifest_union
+from fairlead_edge.outbox.manifest import RefusedRoute
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.objects.resource import Resource
@@ -104,6 +106,12 @@ class NodeRoutes:
             if good is not None and uid == held.uid:
                 manifests.append((name, good))
         merged = manifest_union.merge(manifests)
+        unread = [
+            RefusedRoute(name="", reason=str(mistakes[0]), origin=name)
+            for name, mistakes in refused.items()
+            if name not in dict(manifests)
+        ]
+        merged = dataclasses.replace(merged, refused=(*merged.refused, *unread))
         self.unusable = "" if merged.routes else _unusable(refused, merged)
         self.router = None if self.unusable else Router(merged, self._node)
         self.statuses = {name: _status(held, merged, refused.get(name, ())) for name, held in self._held.items()}

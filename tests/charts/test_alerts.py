@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -97,7 +98,14 @@ def fairlead_commands(page: Path) -> list[list[str]]:
     text = page.read_text()
     lines = [line for block in blocks(page, text) for line in block.text.splitlines()]
     lines += re.findall(r"`([^`\n]+)`", text)
-    return [shlex.split(found[1]) for line in lines if (found := re.search(r"(?:^|-- )fairlead ([a-z][^|>;]*)", line))]
+    return [_words(found[1]) for line in lines if (found := re.search(r"(?:^|-- )fairlead ([a-z].*)", line))]
+
+
+def _words(text: str) -> list[str]:
+    """Up to a pipe, a redirection or the next command."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="|>;")
+    lexer.whitespace_split = True
+    return list(itertools.takewhile(lambda word: word[0] not in "|>;", lexer))
 
 
 @pytest.mark.parametrize("page", sorted(RUNBOOKS.glob("*.md")), ids=lambda page: page.stem)

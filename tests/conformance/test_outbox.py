@@ -370,6 +370,34 @@ async def test_discarded_letters_are_gone_and_counted(box: Outbox) -> None:
     assert await box.discard([1, 3]) == 0
 
 
+async def test_what_is_routed_again_is_in_its_new_queue_or_nowhere_and_the_books_balance(box: Outbox) -> None:
+    """In one step; what is not there any more is not stored."""
+    held = QueueId("edge-1/$routes/held", 1)
+    await box.append([entry(name, held) for name in "abc"], now=0)
+    await box.settle(held, sent=[1], checkpoint=NOTHING_DONE, at=AT)
+    routed = [(0, entry("a", ALARMS, REST)), (1, entry("b", ALARMS)), (2, None), (9, entry("z", ALARMS))]
+    assert await box.route_again(held, routed, now=5) == 2
+    assert await box.route_again(held, routed, now=5) == 0
+    assert await fetch(box, held) == []
+    [first] = await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=9, bytes_max=1000)
+    assert (first.content, first.offset, first.enqueued) == (b"a", 0, 5)
+    assert await fetch(box, REST) == [0]
+    status = await box.status(now=5)
+    assert all(balanced(queue) for queue in status.queues)
+    assert status.bytes == 1 + 2 * outbox.REFERENCE_BYTES
+    assert await box.route_again(QueueId("edge-1/$routes/held", 7), routed, now=5) == 0
+
+
+async def test_what_does_not_fit_is_not_routed_again(box: Outbox) -> None:
+    """It stays where it is."""
+    held = QueueId("edge-1/$routes/held", 1)
+    await box.append([entry("a", held, size=90_000)], now=0)
+    with pytest.raises(StoreFull):
+        await box.route_again(held, [(0, entry("a", *(QueueId("iothub", n) for n in range(200)), size=90_000))], now=0)
+    assert await fetch(box, held) == [0]
+    assert (await box.status(now=0)).bytes == 90_000 + outbox.REFERENCE_BYTES
+
+
 async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:
     """Over the limit nothing of the request is stored; what is there stays."""
     await box.append([entry("a", REST, size=50_000)], now=0)

@@ -182,3 +182,18 @@ def test_only_routes_need_a_fallback() -> None:
     good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
     other = held(config_map("a"))
     assert [is_usable(each.resource, each.content) for each in (good, bad, other)] == [True, False, True]
+
+
+def test_an_object_that_is_no_manifest_holds_what_no_other_takes_until_it_is_one() -> None:
+    """Nobody knows what it asked for; with a last good version nothing has to be held."""
+    broken = edge_routes("b", {}, schemaVersion="9.9")
+    good = edge_routes("a", {"m": "FROM /messages/m INTO $upstream"})
+    routes = NodeRoutes("edge-1", [good, broken], ever=True)
+    message = RoutedMessage(properties={}, system_properties={}, body=b"")
+    assert routes.router is not None
+    held = routes.router.hold(message, "/messages/other")
+    assert held is not None and (held.route, held.origin) == ("", "b") and "schemaVersion" in held.reason
+    assert routes.follow(Change(version=2, previous=broken, current=edge_routes("b", {"n": "FROM /n INTO $upstream"})))
+    assert routes.router.hold(message, "/messages/other") is None
+    assert routes.follow(Change(version=3, previous=None, current=broken))
+    assert routes.router.hold(message, "/messages/other") is None, "the last good version is in force"

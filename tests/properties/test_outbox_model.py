@@ -48,6 +48,7 @@ steps = st.one_of(
     st.tuples(st.just("sweep"), st.booleans()),
     st.tuples(st.just("replay"), st.one_of(st.none(), st.lists(st.integers(1, 8), max_size=3, unique=True))),
     st.tuples(st.just("refuse"), st.lists(st.integers(1, 300), min_size=1, max_size=3)),
+    st.tuples(st.just("route again"), queues, offsets, st.lists(queues, max_size=2, unique=True)),
     st.tuples(st.just("discard"), st.lists(st.integers(1, 12), max_size=4, unique=True)),
     st.tuples(st.just("fetch"), queues, st.integers(-1, 8), st.integers(1, 5), st.integers(1, 600)),
     st.tuples(st.just("reopen")),
@@ -87,6 +88,12 @@ async def perform(box: Outbox, step: Any, now: float) -> Any:
             ]
             try:
                 return await box.refuse(refused, now=now, at=AT)
+            except StoreFull:
+                return StoreFull
+        case ("route again", queue, wanted, to):
+            entry = Entry("", b"again", tuple(Reference(each, None, "d/t") for each in to)) if to else None
+            try:
+                return await box.route_again(queue, [(offset, entry) for offset in wanted], now=now)
             except StoreFull:
                 return StoreFull
         case ("discard", numbers):

@@ -64,11 +64,22 @@ class Reason(msgspec.Struct, frozen=True):
     message: str
 
 
+class HeldFor(msgspec.Struct, frozen=True):
+    """The refused route, of an EdgeRoutes object, that a message waits for, and what is wrong with it."""
+
+    route: str
+    object: str
+    reason: str
+
+
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """One result: an id and deliveries, or the ``error`` for which this message was refused."""
+    """One result: an id and deliveries, or the ``error`` for which this message was refused.
+
+    ``held``: no route took it, and it waits until the refused route is mended."""
 
     id: str = ""
     deliveries: list[Delivery] = []
+    held: HeldFor | None = None
     error: Reason | None = None
 
 

@@ -23,8 +23,11 @@ import msgspec
 from fairlead_edge.outbox import manifest_json
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY
 from fairlead_edge.routes.advice import advise
-from fairlead_edge.routes.compiler import Route, compile_route
+from fairlead_edge.routes.compiler import Condition, Route, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
+from fairlead_edge.routes.message import RoutedMessage
+from fairlead_edge.routes.parser import parse_source
+from fairlead_edge.routes.source import TELEMETRY, SourcePattern
 from fairlead_wire.events import event
 from fairlead_wire.validation import route_manifest
 from fairlead_wire.validation.mistakes import Mistake
@@ -36,6 +39,8 @@ DEFAULT_TTL_SECONDS: Final = 7200
 """The global time to live when `storeAndForwardConfiguration` names none."""
 DEFAULT_TOPIC: Final = "default/telemetry"
 """Where messages for upstream go when their route names no topic: `namespace/topic`."""
+ANY_SOURCE: Final = SourcePattern(TELEMETRY)
+"""Of a refused route whose text does not say where its messages come from."""
 KEY_CHARS_MAX: Final = 64
 """Of an unknown key that is quoted."""
 
@@ -99,8 +104,28 @@ class ManifestRoute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRoute:
+    """A route that does not run, as far as it can be read: what it would take waits until the routes change.
+
+    `source` is everything where the text does not say; `condition` is None where it does not compile.
+    """
+
+    name: str
+    reason: str
+    source: SourcePattern = ANY_SOURCE
+    condition: Condition | None = None
+    priority: int = DEFAULT_PRIORITY
+    ttl_seconds: int | None = DEFAULT_TTL_SECONDS
+    origin: str = ""
+
+    def would_take(self, message: RoutedMessage) -> bool:
+        """Of a message from its source: unless its condition says no."""
+        return self.condition is None or self.condition.run(message) is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a node routes by: `routes` run, `quarantined` say why the others do not.
+    """What a node routes by: `routes` run, `quarantined` say why the others do not, which are `refused`.
 
     `warnings` are about what is accepted and perhaps not meant.  `default_ttl_seconds` is what routes without a time
     to live inherit (None: never expires), of a union by object in `defaults`.  `created`: when its object was made, as
@@ -109,6 +134,7 @@ class Manifest:
 
     routes: tuple[ManifestRoute, ...] = ()
     quarantined: tuple[RouteError, ...] = ()
+    refused: tuple[RefusedRoute, ...] = ()
     warnings: tuple[RouteError, ...] = ()
     default_ttl_seconds: int | None = DEFAULT_TTL_SECONDS
     defaults: Mapping[str, int | None] = field(default_factory=dict)
@@ -135,19 +161,23 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
     )
     accepted: list[ManifestRoute] = []
     quarantined: list[RouteError] = []
+    refused: list[RefusedRoute] = []
     warnings: list[RouteError] = []
     for name, value in routes.items():
         if value is None or (minor == route_manifest.TEXT_FORM_MINOR and isinstance(value, str) and _is_blank(value)):
             continue  # how a twin deletes a route
         route = _route(name, value, minor, ttl_seconds, quarantined)
-        if route is not None:
+        if isinstance(route, ManifestRoute):
             accepted.append(route)
+        else:
+            refused.append(route)
         warnings += _warnings(name, route, value)
     if found:
         raise ManifestError(*found, routes=quarantined)
     return Manifest(
         routes=tuple(accepted),
         quarantined=tuple(quarantined),
+        refused=tuple(refused),
         warnings=tuple(warnings),
         default_ttl_seconds=ttl_seconds,
         created=_created(whole),
@@ -229,8 +259,8 @@ def _global_ttl(section: object, default: int, mistakes: list[Mistake]) -> int |
 
 def _route(
     name: str, value: object, minor: int, inherited: int | None, quarantined: list[RouteError]
-) -> ManifestRoute | None:
-    """The route, or None and its mistakes in `quarantined`."""
+) -> ManifestRoute | RefusedRoute:
+    """The route; of one that does not run the mistakes are added to `quarantined`."""
     mistakes: list[RouteError] = []
 
     def refuse(key: str, reason: str) -> None:
@@ -251,8 +281,10 @@ def _route(
             f"must be from 0 (first) to {PRIORITY_MAX}, is {priority!r}"
             + ("; leave it out for the default" if priority == DEFAULT_PRIORITY else ""),
         )
+        priority = DEFAULT_PRIORITY
     if not (_whole(ttl) and 0 <= ttl <= TTL_SECONDS_MAX):
         refuse("timeToLiveSecs", f"must be from 0 (inherit) to {TTL_SECONDS_MAX}, is {ttl!r}")
+        ttl = 0
     if not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
         refuse("topic", f"expected namespace/name of letters, digits, _ and -, is {topic!r}")
     elif event.is_reserved(topic):
@@ -260,7 +292,15 @@ def _route(
     route = _compile(name, text, mistakes) if isinstance(text, str) and not _is_blank(text) else None
     quarantined += mistakes
     if mistakes or route is None:
-        return None
+        source = route.source if route is not None else parse_source(text) if isinstance(text, str) else None
+        return RefusedRoute(
+            name=name,
+            reason=mistakes[0].message,
+            source=source or ANY_SOURCE,
+            condition=None if route is None else route.condition,
+            priority=priority,
+            ttl_seconds=ttl or inherited,
+        )
     return ManifestRoute(
         name=name,
         route=route,
@@ -272,8 +312,9 @@ def _route(
     )
 
 
-def _warnings(name: str, route: ManifestRoute | None, value: object) -> list[RouteError]:
-    """What is accepted, as the original does, and has no effect, or hardly the one that is meant; None: a bad route."""
+def _warnings(name: str, made: ManifestRoute | RefusedRoute, value: object) -> list[RouteError]:
+    """What is accepted, as the original does, and has no effect, or hardly the one that is meant."""
+    route = made if isinstance(made, ManifestRoute) else None
     fields = value if isinstance(value, Mapping) else {}
     found = []
     if not _NAME.fullmatch(name):

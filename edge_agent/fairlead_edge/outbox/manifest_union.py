@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import msgspec
 
-from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RouteError
+from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RefusedRoute, RouteError
 
 _UNKNOWN_AGE = "~"
 """After every time: what says nothing of its age is taken for the youngest."""
@@ -32,6 +32,7 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
             claims.setdefault(route.name, []).append(_claim(origin, manifest, route))
     owners = {name: min(found) for name, found in claims.items()}
     routes: list[ManifestRoute] = []
+    refused: list[RefusedRoute] = []
     quarantined: list[RouteError] = []
     warnings: list[RouteError] = []
     bad: dict[str, list[str]] = {}
@@ -49,6 +50,8 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
             else:
                 message = f"a route of this name is also in EdgeRoutes {owner[-1]}, which {_why(owner, mine)}: it runs"
                 quarantined.append(RouteError(name=route.name, message=message, origin=origin))
+                refused.append(_superseded(route, message, origin))
+        refused += (replace(each, origin=origin) for each in manifest.refused)
         own = [each for each in manifest.warnings if each.name not in owners or owners[each.name][-1] == origin]
         warnings += [msgspec.structs.replace(each, origin=origin) for each in own]
     for name, owner in owners.items():
@@ -64,8 +67,21 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
     return Manifest(
         routes=tuple(routes),
         quarantined=tuple(quarantined),
+        refused=tuple(refused),
         warnings=tuple(warnings),
         defaults={origin: manifest.default_ttl_seconds for origin, manifest in ordered},
+    )
+
+
+def _superseded(route: ManifestRoute, reason: str, origin: str) -> RefusedRoute:
+    return RefusedRoute(
+        name=route.name,
+        reason=reason,
+        source=route.route.source,
+        condition=route.route.condition,
+        priority=route.priority,
+        ttl_seconds=route.ttl_seconds,
+        origin=origin,
     )
 
 

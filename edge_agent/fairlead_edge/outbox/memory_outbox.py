@@ -165,6 +165,22 @@ class MemoryOutbox:
         log.sent += sum(self._remove(log, offset) is not None for offset in sent)
         log.checkpoint = max(log.checkpoint, min(checkpoint, log.next_offset - 1))
 
+    async def route_again(self, queue: QueueId, routed: Sequence[tuple[int, Entry | None]], *, now: float) -> int:
+        log = self._logs.get(queue) or _Log()
+        there = [(offset, entry) for offset, entry in routed if offset in log.kept]
+        entries = [entry for _, entry in there if entry is not None]
+        freed = Counter(log.kept[offset].segment for offset, _ in there)
+        room = len(there) * outbox.REFERENCE_BYTES
+        room += sum(self._segment_bytes[each] for each, count in freed.items() if count == self._references[each])
+        if entries and self._bytes - room + cost(entries) > self.max_bytes:
+            raise StoreFull("the store is full")
+        for offset, _ in there:
+            self._remove(log, offset)
+        log.sent += len(there)
+        self._bytes += cost(entries)
+        self._append(entries, now)
+        return len(there)
+
     async def checkpoint(self, queue: QueueId) -> int:
         log = self._logs.get(queue)
         return NOTHING_DONE if log is None else log.checkpoint

@@ -338,6 +338,12 @@ class Outbox(Protocol):
         """
         ...
 
+    async def route_again(self, queue: QueueId, routed: Sequence[tuple[int, Entry | None]], *, now: float) -> int:
+        """Take these offsets out of the queue and store each message as its entry says (None: nowhere), in one step;
+        returns how many were there.  They count as sent from this queue.  Raises ``StoreFull``.
+        """
+        ...
+
     async def checkpoint(self, queue: QueueId) -> int:
         """Where the queue's checkpoint stands; ``checkpoint.NOTHING_DONE`` for an unknown queue."""
         ...

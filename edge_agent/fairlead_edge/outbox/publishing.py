@@ -91,9 +91,24 @@ class DeliveryView(msgspec.Struct, frozen=True):
     ttl: float | None
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class HeldFor(msgspec.Struct, frozen=True):
+    """The refused route, of an EdgeRoutes object, for which a message waits that no route took, and what is wrong with
+    it.  Without a name it is the object itself that cannot be read."""
+
+    route: str
+    object: str
+    reason: str
+
+
+class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     deliveries: list[DeliveryView]
+    held: HeldFor | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        """It went somewhere; otherwise no route is meant for it."""
+        return bool(self.deliveries) or self.held is not None
 
 
 class NotAccepted(msgspec.Struct, frozen=True):
@@ -109,7 +124,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def no_route(self) -> int:
         """Messages that no route wanted."""
-        return sum(isinstance(result, Accepted) and not result.deliveries for result in self.results)
+        return sum(isinstance(result, Accepted) and not result.is_stored for result in self.results)
+
+    @property
+    def held(self) -> int:
+        """Messages that wait for a refused route."""
+        return sum(isinstance(result, Accepted) and result.held is not None for result in self.results)
 
     @property
     def refusal(self) -> Reason | None:
@@ -139,10 +159,26 @@ class Delivery(Protocol):
     def topic(self) -> str: ...
 
 
+class Hold(Protocol):
+    """What a router says of a message that waits for a refused route (``router.Hold``)."""
+
+    @property
+    def queue(self) -> QueueId: ...
+    @property
+    def ttl_seconds(self) -> float | None: ...
+    @property
+    def route(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+
+
 class Router(Protocol):
     """Where messages go; ``router.Router`` is one."""
 
     def route(self, message: RoutedMessage, source: str) -> Sequence[Delivery]: ...
+    def hold(self, message: RoutedMessage, source: str) -> Hold | None: ...
 
 
 _request = msgspec.json.Decoder(_Request)
@@ -239,15 +275,55 @@ def plan(
             reason = f"the message has {len(content)} bytes, the limit is {MESSAGE_BYTES_MAX}"
             results.append(NotAccepted(Reason("too_large", reason)))
             continue
-        deliveries = router.route(_routed(submission, system_properties), submission.source)
-        results.append(Accepted(id, [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]))
-        if deliveries:
-            references = tuple(
-                outbox.Reference(lane(QueueId(to.endpoint, to.priority)), to.ttl_seconds, to.topic, to.inherits)
-                for to in deliveries
+        routed = _routed(submission, system_properties)
+        deliveries = router.route(routed, submission.source)
+        hold = None if deliveries else router.hold(routed, submission.source)
+        views = [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]
+        result = Accepted(id, views, None if hold is None else HeldFor(hold.route, hold.origin, hold.reason))
+        results.append(result)
+        if result.is_stored:
+            references = (
+                _references(deliveries, lane) if hold is None else (outbox.Reference(hold.queue, hold.ttl_seconds),)
             )
             entries.append(outbox.Entry(id, content, references, mark(id)))
     return Plan(entries=tuple(entries), results=tuple(results))
+
+
+def plan_again(
+    items: Sequence[outbox.Item],
+    router: Router,
+    *,
+    now: float,
+    lane: Callable[[QueueId], QueueId] = lambda queue: queue,
+) -> list[tuple[int, outbox.Entry | None]]:
+    """Route what was held for a refused route: by offset where it goes now, None: no route wants it.  What goes on to
+    be held is left out.  A message lives as long as its route says from its acceptance on.
+    """
+    found: list[tuple[int, outbox.Entry | None]] = []
+    for item in items:
+        stored = envelope.read(item.content)
+        routed = _routed(stored, stored.system_properties)
+        deliveries = router.route(routed, stored.source)
+        if deliveries:
+            references = tuple(_aged(each, now - item.enqueued) for each in _references(deliveries, lane))
+            found.append((item.offset, outbox.Entry(stored.id, item.content, references)))
+        elif router.hold(routed, stored.source) is None:
+            found.append((item.offset, None))
+    return found
+
+
+def _references(deliveries: Sequence[Delivery], lane: Callable[[QueueId], QueueId]) -> tuple[outbox.Reference, ...]:
+    return tuple(
+        outbox.Reference(lane(QueueId(to.endpoint, to.priority)), to.ttl_seconds, to.topic, to.inherits)
+        for to in deliveries
+    )
+
+
+def _aged(reference: outbox.Reference, age_seconds: float) -> outbox.Reference:
+    """Of a message that was accepted so long ago; it inherits no time to live that would begin now."""
+    if reference.ttl_seconds is None:
+        return reference
+    return msgspec.structs.replace(reference, ttl_seconds=max(0.0, reference.ttl_seconds - age_seconds), inherits="")
 
 
 def shortened(plan: Plan, ttl_seconds: Sequence[float | None]) -> Plan:
@@ -257,7 +333,7 @@ def shortened(plan: Plan, ttl_seconds: Sequence[float | None]) -> Plan:
     entries = iter(plan.entries)
     found: list[outbox.Entry] = []
     for result, most in zip(plan.results, ttl_seconds, strict=True):
-        if isinstance(result, Accepted) and result.deliveries:
+        if isinstance(result, Accepted) and result.is_stored:
             found.append(_shortened(next(entries), most))
     return msgspec.structs.replace(plan, entries=tuple(found))
 
@@ -279,7 +355,7 @@ def routed(submission: Submission) -> RoutedMessage:
     return _routed(submission, _with_defaults(submission))
 
 
-def _routed(submission: Submission, system_properties: dict[str, str | None]) -> RoutedMessage:
+def _routed(submission: Submission | envelope.Stored, system_properties: dict[str, str | None]) -> RoutedMessage:
     return RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
 
 
@@ -369,7 +445,7 @@ def _body_fields(submission: Submission, system_properties: dict[str, str | None
     return {"body_base64": submission.body_base64}
 
 
-def _routable_body(submission: Submission, system_properties: dict[str, str | None]) -> bytes | str:
+def _routable_body(submission: Submission | envelope.Stored, system_properties: dict[str, str | None]) -> bytes | str:
     if isinstance(submission.body_base64, str):
         return base64.b64decode(submission.body_base64)
     assert isinstance(submission.body, msgspec.Raw)

@@ -27,6 +27,9 @@ DEFAULT_PRIORITY: Final = route_manifest.DEFAULT_PRIORITY
 REFUSED_INPUT: Final = "$mqtt/refused"
 """The input of the node whose dead letters are refused input: what was never accepted, and is kept to be looked at."""
 
+HELD_INPUT: Final = "$routes/held"
+"""The input of the node where messages wait that only a refused route would take, until the routes change."""
+
 LIVE_LANE: Final = 1_000_000_000
 """Added to a priority, it is that priority's live lane."""
 _LIVE_DEFAULT: Final = LIVE_LANE + 10
@@ -58,6 +61,11 @@ def parse(text: str) -> QueueId:
 def is_refused_input(endpoint: str) -> bool:
     """Are the dead letters of this endpoint refused input?"""
     return endpoint.endswith(f"/{REFUSED_INPUT}")
+
+
+def is_held_for_routes(endpoint: str) -> bool:
+    """Do messages wait here for a refused route?"""
+    return endpoint.endswith(f"/{HELD_INPUT}")
 
 
 def live_lane(priority: int) -> int:

@@ -4,7 +4,8 @@
 
 The best route of an endpoint is the one with the lowest priority number; of equals the one with the longest time to
 live, then the one whose name comes first.  Its time to live and its topic go with it, and are kept with the stored
-message: a later manifest changes nothing for it.  Where the route says no time to live, what is kept is whose counts.
+message: a later manifest changes nothing for it.  A message that only a refused route would take is held, and routed
+again when the routes change.  Where the route says no time to live, what is kept is whose counts.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Final
 import msgspec
 
 from fairlead_edge import ascii_case
-from fairlead_edge.outbox.manifest import Manifest, ManifestRoute
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RefusedRoute
+from fairlead_edge.outbox.queue_id import HELD_INPUT, QueueId
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_edge.routes.source import TELEMETRY
@@ -44,6 +45,16 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[str, ...]
 
 
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a message waits that no route takes and a refused one would, or might: which, of what object, and why."""
+
+    queue: QueueId
+    ttl_seconds: int | None
+    route: str
+    origin: str
+    reason: str
+
+
 class _Candidate(msgspec.Struct, frozen=True):
     run: Callable[[RoutedMessage], bool | Undefined]
     delivery: Delivery
@@ -58,6 +69,7 @@ class Router:
         self.defaults = manifest.defaults
         """By EdgeRoutes object, how long messages live whose route does not say."""
         self._by_source: dict[str, list[_Candidate]] = {}
+        self._refused = sorted(manifest.refused, key=_refused_rank)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -82,6 +94,19 @@ class Router:
             best[endpoint] = msgspec.structs.replace(best[endpoint], routes=(*best[endpoint].routes, *names))
         return [best[endpoint] for endpoint in sorted(best)]
 
+    def hold(self, message: RoutedMessage, source: str) -> Hold | None:
+        """Of a message that no route took: what it waits for; None: no route is meant for it."""
+        for refused in self._refused:
+            if refused.source.matches(source) and refused.would_take(message):
+                return Hold(
+                    queue=QueueId(f"{self._node}/{HELD_INPUT}", refused.priority),
+                    ttl_seconds=refused.ttl_seconds,
+                    route=refused.name,
+                    origin=refused.origin,
+                    reason=refused.reason,
+                )
+        return None
+
     def _candidates(self, source: str) -> list[_Candidate]:
         if len(self._by_source) >= SOURCES_MAX:
             self._by_source.clear()
@@ -92,6 +117,10 @@ class Router:
         ]
         self._by_source[source] = found
         return found
+
+
+def _refused_rank(route: RefusedRoute) -> tuple[int, float, str, str]:
+    return route.priority, -(math.inf if route.ttl_seconds is None else route.ttl_seconds), route.name, route.origin
 
 
 def rank(route: ManifestRoute) -> tuple[int, float, str]:

@@ -71,6 +71,18 @@ def parse_route(text: str) -> ParsedRoute:
     return ParsedRoute(pattern, condition, target, errors)
 
 
+def parse_source(text: str) -> SourcePattern | None:
+    """The source of a route, whatever is wrong behind it; None where even that cannot be read."""
+    try:
+        parser = _Parser(text, tokens.tokenize_route(text), [])
+        if parser.take("SELECT"):
+            parser.need("*", "")
+        parser.need("FROM", "")
+        return parser.source()
+    except Invalid:
+        return None
+
+
 class _Parser:
     """One token of look-ahead."""
 

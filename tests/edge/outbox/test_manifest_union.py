@@ -140,3 +140,15 @@ def test_every_name_has_one_owner_in_any_order_and_all_others_say_so(objects: An
             others = [other for other, (table, _) in objects.items() if other != name and route in table]
             warnings = " ".join(each.message for each in merged.warnings if (each.origin, each.name) == (name, route))
             assert all(f"EdgeRoutes {other}" in warnings or f", {other}" in warnings for other in others)
+
+
+def test_a_route_that_another_object_took_the_name_of_is_refused_with_its_source() -> None:
+    """What only it would take is held for it."""
+    merged = union(
+        a=document({"r": "FROM /messages/modules/a INTO $upstream", "bad": "FROM /messages/modules/x WHERE INTO"}),
+        b=document({"r": "FROM /messages/modules/b INTO $upstream"}),
+    )
+    assert [(each.name, each.origin, each.source.prefix, each.condition is None) for each in merged.refused] == [
+        ("bad", "a", "/messages/modules/x/", True),
+        ("r", "b", "/messages/modules/b/", False),
+    ]

@@ -29,6 +29,9 @@ class Remembering:
         self.asked.append((message, source))
         return [To()]
 
+    def hold(self, message: RoutedMessage, source: str) -> None:
+        return None
+
 
 def request(*messages: dict[str, Any]) -> bytes:
     return json.dumps({"messages": [{"source": "/messages", **each} for each in messages]}).encode()

@@ -144,3 +144,34 @@ def test_the_example_of_the_design() -> None:
     assert sent("SecCamMod", "P0_Alerts") == sent("FloorCamMod", "P0_Alerts") == ("iothub_Pri0", 86_400)
     assert sent("SecCamMod", "P1_Data") == ("iothub_Pri1", 1800)
     assert sent("FloorCamMod", "P1_Data") == ("iothub", 7200)
+
+
+def bad_router(**named: Any) -> Router:
+    stored = {"timeToLiveSecs": 7200}
+    return Router(parse({"schemaVersion": "1.1", "routes": named, "storeAndForwardConfiguration": stored}), "n")
+
+
+def test_what_only_a_refused_route_might_take_is_held_for_the_most_urgent_of_them() -> None:
+    """With that route's priority and time to live, as far as these can be read; of other sources nothing is held."""
+    bad = "FROM /messages/modules/m/* WHERE as_nmber(t) > 1 INTO $upstream"
+    found = bad_router(
+        a={"route": bad, "priority": 3},
+        b={"route": bad, "priority": 1, "timeToLiveSecs": 60},
+        good="FROM /messages/modules/other/* INTO $upstream",
+    ).hold(message(), "/messages/modules/m/outputs/o")
+    assert found is not None
+    assert (found.route, found.queue, found.ttl_seconds) == ("b", QueueId("n/$routes/held", 1), 60)
+    assert "as_nmber" in found.reason
+    assert bad_router(a=bad).hold(message(), "/messages/modules/m2") is None
+
+
+def test_a_refused_route_whose_condition_can_be_read_holds_what_it_would_take() -> None:
+    """What is wrong is a field of it."""
+    router = bad_router(a={"route": "FROM /messages/* WHERE colour = 'red' INTO $upstream", "priority": 77})
+    held = router.hold(message(properties={"colour": "red"}), "/messages")
+    assert held is not None and held.queue.priority == 2_000_000_000
+    assert router.hold(message(properties={"colour": "blue"}), "/messages") is None
+
+
+def test_a_refused_route_without_a_source_holds_any_message() -> None:
+    assert bad_router(a="FORM /messages/* INTO $upstream").hold(message(), "/messages/modules/m") is not None

@@ -186,3 +186,25 @@ def test_escapes(text: str, expected: str) -> None:
 def test_numbers_are_doubles(text: str, expected: float) -> None:
     """What is too large is infinite."""
     assert parser.number(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM /messages/modules/m/* WHERE tmep >>> 1 INTO $upstream",
+        "from /messages/modules/m WHERE (a = 1 INTO $upstream",
+        "FROM /messages/modules/m INTO $upstreem",
+        "SELECT * FROM /messages/modules/m/*",
+        "FROM /messages/modules/m IN $upstream",
+    ],
+)
+def test_the_source_of_a_route_is_read_whatever_is_wrong_behind_it(text: str) -> None:
+    found = parser.parse_source(text)
+    assert found is not None and found.prefix == "/messages/modules/m/"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "FORM /messages/* INTO $upstream", "FROM INTO $upstream", "SELECT a FROM /messages"]
+)
+def test_where_not_even_the_source_can_be_read_there_is_none(text: str) -> None:
+    assert parser.parse_source(text) is None

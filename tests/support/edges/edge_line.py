@@ -72,6 +72,7 @@ class CountingHub:
 
     def __init__(self, *, routes: dict[str, Any] = ALL_PRIORITIES, window: int = 8, port: int = 0) -> None:
         self._routes = edge_routes(routes)
+        self._routes_version = 1
         self._window = window
         self.port = port or free_ports(1)[0]
         self.stored: dict[tuple[int, str, int], message.UpstreamMessage] = {}
@@ -106,6 +107,13 @@ class CountingHub:
 
     def mend(self) -> None:
         self._cut.clear()
+
+    def change_routes(self, routes: dict[str, Any]) -> None:
+        """Of every session from now on, and those that are open end."""
+        self._routes = edge_routes(routes)
+        self._routes_version += 1
+        self.cut()
+        self.mend()
 
     def wait_for(self, count: int, seconds: float = 120.0) -> None:
         """Until so many different messages were taken."""
@@ -162,7 +170,7 @@ class CountingHub:
                         id=1,
                         resource=ROUTES_PATH,
                         uid="uid-routes",
-                        resource_version="1",
+                        resource_version=str(self._routes_version),
                         digest=digest.content_digest(self._routes),
                     )
                     await say(update, self._routes)

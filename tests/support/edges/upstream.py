@@ -36,6 +36,9 @@ class To(msgspec.Struct, frozen=True):
 class PropertyRouter:
     """Routes by the message itself: properties ``priority``, ``ttl``, ``endpoint`` (several with commas)."""
 
+    def hold(self, message: RoutedMessage, source: str) -> None:
+        return None
+
     def route(self, message: RoutedMessage, source: str) -> list[To]:
         said = message.properties
         if said.get("endpoint") == "nowhere":

@@ -84,6 +84,7 @@ def test_a_peers_fault_is_a_line_without_traceback(lines):
         except (BadStatusLine, ValueError):
             logging.getLogger("aiohttp.server").error("Error handling request", exc_info=True)
     fault, defect = lines()
+    assert (fault["event"], fault["level"]) == ("peer_error", "info")
     assert "traceback" not in fault and "more" not in fault["reason"]
     assert "ValueError: ours" in defect["traceback"]
 
@@ -105,7 +106,7 @@ def test_a_peer_that_hangs_up_leaves_no_traceback(lines, error):
     except (OSError, EOFError):
         logging.getLogger("asyncio").exception("Fatal error on transport")
     [line] = lines()
-    assert "traceback" not in line and "reason" in line
+    assert "traceback" not in line and line["reason"] and "message" not in line
 
 
 def test_other_libraries_and_tracebacks_are_json_too(lines):

@@ -4,8 +4,8 @@
 
 ``get("hub.server").info("session_opened", node="edge-1")``.  Records of other libraries pass through the same
 handler with event ``log`` and their text as ``message``.  While a span is recorded, lines carry its ``trace_id``.
-Values whose key looks secret are never written, nor what follows Bearer or stands before the @ of an address.  What a
-peer sent that is no HTTP or WebSocket is its fault: one line, no traceback, or garbage from outside would fill the log.
+Values whose key looks secret are never written, nor what follows Bearer or stands before the @ of an address.  A peer
+that hangs up, or sends what is no HTTP or WebSocket, is one line ``peer_error`` at level info, without a traceback.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import msgspec
 from fairlead_wire.validation import addresses
 
 LINE_CHARS_MAX = 16 * 1024
+REASON_CHARS_MAX = 200
+"""Of what is wrong with what a peer sent."""
 PLACES_MAX = 3
 """Functions, from the innermost on, that are logged with an unexpected error."""
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
@@ -107,14 +109,18 @@ class _JsonFormatter(logging.Formatter):
             "logger": record.name.removeprefix("fairlead."),
             "event": record.getMessage() if ours else "log",
         }
-        if not ours:
+        peers = record.exc_info and not ours and _is_peers_fault(record.exc_info[0])
+        if peers:  # the library's own words are "Unhandled exception", which it is not
+            entry |= {"level": "info", "event": "peer_error"}
+        elif not ours:
             entry["message"] = _clean(record.getMessage())
         for key, value in getattr(record, "fields", {}).items():
             entry[key] = "[secret]" if _SECRET.search(key) else _clean(value)
         if trace_id := TRACE_ID.get():
             entry["trace_id"] = trace_id
-        if record.exc_info and not ours and _is_peers_fault(record.exc_info[0]):
-            entry["reason"] = _clean(str(record.exc_info[1]).strip().partition("\n")[0])
+        if record.exc_info and peers:
+            reason = str(record.exc_info[1]).strip().partition("\n")[0][:REASON_CHARS_MAX]
+            entry["reason"] = _clean(reason or type(record.exc_info[1]).__name__)
         elif record.exc_info:
             entry["traceback"] = _clean(self.formatException(record.exc_info))
         return _encoder.encode(entry).decode()

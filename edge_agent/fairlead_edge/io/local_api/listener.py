@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from fairlead_edge.io.local_api.connections import CONNECTIONS, STALLED_SECONDS_MAX, Connections
 from fairlead_wire.errors import FairleadError
@@ -51,27 +49,10 @@ what lasts longer is a module that waits for messages."""
 SEND_BUFFER_BYTES: Final = 64 * 1024
 """What the kernel is asked to hold of an answer that is not read (it takes twice as much); left alone, megabytes."""
 BACKLOG: Final = 128
-REASON_CHARS_MAX: Final = 200
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _log = logs.get("edge.listening")
-_http_log = logging.getLogger("fairlead.edge.http")
-
-
-class _WithoutClientsFaults(logging.Filter):
-    """What a client sent that is no HTTP is its fault, not an error of ours with a traceback."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError | web.RequestPayloadError):
-            return True
-        code = error.code if isinstance(error, HttpProcessingError) else 400
-        _log.info("malformed_request", code=code, reason=str(error).strip().partition("\n")[0][:REASON_CHARS_MAX])
-        return False
-
-
-_http_log.addFilter(_WithoutClientsFaults())
 
 
 class CannotListen(FairleadError):
@@ -111,7 +92,6 @@ async def listen(
     runner = web.AppRunner(
         app,
         access_log=None,
-        logger=_http_log,
         handler_cancellation=True,
         shutdown_timeout=DRAIN_SECONDS_MAX,
         keepalive_timeout=IDLE_SECONDS_MAX,

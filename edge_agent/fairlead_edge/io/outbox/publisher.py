@@ -84,7 +84,8 @@ class Publisher:
         self._unusable = ""
         """What is wrong with the routes that arrived, when there is no router for it."""
         self.counters: Counter[str] = Counter()
-        """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``refused_<code>``."""
+        """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``held`` for a refused route,
+        ``routed_again`` of these, ``refused_<code>``."""
 
     def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
         """From now on messages are routed by this; None: publishing is answered with "not yet", and why."""
@@ -253,6 +254,7 @@ class Publisher:
         self.counters["received"] += len(plan.results)
         self.counters["accepted"] += len(plan.entries)
         self.counters["no_route"] += plan.no_route
+        self.counters["held"] += plan.held
         for result in plan.results:
             if isinstance(result, publishing.NotAccepted):
                 self.counters[f"refused_{result.error.code}"] += 1

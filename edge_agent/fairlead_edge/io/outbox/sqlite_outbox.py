@@ -296,6 +296,12 @@ class SqliteOutbox:
         if damaged:
             await self.set_aside(queue, damaged, self.now())
 
+    async def route_again(
+        self, queue: QueueId, routed: Sequence[tuple[int, outbox.Entry | None]], *, now: float
+    ) -> int:
+        job = partial(settlement.route_again, queue=queue, routed=routed, epoch=self.epoch, now=now)
+        return await self.writer.submit(partial(job, max_bytes=self.max_bytes))
+
     async def whereabouts(self, id: bytes) -> list[Way]:
         """Where the message of this id is, or was when it left; empty: nothing is known of it (any more)."""
         return await self.writer.read(partial(whereabouts.whereabouts, id=id, in_flight=self.in_flight))

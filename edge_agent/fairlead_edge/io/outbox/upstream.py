@@ -23,15 +23,19 @@ from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import LinePlan, UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queue_id import QueueId, is_held_for_routes
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans
 
 AGAIN_SECONDS: Final = 1.0
+ROUTED_AGAIN_MESSAGES: Final = 256
+ROUTED_AGAIN_BYTES: Final = 1024 * 1024
+"""Of held messages, in one step."""
 ID_BITS: Final = 128
 """As unique as a UUID, without asking the kernel for each: ids are names, not secrets."""
 
@@ -72,6 +76,8 @@ class Upstream:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
         self._ttl_changed = asyncio.Event()
+        self._router: publishing.Router | None = None
+        self._routes_changed = asyncio.Event()
         self.outbox = outbox
         self.policies: Mapping[str, DeliveryPolicy] = {"upstream": policy, "brokered": brokered_policy}
         """By which messages go again."""
@@ -122,6 +128,8 @@ class Upstream:
     def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
         """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
         self.publisher.use_router(router, unusable)
+        self._router = router
+        self._routes_changed.set()
 
     def inherit(self, ttl_seconds: Mapping[str, int | None]) -> None:
         """How long messages live whose route does not say, by EdgeRoutes object: also those that wait."""
@@ -132,7 +140,14 @@ class Upstream:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
         try:
             async with asyncio.TaskGroup() as parts:
-                for part in (self._keep_inherited, self.pump.run, self.broker.run, self.sweeper.run, self.receipts.run):
+                for part in (
+                    self._keep_inherited,
+                    self._route_held,
+                    self.pump.run,
+                    self.broker.run,
+                    self.sweeper.run,
+                    self.receipts.run,
+                ):
                     parts.create_task(part())
         except BaseExceptionGroup as group:
             failed = group.subgroup(StoreFailed)
@@ -150,6 +165,40 @@ class Upstream:
                 _log.warning("time_to_live_delayed", reason=str(error))
                 self._ttl_changed.set()
                 await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _route_held(self) -> None:
+        """Messages that were held for a refused route go where changed routes say."""
+        while True:
+            await self._routes_changed.wait()
+            self._routes_changed.clear()
+            try:
+                for queue in await self.outbox.queues():
+                    if is_held_for_routes(queue.endpoint):
+                        await self._route_queue(queue)
+            except Temporary as error:  # a full store: they are held until there is room
+                _log.warning("held_messages_delayed", reason=str(error))
+                self._routes_changed.set()
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _route_queue(self, queue: QueueId) -> None:
+        after, routed = NOTHING_DONE, 0
+        while self._router is not None:
+            now = self.outbox.now()
+            page = await self.outbox.fetch(
+                queue, after=after, now=now, messages_max=ROUTED_AGAIN_MESSAGES, bytes_max=ROUTED_AGAIN_BYTES
+            )
+            if not page:
+                break
+            after = page[-1].offset
+            found = publishing.plan_again(page, self._router, now=now, lane=self.pump.lane)
+            if found:
+                routed += await self.outbox.route_again(queue, found, now=now)
+                entries = [entry for _, entry in found if entry is not None]
+                self._appended({reference.queue for entry in entries for reference in entry.references})
+                self.publisher.counters["routed_again"] += len(entries)
+                self.publisher.counters["no_route"] += len(found) - len(entries)
+        if routed:
+            _log.info("held_messages_routed", queue=str(queue), messages=routed)
 
     async def status(self) -> OutboxStatus:
         return await self.outbox.status(now=self.outbox.now())

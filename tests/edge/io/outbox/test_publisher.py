@@ -75,7 +75,7 @@ async def test_everything_is_counted_once() -> None:
     for _ in range(2):
         await bench.publisher.publish(request, "key")
     assert bench.publisher.counters == {
-        "received": 3, "accepted": 1, "no_route": 1, "refused_bad_source": 1, "repeated": 3,
+        "received": 3, "accepted": 1, "no_route": 1, "held": 0, "refused_bad_source": 1, "repeated": 3,
     }  # fmt: skip
 
 

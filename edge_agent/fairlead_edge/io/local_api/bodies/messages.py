@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 
 from fairlead_edge.io.local_api.bodies.answer import Answer
-from fairlead_edge.outbox.publishing import DeliveryView, Reason
+from fairlead_edge.outbox.publishing import DeliveryView, HeldFor, Reason
 
 
 class Result(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """Of one message: its id and where it went (nowhere: no route wanted it), or why it was refused."""
+    """Of one message: its id and where it went, or why it was refused.  Without deliveries no route took it: it is
+    ``held`` until the refused route that would is mended, or no route is meant for it and it is not kept."""
 
     id: str = ""
     deliveries: list[DeliveryView] | None = None
+    held: HeldFor | None = None
     error: Reason | None = None
 
 

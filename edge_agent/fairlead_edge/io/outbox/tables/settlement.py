@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import apsw
@@ -16,7 +17,7 @@ from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import Damage
-from fairlead_edge.outbox.outbox import Refusal, RefusedMessage, last_refused
+from fairlead_edge.outbox.outbox import Entry, Refusal, RefusedMessage, last_refused
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.sink import UPSTREAM
@@ -68,6 +69,29 @@ def refuse(
         settle(connection, queue, sent=(), refused=refusals, checkpoint=NOTHING_DONE, at=at)
     dead_letters.date_refused(connection, now)
     return dead_letters.evict_refused(connection, bytes_max=refused_bytes_max)
+
+
+def route_again(
+    connection: apsw.Connection,
+    queue: QueueId,
+    *,
+    routed: Sequence[tuple[int, Entry | None]],
+    epoch: int,
+    now: float,
+    max_bytes: int,
+) -> int:
+    """See ``outbox.Outbox.route_again``."""
+    number = log.number_of(connection, queue)
+    if number is None:
+        return 0
+    listed = json.dumps([offset for offset, _ in routed])
+    there = {offset for (offset,) in rows(connection, sql.PRESENT_OFFSETS, (number, listed))}
+    removed = log.remove(connection, number, sorted(there))
+    names.drop_of(connection, number, there)
+    connection.execute(sql.COUNT_SENT, (removed.messages, NOTHING_DONE, number))
+    entries = [entry for offset, entry in routed if entry is not None and offset in there]
+    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
+    return removed.messages
 
 
 def _next_offset(connection: apsw.Connection, queue: QueueId) -> int:
