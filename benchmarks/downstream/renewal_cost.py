@@ -43,7 +43,7 @@ async def hub(sessions: int, folder: Path) -> dict[str, float]:
     signer = FileSigner(root.certificate, root.key)
     issuing = Issuing(signer, installation="fairlead", days=90, wall=time.time, refusal=lambda: None)
     counts: Counter[str] = Counter()
-    service = RenewalService(core.hub, issuing, roots=lambda: b"", clock=lambda: core.now, counts=counts)
+    service = RenewalService(core.hub, issuing, roots=bytes, issuers=bytes, clock=lambda: core.now, counts=counts)
     core.hub.renewal_plan.signs(lambda: signer.authority)
     now = datetime.datetime.now(datetime.UTC)
     times = [f"{now + datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-60, 30)]

@@ -57,6 +57,7 @@ class CountingHub(FakeHub):
         encoding: message.Encoding,
         content: bytes,
         *,
+        topic: str = "",
         follows: bool = False,
         priority: int = 0,
         traceparent: str | None = None,

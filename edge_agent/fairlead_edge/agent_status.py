@@ -33,8 +33,10 @@ REFUSED_ROUTES_SHOWN: Final = 3
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A queue of which nothing is taken: for how long, the last answer, how often, and when it is tried next."""
+    """A queue of which nothing is taken, or a ``topic`` of it that the hub deferred: for how long, the last answer, how
+    often, and when it is tried next."""
 
+    topic: str = ""
     for_seconds: float
     code: str
     reason: str
@@ -82,8 +84,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """Objects found changed by the disk since the start; the hub sends them again."""
     pumping: Mapping[str, int]
     """What went up: batches, messages, bytes, acked, refused, nacks by code."""
-    stalls: Mapping[tuple[str, int], Stall] = {}
-    """By endpoint and priority."""
+    stalls: Mapping[tuple[str, int], Sequence[Stall]] = {}
+    """By endpoint and priority: of the queue, and of deferred topics of it."""
     certificate_ends: float | None = None
     """A Unix time; 0: it cannot be read, None: there is none."""
     encryption: Encryption = Encryption()
@@ -150,6 +152,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
                 "damaged": queue.damaged,
                 "inDoubt": queue.in_doubt,
                 "stalled": msgspec.to_builtins(_stall_of(agent, queue)),
+                "deferredTopics": [msgspec.to_builtins(stall) for stall in _stalls_of(agent, queue) if stall.topic],
                 "held": plan_status.held(agent.queues_held.get((queue.endpoint, queue.priority)), agent.now),
                 **_given_out(agent.given_out.get((queue.endpoint, queue.priority))),
             }
@@ -244,30 +247,32 @@ def _two_digits(seconds: float) -> float:
 
 
 def _stall_of(agent: AgentStatus, queue: QueueStatus) -> Stall | None:
-    """Why nothing is taken of a queue; what is held for a refused route waits for the routes to change."""
+    """Why nothing at all is taken of a queue."""
+    return next((stall for stall in _stalls_of(agent, queue) if not stall.topic), None)
+
+
+def _stalls_of(agent: AgentStatus, queue: QueueStatus) -> Sequence[Stall]:
+    """Why nothing is taken of a queue, or of topics of it; what is held for a refused route waits for the routes."""
     if not is_held_for_routes(queue.endpoint):
-        return agent.stalls.get((queue.endpoint, queue.priority))
+        return agent.stalls.get((queue.endpoint, queue.priority), ())
     if not queue.length:
-        return None
+        return ()
     refused = [
         f"EdgeRoutes {name}: {f'route {error.route}: ' if error.route else ''}{error.message}"
         for name, status in sorted(agent.routes.items())
         for error in status.errors
     ]
-    return Stall(
-        for_seconds=round(queue.oldest_age_seconds, 3),
-        code="route_refused",
-        reason="; ".join(refused[:REFUSED_ROUTES_SHOWN]) or "the routes are being changed",
-        attempts=0,
-        retry_in_seconds=None,
-    )
+    reason = "; ".join(refused[:REFUSED_ROUTES_SHOWN]) or "the routes are being changed"
+    seconds = round(queue.oldest_age_seconds, 3)
+    return [Stall(for_seconds=seconds, code="route_refused", reason=reason, attempts=0, retry_in_seconds=None)]
 
 
 def _stands_still(agent: AgentStatus, queue: QueueStatus) -> dict[str, Any]:
     """Why nothing of it is taken.  That a budget is used up is said in the same place: hubs of all versions show it."""
     held = agent.queues_held.get((queue.endpoint, queue.priority))
     if held is None or held.why is not Why.DAY or not agent.line.used_up:
-        return _stalled(_stall_of(agent, queue))
+        stalls = _stalls_of(agent, queue)
+        return _stalled(_stall_of(agent, queue) or max(stalls, key=lambda stall: stall.for_seconds, default=None))
     said = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
     return {"stalled_seconds": STALLED_SECONDS, "stalled_by": said[: message.NAME_CHARS_MAX]}
 
@@ -277,14 +282,15 @@ def _stalled(stall: Stall | None) -> dict[str, Any]:
     if stall is None or stall.for_seconds < STALLED_SECONDS:
         return {}
     steps = stall.for_seconds // STALLED_SECONDS
+    topic = f"topic {stall.topic}: " if stall.topic else ""
     return {
         "stalled_seconds": steps * STALLED_SECONDS,
-        "stalled_by": f"{stall.code}: {stall.reason}"[: message.NAME_CHARS_MAX],
+        "stalled_by": f"{topic}{stall.code}: {stall.reason}"[: message.NAME_CHARS_MAX],
     }
 
 
 def families(agent: AgentStatus) -> list[Family]:
-    """Metrics.  No label takes more values than there are queues, kinds of events, or reasons."""
+    """Metrics.  No label takes more values than there are queues, deferred topics, kinds of events, or reasons."""
     link, outbox = agent.link, agent.outbox
     contact = _ago(agent.now, link.last_contact)
     found = [
@@ -367,13 +373,14 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_queue_stalled_seconds",
             kind="gauge",
-            help="since when nothing was taken of what waits, while the hub is there",
-            labels=("endpoint", "priority"),
+            help="since when nothing was taken of what waits, or of a deferred topic, while the hub is there",
+            labels=("endpoint", "priority", "topic"),
             samples={
-                (queue.endpoint, _place(queue.priority)): stall.for_seconds
-                if (stall := _stall_of(agent, queue))
-                else 0.0
+                (queue.endpoint, _place(queue.priority), topic): seconds
                 for queue in outbox.queues
+                for topic, seconds in {
+                    "": 0.0, **{stall.topic: stall.for_seconds for stall in _stalls_of(agent, queue)}
+                }.items()
             },
         )
     )

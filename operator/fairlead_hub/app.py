@@ -366,6 +366,7 @@ class _App:
             client,
             signer=signer,
             roots=authorities.roots,
+            issuers=authorities.issuers,
             own_certificate=authorities.own_certificate,
             own_chain=authorities.own_chain,
             trusted_nodes=authorities.trusted_nodes,

@@ -88,6 +88,7 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
         "inDoubt": 0,
         "lane": "",
         "stalled": None,
+        "deferredTopics": [],
         "held": None,
     }
     assert status["routes"]["r"]["accepted"] == ["all"] and status["deadLetters"] == 4
@@ -140,17 +141,32 @@ def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: 
 def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
     """Status, metric, and the hub: to the half minute, so that an account with nothing new is not sent."""
     stall = agent_status.Stall(for_seconds=95.5, code="busy", reason="no room", attempts=7, retry_in_seconds=1.5)
-    stalled = agent(stalls={("iothub", 1): stall})
+    stalled = agent(stalls={("iothub", 1): [stall]})
     assert agent_status.status(stalled)["queues"][1]["stalled"] == {
-        "forSeconds": 95.5, "code": "busy", "reason": "no room", "attempts": 7, "retryInSeconds": 1.5,
+        "topic": "", "forSeconds": 95.5, "code": "busy", "reason": "no room", "attempts": 7, "retryInSeconds": 1.5,
     }  # fmt: skip
     [family] = [each for each in agent_status.families(stalled) if each.name == "fairlead_edge_queue_stalled_seconds"]
-    assert family.samples == {("iothub", "0"): 0.0, ("iothub", "1"): 95.5}
+    assert family.samples == {("iothub", "0", ""): 0.0, ("iothub", "1", ""): 95.5}
     [queue] = agent_status.for_hub(stalled).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (90.0, "busy: no room")
     short = msgspec.structs.replace(stall, for_seconds=29.0)
-    [queue] = agent_status.for_hub(agent(stalls={("iothub", 1): short})).queues
+    [queue] = agent_status.for_hub(agent(stalls={("iothub", 1): [short]})).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (0.0, "")
+
+
+def test_a_deferred_topic_is_said_beside_its_queue() -> None:
+    """The queue goes on; the topic has a reason of its own."""
+    topic = agent_status.Stall(
+        topic="shop/alarms", for_seconds=61.0, code="over_quota", reason="full", attempts=3, retry_in_seconds=None
+    )
+    deferring = agent(stalls={("iothub", 1): [topic]})
+    queue = agent_status.status(deferring)["queues"][1]
+    assert queue["stalled"] is None
+    assert [(each["topic"], each["code"]) for each in queue["deferredTopics"]] == [("shop/alarms", "over_quota")]
+    [family] = [each for each in agent_status.families(deferring) if each.name == "fairlead_edge_queue_stalled_seconds"]
+    assert family.samples[("iothub", "1", "shop/alarms")] == 61.0 and family.samples[("iothub", "1", "")] == 0.0
+    [found] = agent_status.for_hub(deferring).queues
+    assert (found.stalled_seconds, found.stalled_by) == (60.0, "topic shop/alarms: over_quota: full")
 
 
 def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:

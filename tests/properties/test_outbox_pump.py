@@ -16,7 +16,7 @@ from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.message import Ack, Nack, Refused
+from fairlead_wire.message import Ack, Deferred, Nack, Refused
 
 PRIORITIES = (0, 5, DEFAULT_PRIORITY)
 AT = "2026-11-20T12:00:00.000Z"
@@ -77,7 +77,9 @@ class World:
         count = self.random.choice([1, 3, 300])
         status = {each.queue: each.accepted for each in (await self.box.status(now=self.now)).queues}
         first = status.get(str(queue), 0)
-        await self.box.append([Entry("", b"{}", (Reference(queue, ttl),))] * count, now=self.now)
+        await self.box.append(
+            [Entry("", b"{}", (Reference(queue, ttl, self.random.choice("abc")),)) for _ in range(count)], now=self.now
+        )
         for offset in range(first, first + count):
             self.accepted[str(queue), offset] = None if ttl is None else self.now + ttl
         self.pump.appended(queue.priority)
@@ -143,6 +145,12 @@ class World:
             answer = Nack(parent_id=1, code="busy", reason="", retry_after=self.random.choice([None, 0.5, 30.0]))
         elif dice < 0.25:
             answer = Nack(parent_id=1, code="poison", reason="", permanent=True)
+        elif dice < 0.45:
+            answer = self.defer(send)
+        elif dice < 0.5:
+            stored = {index for index in range(len(send.items)) if self.random.random() < 0.5}
+            self.arrive(send, set(range(len(send.items))) - stored)
+            answer = Nack(parent_id=1, code="busy", reason="", stored=sorted(stored))
         else:
             refused = {index for index in range(len(send.items)) if self.random.random() < 0.01}
             self.arrive(send, refused)
@@ -150,6 +158,20 @@ class World:
         settle = self.pump.answered(send.batch, answer, self.now)
         if settle is not None:
             self.to_settle.append(settle)
+
+    def defer(self, send: Send) -> Ack:
+        """Some topics take nothing from some message on."""
+        topics = [item.topic for item in send.items]
+        deferred = [
+            Deferred(
+                index=self.random.choice([index for index, each in enumerate(topics) if each == topic]),
+                code="over_quota", reason="", retry_after=self.random.choice([None, 0.5, 30.0]),
+            )
+            for topic in {*topics} if self.random.random() < 0.5
+        ]  # fmt: skip
+        answer = Ack(parent_id=1, deferred=deferred)
+        self.arrive(send, set(answer.deferred_by_index(topics)))
+        return answer
 
     def arrive(self, send: Send, refused: set[int]) -> None:
         for index, item in enumerate(send.items):

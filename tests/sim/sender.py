@@ -161,10 +161,13 @@ class Sender:
             return
         self._is_away = isinstance(answer, message.Nack) and answer.scope == "hub"
         settle = self.pump.answered(send.batch, answer, self._now())
+        done = {*settle.sent, *(refusal.offset for refusal in settle.refused)} if settle is not None else set()
+        doubtful = pump.doubtful(send.items, answer)
+        again = {item.offset for item in send.items} - done
+        self._give_back(send.queue, sorted(again - doubtful))
+        self._give_back(send.queue, sorted(again & doubtful), in_doubt=True)
         if settle is not None:
             self._settle(settle)
-        else:
-            self._give_back(send.queue, [item.offset for item in send.items], in_doubt=True)
         self.step()
 
     # ---- the pump's driver -----------------------------------------------------------------------
@@ -199,7 +202,8 @@ class Sender:
             wanted = self.pump.fetched(step, items, self._now())
             if not isinstance(wanted, Settle):
                 leaves = {item.offset for item in wanted.items} if wanted else set()
-                self._give_back(step.queue, [item.offset for item in items if item.offset not in leaves])
+                stays = [item.offset for item in items if item.offset not in leaves]
+                self._give_back(step.queue, self.pump.at_rest(step.queue, stays))
             match wanted:
                 case Send() as send:
                     self._deliver(send)
@@ -234,7 +238,9 @@ class Sender:
             offsets = tuple(item.offset for item in send.items)
             run(self.outbox.settle(send.queue, sent=offsets, checkpoint=max(offsets), at=""))
         stream = str(send.queue)
-        header = message.Upstream(id=self._next_id, stream=stream, encoding=encoding, follows=send.follows)
+        header = message.Upstream(
+            id=self._next_id, stream=stream, topic=send.topic, encoding=encoding, follows=send.follows
+        )
         self._send(header, content)
 
     def _settle(self, settle: Settle) -> None:
@@ -265,7 +271,10 @@ class Sender:
                 continue
             done = run(self.outbox.checkpoint(queue))
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
-            left = [item for item in waiting if (queue, item.offset) not in handed_out]
+            deferred = self.pump.deferred_topics(queue.priority)
+            left = [
+                item for item in waiting if (queue, item.offset) not in handed_out and item.topic not in deferred
+            ]
             is_free = queue not in settling and self.pump.state(queue.priority) is State.IDLE
             if self._plan is not None:  # what is held may be passed over, and what has a share may pass
                 if self._plan.gate.held(base(queue.priority), self.pump.bytes_in_flight, self._now()) is not None:

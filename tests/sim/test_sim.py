@@ -90,6 +90,19 @@ def test_the_laws_notice_a_hub_that_takes_what_follows_a_batch_it_put_off():
 
 
 @pytest.mark.verify
+def test_the_laws_notice_a_hub_that_forgets_which_topics_it_deferred():
+    """A topic is over its quota for one batch and not for the next, which left before the edge knew."""
+    broken = 0
+    for seed in range(30):
+        try:
+            UpWorld(seed, forgets_what_it_deferred=True).run()
+        except LawBroken as error:
+            assert "law 5" in str(error)
+            broken += 1
+    assert broken > 3
+
+
+@pytest.mark.verify
 def test_messages_are_known_once_however_small_the_pages_are(monkeypatch):
     """What a topic knows of its producers is spread over many rows, and nothing is stored twice or held up."""
     monkeypatch.setattr(sequences, "PAGE_INTERVALS_MAX", 2)

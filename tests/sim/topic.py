@@ -39,6 +39,8 @@ class Topics:
         self._clock_step = 0.0
         self._writing = False
         self._life = 0
+        self._full_until: dict[str, float] = {}
+        self.calm = False
         batch = Batch()
         for name in NAMES:
             create = CreateTopic(namespace=NAMESPACE, name=name, ttl_seconds=WEEK, properties={})
@@ -53,6 +55,14 @@ class Topics:
     def step_clock(self) -> None:
         """The machine's clock was set, maybe back."""
         self._clock_step += self._random.uniform(-30, 30)
+
+    def fill(self) -> None:
+        """A topic is over the quota of its namespace for a while."""
+        self._full_until[f"{NAMESPACE}/{self._random.choice(NAMES)}"] = self._now() + self._random.uniform(1, 40)
+
+    def refuses(self, topic: str) -> bool:
+        """It takes nothing now; sometimes for one batch alone."""
+        return self._full_until.get(topic, 0.0) > self._now() or (not self.calm and self._random.random() < 0.03)
 
     def kill(self) -> None:
         """The process is gone; what its store holds stays, what waits is not answered."""

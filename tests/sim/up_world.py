@@ -45,10 +45,20 @@ class Chain:
     Where the connection breaks, the hub may notice late: what has arrived is still worked on.
     """
 
-    def __init__(self, topics: Topics, sender: Sender, link: Link, takes_what_follows: bool) -> None:
-        self._topics, self._sender, self._link = topics, sender, link
+    def __init__(
+        self,
+        topics: Topics,
+        sender: Sender,
+        link: Link,
+        random: Random,
+        *,
+        takes_what_follows: bool,
+        forgets_what_it_deferred: bool,
+    ) -> None:
+        self._topics, self._sender, self._link, self._random = topics, sender, link, random
         self._order = publish_batch.Order()
         self._takes_what_follows = takes_what_follows
+        self._forgets_what_it_deferred = forgets_what_it_deferred
         self._waiting: deque[tuple[message.Upstream, bytes]] = deque()
         self._busy = False
 
@@ -66,28 +76,40 @@ class Chain:
         if behind is not None and not self._takes_what_follows:
             self._answer(behind)
             return
+        if self._forgets_what_it_deferred:
+            self._order.deferred.clear()
         plan = publish_batch.plan(self._sender.name, header, content, GRANTED)
-        parcels = iter(plan.parcels)
+        publishing = publish_batch.Publishing(header, plan, self._order)
 
-        def published(stored: bool) -> None:
-            if not stored:
-                refusal = message.Nack(
-                    parent_id=header.id, code="messaging_away", reason="not now", retry_after=1.0, scope="hub"
-                )
-                self._order.answered(refusal)
-                self._answer(refusal)
-                return
-            parcel = next(parcels, None)
+        def go_on() -> None:
+            while (parcel := publishing.next()) is not None and self._topics.refuses(parcel.topic):
+                publishing.defer(parcel.topic, "over_quota", "full", 1.0)
             if parcel is None:
-                self._answer(message.Ack(parent_id=header.id, refused=plan.refused))
+                self._answer(publishing.answer())
                 return
             self._topics.publish(
-                parcel.topic, parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads, published
-            )
+                parcel.topic, parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads,
+                lambda stored: published(parcel, stored),
+            )  # fmt: skip
 
-        published(True)
+        def published(parcel: publish_batch.PublishBatch, stored: bool) -> None:
+            if not stored:
+                away = message.Nack(
+                    parent_id=header.id, code="messaging_away", reason="not now", retry_after=1.0, scope="hub"
+                )
+                self._answer(publishing.put_off(away))
+                return
+            if not self._topics.calm and self._random.random() < 0.02:  # it is stored, and its answer is lost
+                publishing.defer(parcel.topic, "messaging_unavailable", "no answer", 1.0, in_doubt=True)
+            else:
+                publishing.stored(parcel, None)
+            go_on()
+
+        go_on()
 
     def _answer(self, answer: message.Ack | message.Nack) -> None:
+        if answer.code != publish_batch.BEHIND if isinstance(answer, message.Nack) else True:
+            self._order.answered(answer)
         self._link.send("down", b"", lambda _: self._sender.answered(answer))
         self._next()
 
@@ -106,6 +128,7 @@ class UpWorld:
         edges: int = 2,
         settles_before_ack: bool = False,
         takes_what_follows: bool = False,
+        forgets_what_it_deferred: bool = False,
         forgets_what_is_out: bool = False,
         disasters: frozenset[str] = DISASTERS,
         max_bytes: int = 1 << 30,
@@ -117,7 +140,9 @@ class UpWorld:
         self.now = 0.0
         self.calm = False
         self._disasters = disasters
-        self._takes_what_follows = takes_what_follows
+        self._mistakes = {
+            "takes_what_follows": takes_what_follows, "forgets_what_it_deferred": forgets_what_it_deferred,
+        }  # fmt: skip
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
         self.topics = Topics(self.random, self.schedule, lambda: self.now)
@@ -144,7 +169,7 @@ class UpWorld:
         for _ in range(steps):
             self._advance(self.now + self.random.uniform(0.05, 0.6))
             self._misbehave()
-        self.calm = True
+        self.calm = self.topics.calm = True
         self._advance(self.now + CALM_SECONDS)
         for sender in self.senders:
             while run(sender.outbox.sweep(now=self.now, entire=True)):
@@ -175,6 +200,8 @@ class UpWorld:
             self.topics.kill()
         if self._happens(0.05):
             self.topics.step_clock()
+        if self._happens(0.1):
+            self.topics.fill()
         if self._strikes("hub", 0.01):  # kill -9 of the hub: every link breaks
             for sender in self.senders:
                 self._break(sender)
@@ -199,12 +226,13 @@ class UpWorld:
     def _connect(self, sender: Sender) -> None:
         link = Link(self.random, self.schedule, lambda: self.now)
         self.links[sender.name] = link
-        chains: dict[str, Chain] = {}
+        chains: dict[tuple[str, str], Chain] = {}
 
         def arrived(header: message.Upstream, content: bytes) -> None:
-            if header.stream not in chains:
-                chains[header.stream] = Chain(self.topics, sender, link, self._takes_what_follows)
-            chains[header.stream].accept(header, content)
+            place = (header.stream, header.topic)
+            if place not in chains:
+                chains[place] = Chain(self.topics, sender, link, self.random, **self._mistakes)
+            chains[place].accept(header, content)
 
         def up(header: message.Upstream, content: bytes) -> None:
             link.send("up", content, lambda frame: arrived(header, frame))

@@ -24,10 +24,11 @@ TOPIC = "default/telemetry"
 class WholeLine:
     """One of each, with the EdgeRoutes object of ``edge_line`` applied; ``with`` ends them all."""
 
-    def __init__(self, folder: Path, *, routes: dict[str, Any] = ALL_PRIORITIES) -> None:
+    def __init__(self, folder: Path, *, routes: dict[str, Any] = ALL_PRIORITIES, messaging: str = "") -> None:
+        """``messaging``: more of its settings, in TOML."""
         self._routes = routes
         self.cluster = Cluster(folder / "cluster")
-        self.messaging = MessagingService(folder / "messaging")
+        self.messaging = MessagingService(folder / "messaging", more=messaging)
         self._folder = folder
 
     def __enter__(self) -> Self:
@@ -59,19 +60,19 @@ class WholeLine:
         names = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "all"}}
         self.cluster.apply({**names, "spec": spec})
 
-    def in_topic(self) -> list[dict[str, Any]]:
+    def in_topic(self, topic: str = TOPIC) -> list[dict[str, Any]]:
         """Every message in the topic, in its order."""
         found: list[dict[str, Any]] = []
         start: str | None = None
         while True:
-            page = self._poll(start)
+            page = self._poll(topic, start)
             found += [json.loads(base64.b64decode(each["payload"])) for each in page]
             if len(page) < POLL_LIMIT:
                 return found
             start = page[-1]["id"]
 
-    def _poll(self, start: str | None) -> list[dict[str, Any]]:
-        namespace, name = TOPIC.split("/")
+    def _poll(self, topic: str, start: str | None) -> list[dict[str, Any]]:
+        namespace, name = topic.split("/")
         request = urllib.request.Request(
             f"{self.messaging.url}/v1/namespaces/{namespace}/topics/{name}/poll",
             data=json.dumps({"startFrom": start, "inclusive": False, "limit": POLL_LIMIT}).encode(),

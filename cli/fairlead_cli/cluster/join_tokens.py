@@ -183,6 +183,6 @@ def no_hub() -> click.ClickException:
     """The sentence for a token that no hub has seen."""
     return click.ClickException(
         f"no hub has seen the token within {HUB_SECONDS:g} s, so its URL and authorities are not known here; the token"
-        " was taken back. Does a hub of 0.3 run, with [identity] signer set (kubectl get pods,"
-        " kubectl logs)? Or give --hub URL and --ca-file FILE"
+        ' was taken back. Either no hub runs, or it signs no certificates: its settings need security = "mtls" and'
+        " [identity] ca_cert and ca_key (fairlead doctor --cluster). Or give --hub URL and --ca-file FILE"
     )

@@ -1,14 +1,17 @@
 """What an edge says, on its way into topics: in which order, who may name which topic, and the envelope.
 
     upstream frame ─Order─▶ not now, with the one it follows
-           └─plan─▶ Refused (never, with the reason) + Parcels by (topic, stream, epoch) ─publish─▶ ack
+           └─plan─▶ Refused (never, with the reason) + Parcels by (topic, stream, epoch) ─Publishing─▶ ack
+
+A topic that takes nothing holds up itself alone: its messages are deferred (``Ack.deferred``), the others are stored.
 
 The hub stamps ``node`` from the link's identity, whatever the message claims (contract section 8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -22,6 +25,10 @@ MESSAGES_MAX = 512
 have room for as many refusals."""
 REASONS_BYTES_MAX = codec.HEADER_BYTES_MAX // 3
 """Of an ack's header; the rest holds the indexes and codes, and the positions."""
+DEFERRED_MAX = 64
+"""Topics of one ack; where more take nothing, the whole batch is put off."""
+BEHIND = "behind_put_off"
+"""The code of what follows something that was put off."""
 POSITIONS_MAX = 64
 """Of an ack; where a batch goes to more topics, those of the others are not said."""
 
@@ -80,28 +87,38 @@ class PublishBatch(msgspec.Struct, kw_only=True):
 
 
 class Order:
-    """One stream of one session: what was sent behind a batch that was put off is put off with it.
+    """One stream of one session: what was sent behind what was put off is put off with it.
 
-    So a topic shows a stream's messages in the order they were accepted, whatever failed.  The edge waits for all
-    answers before it begins again, and says so: that batch follows nothing.
+    So a topic shows a stream's messages in the order they were accepted, whatever failed.  A batch is put off as a
+    whole, or one topic of it: then the edge sends that topic's messages apart from the others, as a stream with an
+    order of its own, until it has caught up.  Where it waited for all answers it says so: that batch follows nothing,
+    and nothing is put off any more.
     """
 
-    __slots__ = ("put_off",)
+    __slots__ = ("deferred", "put_off")
 
     def __init__(self) -> None:
         self.put_off: message.Nack | None = None
         """The "not now" the stream waits under."""
+        self.deferred: dict[str, message.Deferred] = {}
+        """By topic, the same for its messages alone."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing has to be remembered of it."""
+        return self.put_off is None and not self.deferred
 
     def judge(self, header: message.Upstream) -> message.Nack | None:
         """None: publish it, and say with ``answered`` what came of it.  Else the answer."""
         if not header.follows:
             self.put_off = None
+            self.deferred.clear()
         if self.put_off is None:
             return None
         reason = f"the batch before it was put off: {self.put_off.reason}"
         return message.Nack(
             parent_id=header.id,
-            code="behind_put_off",
+            code=BEHIND,
             reason=reason,
             retry_after=self.put_off.retry_after,
             scope=self.put_off.scope,
@@ -132,6 +149,8 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
     parcels: dict[tuple[str, int], PublishBatch] = {}
     refused = []
     for index, item in enumerate(batch):
+        if header.topic and item.topic != header.topic:
+            raise Malformed(f"upstream batch of topic {header.topic} has a message for {item.topic}")
         if item.topic not in granted:
             reason = f"topic {item.topic} was never named by an EdgeRoutes object of node {node}"
             refused.append(message.Refused(index=index, code="topic_not_granted", reason=reason))
@@ -150,26 +169,151 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
     return Plan(parcels=list(parcels.values()), refused=refused, count=len(batch))
 
 
-def bounded(refused: Iterable[message.Refused]) -> list[message.Refused]:
-    """What an ack tells of them, in order: every code, and as many reasons as its header has room for."""
-    found = []
-    room = REASONS_BYTES_MAX
-    for item in sorted(refused, key=lambda each: each.index):
-        room -= len(msgspec.json.encode(item.reason))
-        found.append(item if room >= 0 else msgspec.structs.replace(item, reason=""))
-    return found
+class Publishing:
+    """One batch on its way into its topics: what is published next, what came of it, and the answer."""
 
+    def __init__(self, header: message.Upstream, plan: Plan, order: Order) -> None:
+        self._header, self._order = header, order
+        self.count = plan.count
+        self._todo = deque(plan.parcels)
+        self._parcels = plan.parcels
+        self.refused = list(plan.refused)
+        self._done: set[int] = {each.index for each in plan.refused}
+        """Stored, or refused for good."""
+        self._stored: set[int] = set()
+        self._placed: dict[tuple[str, int], list[Placed]] = {}
+        """By topic and epoch, in order."""
+        self._deferred: dict[str, message.Deferred] = {}
+        for parcel in plan.parcels:
+            if (before := order.deferred.get(parcel.topic)) is not None:
+                reason = f"messages of this topic before it were deferred: {before.reason}"
+                self._deferred[parcel.topic] = msgspec.structs.replace(
+                    before, code=BEHIND, reason=reason, in_doubt=False
+                )
 
-def position(parcel: PublishBatch, published: Placed) -> message.TopicPosition | None:
-    """Where the messages of a parcel stand that was published as a whole; None: messaging does not say."""
-    if not published.newest:
+    def next(self) -> PublishBatch | None:
+        """What is to be published now; None: the batch can be answered."""
+        while self._todo:
+            parcel = self._todo.popleft()
+            if parcel.topic not in self._deferred:
+                return parcel
         return None
+
+    def stored(self, parcel: PublishBatch, published: Placed | None) -> None:
+        """It is in its topic; ``published``: where, None: messaging does not say."""
+        self._done.update(parcel.indexes)
+        self._stored.update(parcel.indexes)
+        if published is not None:
+            self._placed.setdefault((parcel.topic, parcel.epoch), []).append(published)
+
+    def never(self, parcel: PublishBatch, code: str, reason: str) -> None:
+        """Messaging will not take it as it is: one message of it is refused, of several each half is tried."""
+        if len(parcel.indexes) > 1:
+            self._todo.extendleft(reversed(parcel.halves()))
+            return
+        self._done.update(parcel.indexes)
+        self.refused.append(message.Refused(index=parcel.indexes[0], code=code, reason=reason))
+
+    def defer(self, topic: str, code: str, reason: str, retry_after: float | None, *, in_doubt: bool = False) -> None:
+        """The topic takes nothing now: what is left of it goes again, and what follows in this stream with it."""
+        reason = reason[: message.REASON_CHARS_MAX]
+        self._deferred[topic] = message.Deferred(
+            index=0, code=code, reason=reason, retry_after=retry_after, in_doubt=in_doubt
+        )
+
+    @property
+    def deferred_codes(self) -> list[str]:
+        """Why topics were deferred, one for each."""
+        return [each.code for each in self._deferred.values()]
+
+    @property
+    def stored_count(self) -> int:
+        """Messages that are in their topics."""
+        return len(self._stored)
+
+    def answer(self) -> message.Ack | message.Nack:
+        """Once nothing is left to publish."""
+        deferred = self._left()
+        if len(deferred) > DEFERRED_MAX:
+            reason = f"{len(deferred)} topics take nothing now; the first: {deferred[0].reason}"
+            return self.put_off(
+                message.Nack(
+                    parent_id=self._header.id, code=deferred[0].code, reason=reason, retry_after=deferred[0].retry_after
+                )
+            )
+        for topic, each in self._deferred.items():
+            self._order.deferred.setdefault(topic, each)
+        reasons = Reasons()
+        positions = self._positions() if self._header.positions else []
+        return message.Ack(
+            parent_id=self._header.id,
+            refused=[
+                msgspec.structs.replace(each, reason=reasons.shortened(each.reason))
+                for each in sorted(self.refused, key=_index)
+            ],
+            deferred=[msgspec.structs.replace(each, reason=reasons.shortened(each.reason)) for each in deferred],
+            positions=positions[:POSITIONS_MAX],
+        )
+
+    def put_off(self, answer: message.Nack) -> message.Nack:
+        """The whole batch goes again, but for what is stored."""
+        return msgspec.structs.replace(answer, stored=sorted(self._stored))
+
+    def _left(self) -> list[message.Deferred]:
+        found = []
+        for topic, each in self._deferred.items():
+            left = [
+                index
+                for parcel in self._parcels
+                if parcel.topic == topic
+                for index in parcel.indexes
+                if index not in self._done
+            ]
+            if left:
+                found.append(msgspec.structs.replace(each, index=min(left)))
+        return sorted(found, key=_index)
+
+    def _positions(self) -> list[message.TopicPosition]:
+        found = []
+        for parcel in self._parcels:
+            placed = self._placed.get((parcel.topic, parcel.epoch), [])
+            whole = self._stored.issuperset(parcel.indexes) and len(placed) == 1
+            if (at := _position(parcel, placed, is_whole=whole)) is not None:
+                found.append(at)
+        return found
+
+
+class Reasons:
+    """Sentences of an answer: as many as its header has room for."""
+
+    def __init__(self) -> None:
+        self._room = REASONS_BYTES_MAX
+
+    def shortened(self, reason: str) -> str:
+        """As it is, or "" when there is no room left."""
+        self._room -= len(msgspec.json.encode(reason))
+        return reason if self._room >= 0 else ""
+
+
+def _index(each: message.Refused | message.Deferred) -> int:
+    return each.index
+
+
+def _position(parcel: PublishBatch, placed: Sequence[Placed], *, is_whole: bool) -> message.TopicPosition | None:
+    """Where the messages of a parcel stand; one that was published in parts stands at the latest position or before.
+
+    None: messaging does not say, or the topic was made anew between the parts.
+    """
+    known = [each for each in placed if each.newest]
+    if not known or len({(each.service, each.generation) for each in known}) > 1:
+        return None
+    latest = max(known, key=lambda each: each.newest)
     return message.TopicPosition(
         index=parcel.indexes[0],
-        service=published.service,
-        generation=published.generation,
-        first=published.first if len(published.stored) == len(parcel.indexes) else "",
-        newest=published.newest,
+        service=latest.service,
+        generation=latest.generation,
+        first=latest.first if is_whole and len(latest.stored) == len(parcel.indexes) else "",
+        newest=latest.newest,
     )
 
 

@@ -61,8 +61,10 @@ def _planned(header: message.Upstream, content: bytes) -> None:
         promise(parcel.topic in GRANTED, "only topics that were granted get anything")
         for payload in parcel.payloads:
             promise(_JSON.decode(payload)["node"] == "edge-1", "the node is the one of the link")
-    bounded = publish_batch.bounded(plan.refused)
-    codec.encode(message.Ack(parent_id=header.id, refused=bounded))
+    publishing = publish_batch.Publishing(header, plan, publish_batch.Order())
+    while (refused := publishing.next()) is not None:
+        publishing.defer(refused.topic, "over_quota", "full", 1.0)
+    codec.encode(publishing.answer())
 
 
 def upstream(content: bytes) -> None:

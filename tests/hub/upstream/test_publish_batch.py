@@ -88,11 +88,12 @@ def test_a_batch_over_the_limit_is_malformed():
 @pytest.mark.parametrize("topic", ["shop/other", "x" * 16_000, "\x01" * 1000])
 def test_an_ack_holds_every_refusal_of_a_batch(topic):
     """However many and however long: an ack that cannot be sent would take the session with it, for nothing."""
-    refused = plan(*[item(topic=topic)] * publish_batch.MESSAGES_MAX).refused
-    said = publish_batch.bounded(reversed(refused))
-    assert [each.index for each in said] == list(range(publish_batch.MESSAGES_MAX))
-    assert said[0].reason or len(topic) > 4000
-    codec.encode(message.Ack(parent_id=2**53, cumulative=True, refused=said))
+    found = plan(*[item(topic=topic)] * publish_batch.MESSAGES_MAX)
+    answer = publish_batch.Publishing(HEADER, found, publish_batch.Order()).answer()
+    assert isinstance(answer, message.Ack)
+    assert [each.index for each in answer.refused] == list(range(publish_batch.MESSAGES_MAX))
+    assert answer.refused[0].reason or len(topic) > 4000
+    codec.encode(msgspec.structs.replace(answer, parent_id=2**53, cumulative=True))
 
 
 def test_a_body_that_no_reader_downstream_takes_is_refused_alone():
@@ -163,3 +164,91 @@ def test_an_edge_that_says_nothing_of_order_is_served():
     order = publish_batch.Order()
     order.answered(NOT_NOW)
     assert order.judge(header(2)) is None
+
+
+def publishing(*items, order=None, header=HEADER):
+    granted = frozenset(each.topic for each in items)
+    found = publish_batch.plan("edge-1", header, msgspec.json.encode(list(items)), granted)
+    return publish_batch.Publishing(header, found, order or publish_batch.Order())
+
+
+def test_a_topic_that_takes_nothing_is_deferred_alone():
+    """The others are stored; what follows in the stream for that topic waits with it, until the stream begins again."""
+    order = publish_batch.Order()
+    batch = [item(), item(topic="shop/alarms", sequence=4), item(sequence=5), item(topic="shop/alarms", sequence=6)]
+    first = publishing(*batch, order=order)
+    first.defer(first.next().topic, "over_quota", "namespace default is full", 9.0)
+    alarms = first.next()
+    first.stored(alarms, None)
+    assert (alarms.topic, first.next(), first.stored_count) == ("shop/alarms", None, 2)
+    answer = first.answer()
+    order.answered(answer)
+    [deferred] = answer.deferred
+    assert (deferred.index, deferred.code, deferred.retry_after) == (0, "over_quota", 9.0)
+    assert sorted(answer.deferred_by_index([each.topic for each in batch])) == [0, 2]
+
+    assert order.judge(header(2, follows=True)) is None
+    second = publishing(*batch, order=order)
+    second.stored(second.next(), None)
+    assert second.next() is None, "its own topic alone"
+    [behind] = second.answer().deferred
+    assert (behind.index, behind.code, behind.retry_after) == (0, publish_batch.BEHIND, 9.0)
+    assert "namespace default is full" in behind.reason
+
+    assert order.judge(header(3)) is None
+    third = publishing(*batch, order=order)
+    assert {third.next().topic, third.next().topic} == {"default/telemetry", "shop/alarms"}
+
+
+def test_of_a_topic_that_is_deferred_in_the_middle_what_is_in_front_is_stored():
+    """One of its messages is refused for good, the halves before it are in, then the topic is full."""
+    found = publishing(*[item(sequence=n) for n in range(8)])
+    found.never(found.next(), "bad_message", "one of them")
+    found.stored(found.next(), None)
+    found.never(found.next(), "bad_message", "one of them")
+    found.stored(found.next(), None)
+    found.never(found.next(), "bad_message", "one of them")
+    found.never(found.next(), "bad_message", "this one")
+    found.defer(found.next().topic, "over_quota", "full", None)
+    assert found.next() is None
+    answer = found.answer()
+    assert [each.index for each in answer.refused] == [6]
+    assert [each.index for each in answer.deferred] == [7]
+
+
+def test_a_batch_that_is_put_off_says_which_of_its_messages_are_stored():
+    """Messaging went away in the middle."""
+    found = publishing(item(), item(topic="shop/alarms", sequence=4), item(sequence=5))
+    found.stored(found.next(), None)
+    found.next()
+    assert found.put_off(NOT_NOW).stored == [0, 2]
+
+
+def test_beyond_so_many_deferred_topics_the_batch_is_put_off():
+    """An ack has a limit; what is stored is said all the same."""
+    items = [item(topic=f"shop/t{n}", sequence=n) for n in range(publish_batch.DEFERRED_MAX + 2)]
+    found = publishing(*items)
+    found.stored(found.next(), None)
+    while (parcel := found.next()) is not None:
+        found.defer(parcel.topic, "over_quota", "x" * 4000, 1.0)
+    answer = found.answer()
+    assert isinstance(answer, message.Nack) and (answer.code, answer.stored) == ("over_quota", [0])
+    codec.encode(answer)
+
+
+def test_the_longest_reasons_of_deferred_topics_fit_into_an_ack():
+    """As many as there is room for."""
+    items = [item(topic=f"shop/t{n}", sequence=n) for n in range(publish_batch.DEFERRED_MAX)]
+    found = publishing(*items)
+    while (parcel := found.next()) is not None:
+        found.defer(parcel.topic, "over_quota", "x" * 40_000, 1.0)
+    answer = found.answer()
+    assert isinstance(answer, message.Ack) and len(answer.deferred) == publish_batch.DEFERRED_MAX
+    assert answer.deferred[0].reason and not answer.deferred[-1].reason
+    codec.encode(answer)
+
+
+def test_a_batch_of_a_deferred_topic_holds_nothing_else():
+    """It would have an order that nobody keeps."""
+    with pytest.raises(Malformed, match="has a message for"):
+        publishing(item(), header=msgspec.structs.replace(HEADER, topic="shop/alarms"))

@@ -113,6 +113,7 @@ class FakeHub:
         encoding: message.Encoding,
         content: bytes,
         *,
+        topic: str = "",
         follows: bool = False,
         priority: int = 0,
         traceparent: str | None = None,

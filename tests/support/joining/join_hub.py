@@ -103,6 +103,7 @@ class JoinHub:
                 issued = message.IssuedCertificates(
                     certificates=self.certificate(request).decode(),
                     authorities=self.internal.certificate.read_text(),
+                    issuers=self.edges.certificate.read_text(),
                 )
                 expires = (datetime.datetime.now(datetime.UTC) + VALID).isoformat()
                 answer = message.Issued(node=self.node, expires=expires, renew_after_seconds=100.0)

@@ -35,7 +35,9 @@ class MessagingService:
         store: str = "rocksdb",
         authority: Authority | None = None,
         cleanup_seconds: float = 3600.0,
+        more: str = "",
     ) -> None:
+        """``more``: of its settings, in TOML."""
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_ports(1)[0]
         self.url = f"http{'s' if authority else ''}://127.0.0.1:{self.port}"
@@ -50,12 +52,17 @@ class MessagingService:
             )
         self._log = folder / "messaging.log"
         self._config = folder / "messaging.toml"
-        self._config.write_text(
+        self._settings = (
             f'http_listen = "127.0.0.1:{self.port}"\ndata_dir = "{folder}/data"\n{security}'
             f'store = "{store}"\n[cleanup]\ninterval_seconds = {cleanup_seconds}\n'
         )
+        self.set(more)
         self._client = Client(self.url, tls=self.tls, timeout_seconds=60.0)
         self._running: Running | None = None
+
+    def set(self, more: str) -> None:
+        """Settings beside those of the test, from the next start on."""
+        self._config.write_text(self._settings + more)
 
     def start(self) -> MessagingService:
         """Start it and wait until it answers."""

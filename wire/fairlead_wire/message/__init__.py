@@ -23,7 +23,7 @@ The modules of this package are named after what their frames are about; all fra
 
 from __future__ import annotations
 
-from fairlead_wire.message.answers import Ack, Keepalive, Nack, Refused, TopicPosition
+from fairlead_wire.message.answers import Ack, Deferred, Keepalive, Nack, Refused, TopicPosition
 from fairlead_wire.message.certificates import (
     AskAuthorities,
     Authorities,
@@ -155,6 +155,7 @@ __all__ = [
     "Challenge",
     "Chunk",
     "Compare",
+    "Deferred",
     "Delete",
     "EdgeStatus",
     "Encoding",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,17 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     index: Place
     code: str
     reason: str
+
+
+class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A topic that takes nothing now: the message at ``index`` and those behind it for the same topic are not stored,
+    and go again.  ``in_doubt``: they may have been stored all the same."""
+
+    index: Place
+    code: Name
+    reason: str
+    retry_after: Seconds | None = None
+    in_doubt: bool = False
 
 
 class TopicPosition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,6 +56,17 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
     """Upstream only: between the batch's arrival and this answer; the rest of the time it was on the link."""
     positions: list[TopicPosition] = msgspec.field(default_factory=list)
     """Upstream only, where the batch asked for them; of topics that are not named it is not known."""
+    deferred: list[Deferred] = msgspec.field(default_factory=list)
+    """Upstream only: the other messages are durable or refused."""
+
+    def deferred_by_index(self, topics: Sequence[str]) -> dict[int, Deferred]:
+        """Which messages of a batch are deferred; ``topics`` are those of its messages, in order."""
+        return {
+            index: each
+            for each in self.deferred
+            for index in range(each.index, len(topics))
+            if topics[index] == topics[each.index]
+        }
 
 
 class Nack(Header, frozen=True, kw_only=True, tag="nack"):
@@ -58,6 +81,8 @@ class Nack(Header, frozen=True, kw_only=True, tag="nack"):
     """Upstream only.  ``hub``: nothing would be taken now, of whatever stream."""
     held_seconds: Seconds | None = None
     """As in ``Ack``."""
+    stored: list[Place] = msgspec.field(default_factory=list)
+    """Upstream only: these messages of the batch are durable all the same; the others go again."""
 
 
 class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):

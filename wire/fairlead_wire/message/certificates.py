@@ -89,3 +89,5 @@ class IssuedCertificates(msgspec.Struct, frozen=True, kw_only=True, rename="came
     """The node's, then what leads to the authority that the hub trusts."""
     authorities: str
     """Those of the hub's certificate."""
+    issuers: str = ""
+    """Those of nodes' certificates: by these, programs that connect to the node's agent verify it."""

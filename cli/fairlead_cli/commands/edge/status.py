@@ -98,7 +98,6 @@ def _plan(plan: dict[str, Any] | None) -> list[str]:
 
 
 def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
-    stalled, held = queue["stalled"], queue.get("held")
     return (
         queue["endpoint"],
         f"{to_table.priority_shown(queue['priority'])} {queue.get('lane', '')}".strip(),
@@ -108,5 +107,15 @@ def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
         queue["sent"],
         queue["expired"],
         queue["deadLettered"],
-        f"{stalled['code']}: {stalled['reason']}" if stalled else held["reason"] if held else "-",
+        _stalled(queue),
     )
+
+
+def _stalled(queue: dict[str, Any]) -> str:
+    """Why nothing of it leaves, or of topics of it."""
+    if (stalled := queue["stalled"]) is not None:
+        return f"{stalled['code']}: {stalled['reason']}"
+    if queue["deferredTopics"]:
+        return "; ".join(f"topic {each['topic']}: {each['code']}: {each['reason']}" for each in queue["deferredTopics"])
+    held = queue.get("held")
+    return held["reason"] if held else "-"

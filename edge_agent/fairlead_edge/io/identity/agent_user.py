@@ -17,6 +17,7 @@ from fairlead_wire.errors import FairleadError
 _REMEDIES: Final = {
     "in use": "stop it first (systemctl stop fairlead-edge)",
     "Permission denied": "run it as root, or as the agent's user",
+    "No space left on device": "free some room on this disk",
 }
 
 

@@ -5,6 +5,8 @@ Read before anything is sent, so that what cannot be written is refused while th
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +15,7 @@ from typing import Any, Final
 
 from fairlead_edge.identity import settings_text
 from fairlead_edge.identity.settings_text import CannotEdit
-from fairlead_edge.io.identity.identity_files import Owner
+from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
 from fairlead_edge.settings import Settings
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import node_names
@@ -21,9 +23,11 @@ from fairlead_wire.io import settings as settings_io
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 NEW_FILE_MODE: Final = 0o640
+CA_FILE_MODE: Final = 0o644
 SYSTEM_FOLDER: Final = Path("/etc/fairlead")
 SYSTEM_DATA_DIR: Final = "/var/lib/fairlead-edge"
 PREFIX: Final = "FAIRLEAD_EDGE_"
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 class CannotConfigure(FairleadError):
@@ -94,10 +98,43 @@ class DeviceSettings:
                 _flush(file.parent)
         except OSError as error:
             remedy = "; run it as root, or as the owner of its folder" if isinstance(error, PermissionError) else ""
+            remedy = "; free some room on this disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else remedy
             raise CannotConfigure(f"{self.path}: cannot be written: {error.strerror or error}{remedy}") from None
         finally:
             draft.unlink(missing_ok=True)
         return True
+
+    @property
+    def ca_file(self) -> Path:
+        """Beside the settings: the authorities by which local programs verify this node's agent."""
+        return self.path.with_name(f"{self.path.stem}-ca.crt")
+
+    def publish_issuers(self, files: IdentityFiles) -> str:
+        """Copy them to ``ca_file``, which all users may read.  A sentence for people; "": there are none.
+
+        The node's own link does without it, so a folder that cannot be written is no error.
+        """
+        try:
+            content = files.issuers.read_bytes()
+        except OSError:
+            return ""
+        file = self.ca_file.resolve()
+        draft = file.with_name(f".{file.name}.new")
+        try:
+            draft.unlink(missing_ok=True)
+            with os.fdopen(os.open(draft, _NEW_FILE, CA_FILE_MODE), "wb") as opened:
+                os.fchmod(opened.fileno(), CA_FILE_MODE)
+                opened.write(content)
+                opened.flush()
+                os.fsync(opened.fileno())
+            os.replace(draft, file)
+            _flush(file.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            why = error.strerror or str(error)
+            return f"{self.ca_file} cannot be written ({why}): copy {files.issuers} to where local programs may read it"
+        return f"{self.ca_file}: local programs verify this node by it"
 
     def _effective(self, key: str, otherwise: str = "") -> str:
         """As the agent will see it: a variable counts more than the file."""
@@ -140,7 +177,7 @@ class DeviceSettings:
         """With mode and owner of the file it replaces; a new one belongs to who writes it, and to the agent's group."""
         draft.parent.mkdir(parents=True, exist_ok=True)
         draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:
+        with os.fdopen(os.open(draft, _NEW_FILE, 0o600), "w") as file:
             if self.exists:
                 before = self.path.stat()
                 if os.geteuid() == 0:

@@ -3,6 +3,7 @@
 <data_dir>/identity/node-<serial>.pem   key, certificate and chain in one file, 0600: never one without the other
 <data_dir>/identity/node.pem            a link to the one in use
 <data_dir>/identity/authorities.pem     whom the node trusts: the authorities of the hub's certificate
+<data_dir>/identity/issuers.pem         the authorities of nodes' certificates, for programs that connect to the agent
 <data_dir>/identity/pending.pem         a key that waits for its certificate, and its request
 
     add(key, chain)   a new pair is written and flushed; the one in use stays
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import os
 import re
 import ssl
@@ -33,11 +35,15 @@ from fairlead_wire.identity.certificate import Certificate
 FOLDER: Final = "identity"
 LINK: Final = "node.pem"
 AUTHORITIES: Final = "authorities.pem"
+ISSUERS: Final = "issuers.pem"
 PENDING: Final = "pending.pem"
 FOLDER_MODE: Final = 0o700
 PRIVATE_MODE: Final = 0o600
 READABLE_MODE: Final = 0o644
 FILE_BYTES_MAX: Final = 256 * 1024
+RESERVED: Final = "reserved"
+RESERVED_BYTES: Final = 256 * 1024
+"""Kept free on the disk while a hub is asked for a certificate; a usual identity takes 8 KiB."""
 DRAFT_PREFIX: Final = "."
 DRAFT_SUFFIX: Final = ".new"
 
@@ -96,6 +102,8 @@ class IdentityFiles:
         """What ``tls_cert`` and ``tls_key`` name."""
         self.authorities = folder / AUTHORITIES
         """What ``tls_ca`` names."""
+        self.issuers = folder / ISSUERS
+        """What programs that connect to the agent verify it by."""
         self._pending = folder / PENDING
         self._owner = owner
         self._writing = threading.Lock()
@@ -182,6 +190,27 @@ class IdentityFiles:
         except OSError as error:
             raise IdentityFilesError(f"{self.folder}: {_why(error)}") from None
 
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[None]:
+        """Keep room on the disk while the block runs, so that what the hub issues can be written after it.
+
+        Raises ``IdentityFilesError`` where there is no room, or a file of the identity cannot be written.
+        """
+        path = self._draft(self.folder / RESERVED)
+        for target in (self.link, self.authorities, self.issuers, self._pending):
+            if target.is_dir() and not target.is_symlink():
+                raise IdentityFilesError(f"{target}: is a folder; move it away")
+        try:
+            with self._sentence(self.folder):
+                path.unlink(missing_ok=True)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                with os.fdopen(os.open(path, flags, PRIVATE_MODE), "wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, RESERVED_BYTES)
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
     def keep_pending(self, pending: Pending) -> None:
         """So that the same request can be made again when its answer got lost."""
         body = base64.encodebytes(pending.request)
@@ -196,12 +225,17 @@ class IdentityFiles:
 
     def write_authorities(self, content: bytes) -> None:
         """Whole or not at all.  Raises ``BadPair`` when one of them cannot be read, or there are none."""
+        self._write_bundle(self.authorities, content)
+
+    def write_issuers(self, content: bytes) -> bool:
+        """Whole or not at all; True: they replaced others.  Raises ``BadPair`` when one of them cannot be read."""
         try:
-            bundle.certificates(content)
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii"))
-        except (ssl.SSLError, ValueError) as error:
-            raise BadPair(f"the authorities cannot be read: {error}") from None
-        self._write(self.authorities, content, READABLE_MODE)
+            before = self._read(self.issuers)
+        except IdentityFilesError:
+            before = b""
+        if before != content:
+            self._write_bundle(self.issuers, content)
+        return before not in (b"", content)
 
     def add(self, key: bytes, chain: bytes) -> Pair:
         """Write a new pair (PEM each) beside the one in use.  Raises ``BadPair`` when they do not fit together.
@@ -279,6 +313,14 @@ class IdentityFiles:
             os.replace(draft, path)
             self._flush(self.folder)
 
+    def _write_bundle(self, path: Path, content: bytes) -> None:
+        try:
+            bundle.certificates(content)
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            raise BadPair(f"the authorities cannot be read: {error}") from None
+        self._write(path, content, READABLE_MODE)
+
     def _check(self, draft: Path) -> None:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(draft), password=_no_password)
@@ -317,7 +359,8 @@ def give_folder(folder: Path, owner: Owner) -> None:
 
 
 def _why(error: OSError) -> str:
-    return error.strerror or str(error)
+    why = error.strerror or str(error)
+    return f"{why}; free some room on this disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else why
 
 
 def _no_password() -> str:

@@ -2,11 +2,11 @@
 
     settings read, folder locked ▸ connection 1, unverified: authorities, compared with the token's pin ▸ closed
     ▸ connection 2, verified against the pinned authority: token and certificate request ▸ issued
-    ▸ authorities, pair, link, settings file ▸ the pending request is dropped
+    ▸ authorities, pair, link, settings file, CA file of local programs ▸ the pending request is dropped
 
-Everything that can be refused here is refused before the token is sent.  The key and its request are on disk before,
-so that the same command again, after a lost answer or a kill at any step, asks with the same key and gets the same
-certificate, or finishes what was already received without asking.
+Everything that can be refused here is refused before the token is sent, and room for the answer is reserved.  The key
+and its request are on disk before, so that the same command again, after a lost answer or a kill at any step, asks with
+the same key and gets the same certificate, or finishes what was already received without asking.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import contextlib
 import datetime
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
@@ -39,8 +39,16 @@ PATIENCE_SECONDS: Final = 60.0
 PAUSE_SECONDS_MIN: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 5.0
 JITTER: Final = 0.5
+_ELSEWHERE: Final = "If this device joined before, with another --config, its key is beside that file: give that one"
+REMEDIES: Final = {
+    "token_used": _ELSEWHERE,
+    "name_taken": _ELSEWHERE,
+    "csr_key_reused": "That key is dropped here: run the same command again, and a new one is made",
+}
+"""What the device can add to the hub's reason, by code."""
 SKEW_SECONDS: Final = 60.0
 """A difference between two clocks that is worth a word."""
+NOTHING_SENT: Final = "Nothing was sent"
 NODE_PLACEHOLDER: Final = "node"
 """For trying out settings before the hub said the name."""
 
@@ -112,7 +120,10 @@ class _Device:
         self._files = files or IdentityFiles.of(settings.data_dir, owner=owner)
 
     async def join(self) -> Joined:
-        self._files.make_folder()
+        try:
+            self._files.make_folder()
+        except IdentityFilesError as error:
+            raise CannotJoin(f"{error}. {NOTHING_SENT}") from None
         self._settings.write(self._keys(self._node or NODE_PLACEHOLDER), owner=self._owner, dry=True)
         return self._finish(await self.issue())
 
@@ -122,13 +133,24 @@ class _Device:
             self._say("certificate", f"was issued already to {issued.certificate.name}: the files are completed")
             return issued
         self._refuse_second_identity()
-        self._say("clock here", certificate.day(_now()))
-        context = _trusting(await self._patiently(self._ask_authorities))
-        pending = await self._pending()
-        answer = await self._patiently(lambda: self._ask_certificate(context, pending))
+        with self._reserved():
+            self._say("clock here", certificate.day(_now()))
+            context = _trusting(await self._patiently(self._ask_authorities))
+            pending = await self._pending()
+            answer = await self._patiently(lambda: self._ask_certificate(context, pending))
         return self._keep(answer, pending)
 
     # ---- what is on disk ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _reserved(self) -> Iterator[None]:
+        """Room for the answer, before it is asked for: a token is spent once."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self._files.reserved())
+            except IdentityFilesError as error:
+                raise CannotJoin(f"{error}. {NOTHING_SENT}") from None
+            yield
 
     def _purpose(self) -> str:
         return f"join {self._wanted.token.id} {self._node}".strip()
@@ -175,6 +197,8 @@ class _Device:
         if self._node and answer.node != self._node:
             raise CannotJoin(f"the hub issued a certificate to {answer.node}, not to {self._node}; report it")
         self._files.write_authorities(answer.authorities)
+        if answer.issuers:
+            self._files.write_issuers(answer.issuers)
         pair = self._files.add(pending.key, answer.certificates)
         own = pair.certificate
         if own.name != answer.node:
@@ -186,6 +210,8 @@ class _Device:
         name = pair.certificate.name
         self._files.use(pair)
         written = self._settings.write(self._keys(name), owner=self._owner)
+        if ca_file := self._settings.publish_issuers(self._files):
+            self._say("CA file", ca_file)
         self._files.drop_pending()
         self._say("settings", f"{self._settings.path}{'' if written else ' (said all of it already)'}")
         return Joined(
@@ -244,6 +270,8 @@ class _Device:
             raise _Again(f"{error}; run the same again: it asks with the same key") from None
         except RefusedByHub as error:
             self._forget_refused(error)
+            if (remedy := REMEDIES.get(error.code)) is not None:
+                raise RefusedByHub(error.code, f"{error.reason}. {remedy}", error.retry_after) from None
             raise
 
     async def _patiently(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
@@ -278,8 +306,13 @@ def _first_failure(error: HubUnreachable) -> str:
     if error.refusal is not None or error.hung_up:
         likely = "" if error.refusal is not None else "most likely "
         return (
-            f"{error}: {likely}the hub admits no device without a certificate, because it is older than 0.3 or its"
-            " [identity] signer is off; set it there, or bring a certificate made elsewhere (docs/howto/install.md)"
+            f"{error}: {likely}the hub admits no device without a certificate: its [identity] signer is off; set it"
+            " there, or bring a certificate made elsewhere (docs/howto/install.md)"
+        )
+    if error.no_tls:
+        return (
+            f"{error}. Nothing was sent. Either this is another port than the hub's listen, or its security is"
+            ' "insecure": such a hub signs no certificates; set security = "mtls" and [identity] signer there'
         )
     return f"{error}; nothing was sent. Look at the URL, the network and a proxy (HTTPS_PROXY), then run it again"
 

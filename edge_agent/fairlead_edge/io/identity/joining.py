@@ -45,14 +45,17 @@ _issued = msgspec.json.Decoder(message.IssuedCertificates)
 class HubUnreachable(FairleadError):
     """No conversation came about, or it broke; the text says where.
 
-    ``refusal``: a certificate was the reason; ``hung_up``: after TLS and without a word, as older hubs and proxies do
-    where they miss one.
+    ``refusal``: a certificate was the reason; ``hung_up``: after TLS and without a word, as proxies do where they miss
+    one; ``no_tls``: the port is open, and does not speak TLS.
     """
 
-    def __init__(self, text: str, refusal: handshake.Refusal | None = None, *, hung_up: bool = False) -> None:
+    def __init__(
+        self, text: str, refusal: handshake.Refusal | None = None, *, hung_up: bool = False, no_tls: bool = False
+    ) -> None:
         super().__init__(text)
         self.refusal = refusal
         self.hung_up = hung_up
+        self.no_tls = no_tls
 
 
 class RefusedByHub(FairleadError):
@@ -61,6 +64,7 @@ class RefusedByHub(FairleadError):
     def __init__(self, code: str, reason: str, retry_after: float | None) -> None:
         super().__init__(f"{code}: {reason}")
         self.code = code
+        self.reason = reason
         self.retry_after = retry_after
 
 
@@ -78,6 +82,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """PEM: the node's, then its chain."""
     authorities: bytes
     """PEM: those of the hub's certificate."""
+    issuers: bytes
+    """PEM: those of nodes' certificates; empty: the hub did not say."""
 
 
 def unverified() -> ssl.SSLContext:
@@ -129,7 +135,10 @@ async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIt
     except InvalidProxy as error:
         raise HubUnreachable(f"{place} cannot be reached: the proxy that is set will not do: {error}") from None
     except (OSError, WebSocketException) as error:
-        raise _unreachable(place, error, *(each.lost for each in dialled)) from None
+        found = _unreachable(place, error, *(each.lost for each in dialled))
+        if found.refusal is None and dialled and not dialled[-1].is_made:
+            raise HubUnreachable(f"{place} takes connections, but does not answer with TLS", no_tls=True) from None
+        raise found from None
     except UnicodeError:
         raise HubUnreachable(f"{place} cannot be reached: that is no name of a host") from None
     except ImportError:
@@ -188,6 +197,7 @@ class Joining:
             renew_after_seconds=header.renew_after_seconds,
             certificates=found.certificates.encode(),
             authorities=found.authorities.encode(),
+            issuers=found.issuers.encode(),
         )
 
     async def ask(self, header: message.FromDevice, content: bytes = b"") -> tuple[message.ToDevice, bytes]:
@@ -213,7 +223,13 @@ class Joining:
 class _Dialled(ClientConnection):
     """Remembers what ended it: the library says that it ended, not why."""
 
+    is_made = False
+    """TLS is done; before that there is a connection of TCP alone."""
     lost: Exception | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.is_made = True
+        super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = exc

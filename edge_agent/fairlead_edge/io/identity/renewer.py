@@ -184,6 +184,9 @@ class Renewer:
             )
         if certificates.authorities:
             self._files.write_authorities(certificates.authorities.encode())
+        if certificates.issuers and self._files.write_issuers(certificates.issuers.encode()):
+            remedy = "copy it to where programs that connect to this node have it (edge-ca.crt beside edge.toml)"
+            _log.warning("issuers_changed", file=str(self._files.issuers), remedy=remedy)
         self._files.use(pair)
         self._files.drop_pending()
         _log.info("certificate_installed", serial=pair.certificate.serial, until=day(pair.certificate.not_after))

@@ -49,6 +49,7 @@ class _Batch(NamedTuple):
     """What waits to go up, and who waits for its answer."""
 
     stream: str
+    topic: str
     encoding: message.Encoding
     content: bytes
     follows: bool
@@ -164,6 +165,7 @@ class Conversation:
         encoding: message.Encoding,
         content: bytes,
         *,
+        topic: str = "",
         follows: bool = False,
         priority: int = 0,
         traceparent: str | None = None,
@@ -171,7 +173,8 @@ class Conversation:
         """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
-        batch = _Batch(stream, encoding, content, follows, traceparent, asyncio.get_running_loop().create_future())
+        answer = asyncio.get_running_loop().create_future()
+        batch = _Batch(stream, topic, encoding, content, follows, traceparent, answer)
         return await self._queued(priority, batch)
 
     async def send_report(
@@ -363,7 +366,13 @@ class Conversation:
             id, send = self._core.send_report(*batch[:-1], now)
         else:
             id, send = self._core.send_upstream(
-                batch.stream, batch.encoding, batch.content, now, follows=batch.follows, traceparent=batch.traceparent
+                batch.stream,
+                batch.encoding,
+                batch.content,
+                now,
+                topic=batch.topic,
+                follows=batch.follows,
+                traceparent=batch.traceparent,
             )
         self._unanswered[id] = batch.answer
         return send.frame

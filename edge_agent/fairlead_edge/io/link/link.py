@@ -156,6 +156,7 @@ class Link:
         encoding: message.Encoding,
         content: bytes,
         *,
+        topic: str = "",
         follows: bool = False,
         priority: int = 0,
         traceparent: str | None = None,
@@ -168,7 +169,7 @@ class Link:
         if not self._conversation:
             raise LinkDown("not connected to the hub")
         return await self._conversation.send_upstream(
-            stream, encoding, content, follows=follows, priority=priority, traceparent=traceparent
+            stream, encoding, content, topic=topic, follows=follows, priority=priority, traceparent=traceparent
         )
 
     @property

@@ -25,7 +25,7 @@ from fairlead_edge.io import data_dir
 from fairlead_edge.io.identity import agent_user
 from fairlead_edge.io.identity import join as joins
 from fairlead_edge.io.identity.device_settings import DeviceSettings
-from fairlead_edge.io.identity.identity_files import Pair
+from fairlead_edge.io.identity.identity_files import IdentityFiles, Pair
 from fairlead_edge.io.moving import switch
 from fairlead_edge.io.moving.files import MoveFiles, Plan, Progress
 from fairlead_wire.errors import FairleadError
@@ -182,6 +182,8 @@ def _sentence(progress: Progress) -> str:
 
 def _finish(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> Done:
     settings.write(_keys(settings, files, wanted.url), owner=None)
+    if ca_file := settings.publish_issuers(IdentityFiles.of(settings.data_dir)):
+        say("CA file", ca_file)
     # The file says it from now on: one who writes the old hub into it again means that.
     files.forget_moved()
     say("settings", str(settings.path))

@@ -11,6 +11,7 @@ Each step may be done again.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +50,8 @@ def in_force(settings: Settings, data_dir: Path) -> Settings:
         except OSError as error:
             raise MoveFilesError(f"{staged.authorities}: {error.strerror}") from None
         own.write_authorities(authorities)
+        with contextlib.suppress(OSError):  # a hub may not have said them
+            own.write_issuers(staged.issuers.read_bytes())
         own.use(own.add(staged.key(pair), staged.chain(pair)))
         return _changed(settings, moved_of(files, plan.since, plan.until))
     moved = files.moved()

@@ -87,9 +87,9 @@ class Receipts:
 
     # ---- what leaves (``upstream_pump.Departed``) --------------------------------------------------
 
-    def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
-        """What is to be remembered of an acknowledged batch."""
-        return departure.departures(items, ack, now=self._clock())
+    def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
+        """What is to be remembered of those that the answer says are stored."""
+        return departure.departures(items, answer, now=self._clock())
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
         """It is on disk now."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 from fairlead_edge.agent_status import STALLED_SECONDS, Stall
@@ -34,8 +34,6 @@ ANSWER_SECONDS: Final = 60.0
 SLOWEST_BYTES_PER_SECOND: Final = 1000.0
 """What is in flight on a line as slow as this gets its time beside ``ANSWER_SECONDS``: it would be sent twice."""
 SETTLE_RETRY_SECONDS: Final = 1.0
-NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
-"""Answers of a hub that put nothing of the batch into a topic; after others a part of it may be there."""
 
 _log = logs.get("edge.upstream")
 
@@ -58,6 +56,7 @@ class UpstreamLink(Protocol):
         encoding: message.Encoding,
         content: bytes,
         *,
+        topic: str = "",
         follows: bool = False,
         priority: int = 0,
         traceparent: str | None = None,
@@ -65,6 +64,7 @@ class UpstreamLink(Protocol):
         """Send one batch and wait for its answer: batches of one priority leave in the order of calls, and what waits
         to leave is overtaken by lower numbers.  Raises ``LinkDown``.
 
+        ``topic``: it was deferred, and its messages go apart.
         ``follows``: an earlier batch of the stream is unanswered; if that is put off, so is this one.
         ``traceparent``: of the batch's span, where one is recorded.
         """
@@ -74,8 +74,8 @@ class UpstreamLink(Protocol):
 class Departed(Protocol):
     """Who gives receipts for what left; ``io.outbox.receipts.Receipts`` is one."""
 
-    def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
-        """What is to be remembered of an acknowledged batch, in the transaction that settles it."""
+    def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
+        """What is to be remembered of those that the answer says are stored, in the transaction that settles them."""
         ...
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
@@ -101,7 +101,7 @@ class LinePlan(Protocol):
 
 
 class _NoReceipts:
-    def of(self, items: Sequence[Item], ack: message.Ack) -> list[Departure]:
+    def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
         return []
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
@@ -145,7 +145,8 @@ class UpstreamPump:
             live_first_share=live_first_share,
         )
         self._wake = asyncio.Event()
-        self._stalled: set[QueueId] = set()
+        self._stalled: set[tuple[QueueId, str]] = set()
+        """Queues, and deferred topics of them, that were reported to stand still."""
         self.counters: Counter[str] = Counter()
         """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
 
@@ -160,20 +161,24 @@ class UpstreamPump:
         """Where a message that is accepted now waits."""
         return self._pump.lane(queue) if queue.endpoint == UPSTREAM else queue
 
-    def stalls(self) -> dict[tuple[str, int], Stall]:
-        """Queues of which nothing is taken, while the hub is there, and why."""
+    def stalls(self) -> dict[tuple[str, int], list[Stall]]:
+        """Queues of which nothing is taken, or of deferred topics of them, while the hub is there, and why."""
         now = self._clock()
         if not self._link.upstream_window:
             return {}
         return {
-            (UPSTREAM, priority): Stall(
-                for_seconds=round(now - trouble.since, 3),
-                code=trouble.code,
-                reason=trouble.reason,
-                attempts=trouble.attempts,
-                retry_in_seconds=None if trouble.retry_at is None else round(max(0.0, trouble.retry_at - now), 3),
-            )
-            for priority, trouble in self._pump.troubles().items()
+            (UPSTREAM, priority): [
+                Stall(
+                    topic=trouble.topic,
+                    for_seconds=round(now - trouble.since, 3),
+                    code=trouble.code,
+                    reason=trouble.reason,
+                    attempts=trouble.attempts,
+                    retry_in_seconds=None if trouble.retry_at is None else round(max(0.0, trouble.retry_at - now), 3),
+                )
+                for trouble in troubles
+            ]
+            for priority, troubles in self._pump.troubles().items()
         }
 
     def held(self) -> dict[tuple[str, int], Held]:
@@ -181,18 +186,20 @@ class UpstreamPump:
         return {(UPSTREAM, priority): held for priority, held in self._pump.held(self._clock()).items()}
 
     def _watch_stalls(self, queue: QueueId) -> None:
-        """Say once that a queue stands still, and once that it moves again."""
-        stall = self.stalls().get((queue.endpoint, queue.priority))
-        if stall is None:
-            if queue in self._stalled:
-                self._stalled.discard(queue)
-                _log.info("queue_moves", queue=str(queue))
-        elif queue not in self._stalled and stall.for_seconds >= STALLED_SECONDS:
-            self._stalled.add(queue)
+        """Say once that a queue, or a deferred topic of it, stands still, and once that it moves again."""
+        stalls = {stall.topic: stall for stall in self.stalls().get((queue.endpoint, queue.priority), ())}
+        for topic in [topic for known, topic in self._stalled if known == queue and topic not in stalls]:
+            self._stalled.discard((queue, topic))
+            _log.info("queue_moves", queue=str(queue), topic=topic)
+        for topic, stall in stalls.items():
+            if (queue, topic) in self._stalled or stall.for_seconds < STALLED_SECONDS:
+                continue
+            self._stalled.add((queue, topic))
             self.counters["stalls"] += 1
             _log.error(
                 "queue_stalled",
                 queue=str(queue),
+                topic=topic,
                 seconds=stall.for_seconds,
                 code=stall.code,
                 reason=stall.reason,
@@ -243,7 +250,7 @@ class UpstreamPump:
         if not isinstance(wanted, Settle):
             leaves = {item.offset for item in wanted.items} if wanted else set()
             stays = [item.offset for item in items if item.offset not in leaves]
-            self._outbox.in_flight.give_back(fetch.queue, stays)
+            self._outbox.in_flight.give_back(fetch.queue, self._pump.at_rest(fetch.queue, stays))
         match wanted:
             case Send() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
@@ -289,13 +296,15 @@ class UpstreamPump:
                     str(send.queue),
                     encoding,
                     content,
+                    topic=send.topic,
                     follows=send.follows,
                     priority=rank(send.queue.priority),
                     traceparent=traceparent,
                 )
         except LinkDown:
             self.counters["batches_lost"] += 1
-            self._give_back(send, in_doubt=True)
+            offsets = [item.offset for item in send.items]
+            self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=True)
             self._pump.lost(send.batch)
             if not self._link.upstream_window:
                 self._pump.link_down()
@@ -308,8 +317,8 @@ class UpstreamPump:
             _log.error("link_error", **logs.describe_error(error), remedy="report it; the batch is sent again")
             answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
         settle = self._pump.answered(send.batch, answer, self._clock())
-        if settle is None:
-            self._give_back(send, in_doubt=isinstance(answer, message.Nack) and answer.code not in NOT_TRIED)
+        done = {*settle.sent, *(refusal.offset for refusal in settle.refused)} if settle is not None else set()
+        self._give_back(send, answer, done)
         if isinstance(answer, message.Nack):
             self.counters[f"nack_{answer.code}"] += 1
             _log.warning(
@@ -320,17 +329,26 @@ class UpstreamPump:
                 reason=answer.reason,
                 permanent=answer.permanent,
             )
+        else:
+            for each in answer.deferred:
+                self.counters["topics_deferred"] += 1
+                topic = send.items[each.index].topic if each.index < len(send.items) else ""
+                _log.warning("topic_deferred", queue=str(send.queue), topic=topic, code=each.code, reason=each.reason)
         self._watch_stalls(send.queue)
         self._wake.set()
         if settle is not None:
-            departures = self._departed.of(send.items, answer) if isinstance(answer, message.Ack) else ()
-            await self._settle(settle, send.items, departures)
+            departures = self._departed.of(send.items, answer)
+            await self._settle(settle, [item for item in send.items if item.offset in done], departures)
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
-    def _give_back(self, send: Send, *, in_doubt: bool) -> None:
-        """They go again, if their time allows; ``in_doubt``: they, or some of them, may be in their topic."""
-        offsets = [item.offset for item in send.items]
-        self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=in_doubt)
+    def _give_back(self, send: Send, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
+        """What is not done goes again, if its time allows; some of it is in doubt: it may be in its topic."""
+        if len(done) == len(send.items):
+            return
+        doubtful = pump.doubtful(send.items, answer)
+        again = {item.offset for item in send.items}.difference(done)
+        self._outbox.in_flight.give_back(send.queue, again - doubtful)
+        self._outbox.in_flight.give_back(send.queue, again & doubtful, in_doubt=True)
 
     async def _settle(self, settle: Settle, items: Sequence[Item], departures: Sequence[Departure] = ()) -> None:
         for refusal in settle.refused:

@@ -123,6 +123,7 @@ class EdgeSession:
         content: bytes,
         now: float,
         *,
+        topic: str = "",
         follows: bool = False,
         traceparent: str | None = None,
     ) -> tuple[int, Send]:
@@ -134,7 +135,13 @@ class EdgeSession:
             raise LocalError("no session is open")
         id = self.session.take_id()
         header = message.Upstream(
-            id=id, stream=stream, encoding=encoding, follows=follows, traceparent=traceparent, positions=True
+            id=id,
+            stream=stream,
+            topic=topic,
+            encoding=encoding,
+            follows=follows,
+            traceparent=traceparent,
+            positions=True,
         )
         return id, self._send(header, now, content)
 

@@ -12,6 +12,8 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True):
     """The next live messages of this queue.  By ``rewinds`` a fetch that a failure overtook is known."""
 
     queue: QueueId
+    topic: str = ""
+    """For the stream of this topic that was deferred; "": for the queue's own."""
     after: int
     messages_max: int
     bytes_max: int
@@ -23,9 +25,11 @@ class Send(msgspec.Struct, frozen=True, kw_only=True):
 
     batch: int
     queue: QueueId
+    topic: str = ""
+    """The hub deferred this topic: its messages go apart, in an order of their own."""
     items: tuple[Item, ...]
     follows: bool = False
-    """An earlier batch of this queue is unanswered as this one leaves; the hub puts them off together."""
+    """An earlier batch of this stream is unanswered as this one leaves; the hub puts them off together."""
 
 
 class Settle(msgspec.Struct, frozen=True, kw_only=True):

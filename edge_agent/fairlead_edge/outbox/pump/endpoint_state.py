@@ -1,6 +1,6 @@
-"""The states of one priority of one endpoint, as a table.
+"""The states of one stream of an endpoint (a priority, or a deferred topic of one), as a table.
 
-    IDLE ──SEND──▶ SENDING ──NACK──▶ DRAINING ──RETRY──▶ BACKOFF ──DUE──▶ IDLE
+    IDLE ──SEND──▶ SENDING ──NACK──▶ DRAINING ──RETRY──▶ BACKOFF ──DUE──▶ IDLE ──NACK──▶ DRAINING
      ▲               │ │                │  │
      ├──ANSWERED─────┘ │                │  └──GIVE_UP──▶ DEAD ──REVIVE──▶ IDLE
      └──LOST───────────┴────────────────┘
@@ -37,7 +37,7 @@ class Event(enum.Enum):
     ANSWERED = "answered"
     """The last answer is in, and all were good."""
     NACK = "nack"
-    """An answer took nothing."""
+    """An answer took nothing; of a topic that is deferred now, it was that of a batch with other topics."""
     LOST = "lost"
     """The link ended before the last answer."""
     RETRY = "retry"
@@ -52,6 +52,7 @@ class Event(enum.Enum):
 
 TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     (State.IDLE, Event.SEND): State.SENDING,
+    (State.IDLE, Event.NACK): State.DRAINING,
     (State.SENDING, Event.SEND): State.SENDING,
     (State.SENDING, Event.ANSWERED): State.IDLE,
     (State.SENDING, Event.NACK): State.DRAINING,

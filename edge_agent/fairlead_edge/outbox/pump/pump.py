@@ -14,6 +14,8 @@ The rules, in the order they decide:
   answers are in: then it starts again, one at a time, at the first message that is not settled;
 - a priority that failed backs off by the delivery policy and holds up no other; when one comes due, every more
   urgent one comes due with it, so that the retry that finds the cloud healthy again is the most urgent;
+- a topic that the hub deferred (over its quota, forbidden) backs off alone: its messages go in a stream of their own,
+  in order, and those of other topics pass it; once it has caught up, it goes with them again;
 - a lost link costs no retry, and a link that comes back ends every wait at once;
 - when nothing at all would be taken (the hub says so: messaging is away), nothing less urgent than what failed is
   tried before that is due again; then, and in a new session, one batch alone finds out, the most urgent first;
@@ -35,7 +37,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
@@ -50,6 +52,10 @@ from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4
 """From this window on its last place is left to what is more urgent than all in flight."""
+NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
+"""Answers of a hub that put nothing of the batch into a topic; after others what is not named may be there."""
+DEFERRED_TOPICS_MAX: Final = 64
+"""Deferred topics of one queue; where more are, the queue waits as a whole."""
 
 
 class _Outage(msgspec.Struct, frozen=True):
@@ -63,6 +69,8 @@ class _Batch(msgspec.Struct):
     """A batch that left or is buried, until it is settled, failed or lost."""
 
     stream: Stream
+    topics: tuple[str, ...] = ()
+    """Of its messages, in order; () of what is buried."""
     content_bytes: int = 0
 
 
@@ -85,8 +93,8 @@ class Pump:
         self._has_lanes = live_first_share > 0
         self._policy = policy
         self._uniform = uniform
-        self._streams: dict[int, Stream] = {}
-        """By ``queue_id.rank``."""
+        self._streams: dict[tuple[int, str], Stream] = {}
+        """By ``queue_id.rank`` and deferred topic ("": that of the queue)."""
         self._window = 0
         self._pace = Pace()
         self._outage: _Outage | None = None
@@ -99,13 +107,13 @@ class Pump:
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
         """A queue lies on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
-        self._streams[rank(queue.priority)] = Stream(queue, checkpoint)
+        self._streams[rank(queue.priority), ""] = Stream(queue, Checkpointer(checkpoint), cursor=checkpoint)
 
     def appended(self, priority: int) -> None:
         """Something was stored under this priority."""
-        stream = self._streams.get(rank(priority))
+        stream = self._streams.get((rank(priority), ""))
         if stream is None:
-            self._streams[rank(priority)] = Stream(QueueId(self.endpoint, priority), NOTHING_DONE)
+            self.found(QueueId(self.endpoint, priority), NOTHING_DONE)
         else:
             stream.appended()
 
@@ -129,23 +137,41 @@ class Pump:
         self._gate.left(size, now)
 
     def answered(self, batch: int, answer: Ack | Nack, now: float) -> Settle | None:
-        """The hub answered; what is done has to be settled."""
-        stream = self._batches[batch].stream
+        """The hub answered; what is done has to be settled, the rest of the batch goes again."""
+        known = self._batches[batch]
+        stream = known.stream
         self._pace.answered(batch, answer.held_seconds, now)
         is_away = isinstance(answer, Nack) and answer.scope == "hub"
         self._probing = self._probing and is_away
-        if isinstance(answer, Ack):
-            if self._outage is not None:
+        if isinstance(answer, Ack) and self._outage is not None:
+            self._recovered(now)
+        offsets = stream.offsets_of(batch)
+        refused = _refusals(answer, offsets)
+        failure, again = (None, set[int]()) if isinstance(answer, Ack) else _failed(answer, len(offsets))
+        if isinstance(answer, Ack) and answer.deferred:
+            failure, again = self._defer(known, offsets, answer, now)
+        done = tuple(offset for index, offset in enumerate(offsets) if index not in again)
+        if failure is None:
+            if stream.is_retrying and not stream.topic:
                 self._recovered(now)
-            return self._done(stream, batch, answer, now)
-        if answer.permanent and stream.messages_of(batch) == 1:
-            return self._done(stream, batch, answer, now)
-        del self._batches[batch]
-        stream.nacked(batch, answer, now)
-        if answer.scope == "hub":
-            self._hold_back(stream)
+            checkpoint = stream.acked(batch, done, self._window, self._remaining_of_others(stream))
+        else:
+            checkpoint = stream.nacked(batch, failure, done, now, self._remaining_of_others(stream))
+            if failure.scope == "hub":
+                self._hold_back(stream)
         self._conclude(stream, now)
-        return None
+        if not done:
+            del self._batches[batch]
+            return None
+        return Settle(
+            batch=batch,
+            queue=stream.queue,
+            sent=tuple(
+                offset for index, offset in enumerate(offsets) if index not in refused and index not in again
+            ),
+            refused=tuple(refusal for index, refusal in refused.items() if index not in again),
+            checkpoint=checkpoint,
+        )
 
     def lost(self, batch: int) -> None:
         """The link ended before an answer came: the batch stays where it is and goes again, first of its priority."""
@@ -164,12 +190,12 @@ class Pump:
         if self._window == 0:
             return Wait()
         self._come_due(now)
+        self._end_deferrals()
         until: float | None = None
         if (favoured := self._favoured(now)) is not None:
             return favoured
-        for place in sorted(self._streams):
-            stream = self._streams[place]
-            if self._outage is not None and place >= self._outage.rank and now < self._outage.until:
+        for stream in self._in_order():
+            if self._outage is not None and stream.rank >= self._outage.rank and now < self._outage.until:
                 return Wait(until=_earlier(until, self._outage.until))
             if not stream.has_more:
                 continue
@@ -177,12 +203,15 @@ class Pump:
                 case State.BACKOFF:
                     until = _earlier(until, stream.retry_at)
                 case State.DRAINING:
-                    return Wait(until=until)  # nothing less urgent may pass
+                    if not stream.topic:
+                        return Wait(until=until)  # nothing less urgent may pass
                 case State.IDLE | State.SENDING | State.DEAD:
-                    if stream.must_settle_first:
+                    if self._must_wait(stream):
                         continue
                     if stream.state is not State.DEAD and (held := self._held(stream, now)) is not None:
                         until = _earlier(until, held.until)
+                        continue
+                    if stream.topic and stream.is_full:
                         continue
                     if stream.is_full or not self._may_leave(stream, now):
                         return Wait(until=until)  # nothing less urgent may pass
@@ -191,8 +220,9 @@ class Pump:
 
     def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> Send | Settle | None:
         """The store's answer to ``Fetch``.  Time to live is tested once more, for this is the moment of sending."""
-        stream = self._streams[rank(fetch.queue.priority)]
-        live = stream.fetched(fetch, items, now)
+        stream = self._streams[rank(fetch.queue.priority), fetch.topic]
+        page, mine = self._divided(stream, items)
+        live = stream.fetched(fetch, page, mine, now)
         if not live:
             return None
         batch = self._next_batch
@@ -201,33 +231,47 @@ class Pump:
         stream.revive(now)
         if stream.state is State.DEAD:
             self._batches[batch] = _Batch(stream)
-            return _burial(stream, batch, offsets)
+            return _burial(stream, batch, offsets, self._remaining_of_others(stream))
         content_bytes = sum(len(item.content) for item in live)
-        self._batches[batch] = _Batch(stream, content_bytes)
+        self._batches[batch] = _Batch(stream, tuple(item.topic for item in live), content_bytes)
         size = stream.frame_bytes(content_bytes)
         self._pace.left(batch, size, now)
         self._shares.left(stream.rank, size, self._waiting(now))
-        return Send(batch=batch, queue=stream.queue, items=live, follows=stream.send(batch, offsets))
+        follows = stream.send(batch, offsets)
+        return Send(batch=batch, queue=stream.queue, topic=stream.topic, items=live, follows=follows)
+
+    def at_rest(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
+        """Those of them that are in no batch."""
+        of_queue = [stream for stream in self._streams.values() if stream.queue == queue]
+        out = {offset for stream in of_queue for offset in stream.offsets_out} if len(of_queue) > 1 else set()
+        return [offset for offset in offsets if offset not in out]
 
     def lane(self, queue: QueueId) -> QueueId:
         """Where a message that is accepted now goes: into the live lane of its priority while that is behind."""
-        stream = self._streams.get(rank(queue.priority))
+        stream = self._streams.get((rank(queue.priority), ""))
         if not self._has_lanes or self._window == 0 or stream is None or not stream.is_behind:
             return queue
         return QueueId(queue.endpoint, live_lane(queue.priority))
 
     def state(self, priority: int) -> State:
         """The state of one priority, for status and tests."""
-        return self._streams[rank(priority)].state
+        return self._streams[rank(priority), ""].state
 
-    def troubles(self) -> dict[int, Trouble]:
-        """By priority: why nothing is taken of what waits there."""
-        found = {stream.queue.priority: stream.trouble() for stream in self._streams.values()}
-        return {priority: trouble for priority, trouble in found.items() if trouble is not None}
+    def deferred_topics(self, priority: int) -> list[str]:
+        """Topics whose messages wait apart."""
+        return [topic for place, topic in self._streams if place == rank(priority) and topic]
+
+    def troubles(self) -> dict[int, list[Trouble]]:
+        """By priority: why nothing is taken of what waits there, or of topics of it."""
+        found: dict[int, list[Trouble]] = {}
+        for stream in self._in_order():
+            if (trouble := stream.trouble()) is not None:
+                found.setdefault(stream.queue.priority, []).append(trouble)
+        return found
 
     def held(self, now: float) -> dict[int, Held]:
         """By priority: what the gate holds back, as far as anything waits there."""
-        waiting = [stream for stream in self._streams.values() if stream.has_more]
+        waiting = [stream for stream in self._streams.values() if stream.has_more and not stream.topic]
         found = {stream.queue.priority: self._held(stream, now) for stream in waiting}
         return {priority: held for priority, held in found.items() if held is not None}
 
@@ -236,7 +280,73 @@ class Pump:
         """Of frames that left and are not answered."""
         return self._pace.in_flight
 
+    # ---- topics that were deferred ----
+
+    def _defer(
+        self, known: _Batch, offsets: tuple[int, ...], answer: Ack, now: float
+    ) -> tuple[Nack | None, set[int]]:
+        """What of the batch goes again, by its place; and the failure that this is for its own stream, if it is one."""
+        deferred = answer.deferred_by_index(known.topics)
+        failure = None
+        for index, each in deferred.items():
+            nack = Nack(parent_id=answer.parent_id, code=each.code, reason=each.reason, retry_after=each.retry_after)
+            apart = None if known.stream.topic else self._apart(known.stream, known.topics[index])
+            if apart is None:
+                failure = failure or nack
+            elif index == each.index:
+                apart.deferred(offsets[index], nack, now)
+                apart.conclude(self._policy, self._uniform, now)
+        return failure, set(deferred)
+
+    def _apart(self, stream: Stream, topic: str) -> Stream | None:
+        """The stream of a deferred topic of this one's queue; None: too many are deferred."""
+        found = self._streams.get((stream.rank, topic))
+        if found is None and len(self.deferred_topics(stream.queue.priority)) < DEFERRED_TOPICS_MAX:
+            # Not only from the deferred message on: what lies before it and was not taken is left to this one, too.
+            cursor = stream.remaining - 1
+            found = Stream(stream.queue, stream.checkpointer, topic=topic, cursor=cursor)
+            self._streams[stream.rank, topic] = found
+        return found
+
+    def _divided(self, stream: Stream, items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+        """As much of a page as this stream goes through, and those of it that are its own."""
+        if stream.topic:
+            cursor = self._streams[stream.rank, ""].cursor
+            page = [item for item in items if item.offset <= cursor]
+            return page, [item for item in page if item.topic == stream.topic]
+        deferred = set(self.deferred_topics(stream.queue.priority))
+        if not deferred:
+            return items, items
+        for topic in deferred.intersection(item.topic for item in items):
+            self._streams[stream.rank, topic].appended()
+        return items, [item for item in items if item.topic not in deferred]
+
+    def _end_deferrals(self) -> None:
+        """A topic that has caught up goes with the others again."""
+        for place, topic in [place for place in self._streams if place[1]]:
+            if self._streams[place, topic].has_caught_up and not self._is_out_with_others(self._streams[place, topic]):
+                del self._streams[place, topic]
+                self._streams[place, ""].drain()
+
+    def _is_out_with_others(self, stream: Stream) -> bool:
+        """Are messages of this deferred topic in a batch of its queue's own stream?"""
+        queues_own = self._streams[stream.rank, ""]
+        return any(known.stream is queues_own and stream.topic in known.topics for known in self._batches.values())
+
+    def _must_wait(self, stream: Stream) -> bool:
+        """Something has to be settled before more of it may be fetched."""
+        return stream.must_settle_first or bool(stream.topic and self._is_out_with_others(stream))
+
+    def _remaining_of_others(self, stream: Stream) -> int | None:
+        """The lowest offset that other streams of its queue have not done; None: there are none."""
+        of_queue = (each for each in self._streams.values() if each.rank == stream.rank and each is not stream)
+        return min((each.remaining for each in of_queue), default=None)
+
     # ---- parts ----
+
+    def _in_order(self) -> list[Stream]:
+        """The most urgent first; in a queue deferred topics first: what is due of them is older."""
+        return sorted(self._streams.values(), key=lambda stream: (stream.rank, not stream.topic, stream.topic))
 
     def _held(self, stream: Stream, now: float) -> Held | None:
         return self._gate.held(base(stream.queue.priority), self._pace.in_flight, now)
@@ -251,7 +361,7 @@ class Pump:
         if self._probing or self._outage is not None:
             return None
         for place in self._shares.due(self._pace.batch_bytes(now)):
-            stream = self._streams[place]
+            stream = self._streams[place, ""]
             if self._could_go(stream, now) and not stream.is_full and self._may_leave(stream, now):
                 return self._fetch(stream, now)
         return None
@@ -260,10 +370,10 @@ class Pump:
         """Ranks of those that could go now, if the line had room."""
         if not self._shares.counts:
             return []
-        return [place for place, stream in self._streams.items() if self._could_go(stream, now)]
+        return [place for (place, topic), stream in self._streams.items() if not topic and self._could_go(stream, now)]
 
     def _could_go(self, stream: Stream, now: float) -> bool:
-        is_ready = stream.state in (State.IDLE, State.SENDING) and not stream.must_settle_first
+        is_ready = stream.state in (State.IDLE, State.SENDING) and not self._must_wait(stream)
         return stream.has_more and is_ready and self._held(stream, now) is None
 
     def _may_leave(self, stream: Stream, now: float) -> bool:
@@ -284,30 +394,19 @@ class Pump:
             self._outage, self._probing = None, True
             due = math.inf  # all failed by the same cause: the most urgent finds out whether it is over
         else:
-            due = max(_due(self._streams.values(), now), default=-math.inf)
+            ranks = (each.rank for each in self._streams.values() if not each.topic and each.is_due(now))
+            due = max(ranks, default=-math.inf)
         for stream in self._streams.values():
-            if stream.rank <= due:
+            # A deferred topic waits for a reason of its own.
+            if stream.is_due(now) if stream.topic else stream.rank <= due:
                 stream.come_due()
-
-    def _done(self, stream: Stream, batch: int, answer: Ack | Nack, now: float) -> Settle:
-        if stream.is_retrying:
-            self._recovered(now)
-        offsets, checkpoint = stream.acked(batch, self._window)
-        self._conclude(stream, now)
-        refusals = _refusals(answer, offsets)
-        return Settle(
-            batch=batch,
-            queue=stream.queue,
-            sent=tuple(offset for index, offset in enumerate(offsets) if index not in refusals),
-            refused=tuple(refusals.values()),
-            checkpoint=checkpoint,
-        )
 
     def _recovered(self, now: float) -> None:
         """What failed works again: every wait that was meant for the failure ends."""
         self._outage = None
         for stream in self._streams.values():
-            stream.retry_no_later_than(now)
+            if not stream.topic:
+                stream.retry_no_later_than(now)
 
     def _hold_back(self, stream: Stream) -> None:
         """Nothing would be taken: what is as urgent as this or less waits, until its answers are in and it is due."""
@@ -321,15 +420,27 @@ class Pump:
             self._outage = _Outage(self._outage.rank, now if stream.retry_at is None else stream.retry_at)
 
 
-def _due(streams: Iterable[Stream], now: float) -> list[int]:
-    """Ranks of those whose retry time has come."""
-    return [each.rank for each in streams if each.retry_at is not None and each.retry_at <= now]
+def doubtful(items: Sequence[Item], answer: Ack | Nack) -> set[int]:
+    """Offsets of those that may be in their topic although the answer does not say that they are stored."""
+    if isinstance(answer, Nack):
+        return set() if answer.code in NOT_TRIED else {item.offset for item in items}
+    deferred = answer.deferred_by_index([item.topic for item in items])
+    return {items[index].offset for index, each in deferred.items() if each.in_doubt}
+
+
+def _failed(answer: Nack, count: int) -> tuple[Nack | None, set[int]]:
+    """What of a batch of ``count`` goes again: what was not stored, unless it is one that is refused for good."""
+    again = set(range(count)).difference(answer.stored)
+    if not again or (answer.permanent and count == 1):
+        return None, set()
+    return answer, again
 
 
 def _refusals(answer: Ack | Nack, offsets: tuple[int, ...]) -> dict[int, Refusal]:
     """What the hub will never take, by its place in the batch."""
     if isinstance(answer, Nack):
-        return {index: Refusal(offset, answer.code, answer.reason) for index, offset in enumerate(offsets)}
+        places = range(len(offsets)) if answer.permanent and len(offsets) == 1 else ()
+        return {index: Refusal(offsets[index], answer.code, answer.reason) for index in places}
     return {
         each.index: Refusal(offsets[each.index], each.code, each.reason)
         for each in answer.refused
@@ -337,7 +448,7 @@ def _refusals(answer: Ack | Nack, offsets: tuple[int, ...]) -> dict[int, Refusal
     }
 
 
-def _burial(stream: Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
+def _burial(stream: Stream, batch: int, offsets: tuple[int, ...], others: int | None) -> Settle:
     """A dead priority: its messages go to the dead letters."""
     reason = "the delivery policy allows no more retries"
     return Settle(
@@ -345,7 +456,7 @@ def _burial(stream: Stream, batch: int, offsets: tuple[int, ...]) -> Settle:
         queue=stream.queue,
         sent=(),
         refused=tuple(Refusal(offset, "retries_used_up", reason) for offset in offsets),
-        checkpoint=stream.bury(batch, offsets),
+        checkpoint=stream.bury(batch, offsets, others),
     )
 
 

@@ -1,11 +1,13 @@
-"""One priority of the pump: its state, where it is in its log, what is unanswered, and what it waits for.
+"""One stream of the pump: its state, where it is in its log, what is unanswered, and what it waits for.
 
-All of it changes in the methods here and nowhere else; the pump calls them and reads properties.
+A queue has one stream, and one more for each topic that the hub deferred: that one sends the messages of its topic,
+behind its own cursor, until it has caught up with the queue's.  All of it changes in the methods here and nowhere
+else; the pump calls them and reads properties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -36,8 +38,10 @@ RATIO_MIN: Final = 0.02
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Why nothing of a queue is taken: since when (the pump's clock), the last answer, and the next try."""
+    """Why nothing of a queue, or of a deferred ``topic`` of it, is taken: since when (by the pump's clock), the last
+    answer, and the next try."""
 
+    topic: str = ""
     since: float
     code: str
     reason: str
@@ -53,15 +57,20 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class Stream:
-    """One priority: its state machine, its checkpointer, and where it is in its log."""
+    """A queue, or a deferred ``topic`` of one: its state machine, and where it is in its log.
 
-    def __init__(self, queue: QueueId, checkpoint: int) -> None:
+    ``checkpointer``: the queue's; what its streams have not done, each tells the others (``remaining``).
+    """
+
+    def __init__(self, queue: QueueId, checkpointer: Checkpointer, *, topic: str = "", cursor: int) -> None:
         self.queue = queue
+        self.topic = topic
         self.rank = rank(queue.priority)
+        self.checkpointer = checkpointer
         self._state = State.IDLE
-        self._checkpointer = Checkpointer(checkpoint)
-        self._cursor = checkpoint
+        self._cursor = cursor
         self._has_more = True
+        self._drains = False
         self._rewinds = 0
         self._unanswered: dict[int, tuple[int, ...]] = {}
         self._settling: dict[int, tuple[int, ...]] = {}
@@ -82,9 +91,8 @@ class Stream:
         self._ratio = 1.0
         """Bytes on the link for each byte of content."""
         self._depth = 1
-        """Batches of this priority that may be unanswered now.  One after a failure: a cloud that comes back while
+        """Batches of this stream that may be unanswered now.  One after a failure: a cloud that comes back while
         several are in flight would take the later ones and miss the first."""
-
         self._is_behind = False
 
     # ---- reads ----
@@ -97,6 +105,25 @@ class Stream:
     def has_more(self) -> bool:
         """Something may be in the log above the cursor."""
         return self._has_more
+
+    @property
+    def cursor(self) -> int:
+        """Everything up to here was fetched."""
+        return self._cursor
+
+    @property
+    def remaining(self) -> int:
+        """The lowest offset that may not be done durably."""
+        found = [self._cursor + 1]
+        found += (min(batch) for batch in (*self._unanswered.values(), *self._settling.values()))
+        if self._failure is not None:
+            found.append(self._failure.first)
+        return min(found)
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Of a deferred topic: everything up to the queue's cursor is done."""
+        return self._state is State.IDLE and not (self._has_more or self._settling)
 
     @property
     def is_behind(self) -> bool:
@@ -118,14 +145,20 @@ class Stream:
         """Batches that are unanswered."""
         return len(self._unanswered)
 
-    def messages_of(self, batch: int) -> int:
+    @property
+    def offsets_out(self) -> Iterator[int]:
+        """Of batches that are unanswered, or answered and not settled."""
+        for batch in (*self._unanswered.values(), *self._settling.values()):
+            yield from batch
+
+    def offsets_of(self, batch: int) -> tuple[int, ...]:
         """Of an unanswered batch."""
-        return len(self._unanswered[batch])
+        return self._unanswered[batch]
 
     @property
     def is_full(self) -> bool:
         """No further batch may leave before an answer."""
-        return len(self._unanswered) >= self._depth
+        return len(self._unanswered) >= (1 if self._drains else self._depth)
 
     @property
     def must_settle_first(self) -> bool:
@@ -139,6 +172,7 @@ class Stream:
         if self._troubled_since is None or self._last_nack is None:
             return None
         return Trouble(
+            topic=self.topic,
             since=self._troubled_since,
             code=self._last_nack.code,
             reason=self._last_nack.reason,
@@ -157,28 +191,33 @@ class Stream:
         self._has_more = False
         return Fetch(
             queue=self.queue,
+            topic=self.topic,
             after=self._cursor,
             messages_max=self._messages_max,
             bytes_max=min(BATCH_BYTES_MAX, max(1, int(frame_bytes / self._ratio))),
             rewinds=self._rewinds,
         )
 
-    def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> tuple[Item, ...]:
-        """Those of them that may leave: none if a failure came meanwhile, and none whose time has come."""
+    def fetched(self, fetch: Fetch, page: Sequence[Item], mine: Sequence[Item], now: float) -> tuple[Item, ...]:
+        """Those that may leave: none if a failure came meanwhile, and none whose time has come.
+
+        ``mine``: those of the page that are this stream's; it has passed the others.
+        """
         if self._rewinds != fetch.rewinds or self._state is State.DRAINING:
             self._has_more = True
             return ()
-        if items:
-            self._cursor = items[-1].offset
-            size = sum(len(item.content) for item in items)
+        if page:
+            self._cursor = page[-1].offset
+            size = sum(len(item.content) for item in page)
             # A batch that ends short of its limits was the last: less urgent ones need not wait for its answer.
-            self._has_more = self._has_more or len(items) >= fetch.messages_max or size >= fetch.bytes_max
-        self._is_behind = self._has_more and bool(items) and now - items[0].enqueued >= BEHIND_SECONDS
-        return tuple(item for item in items if item.live(now))
+            self._has_more = self._has_more or len(page) >= fetch.messages_max or size >= fetch.bytes_max
+        self._is_behind = self._has_more and bool(mine) and now - mine[0].enqueued >= BEHIND_SECONDS
+        return tuple(item for item in mine if item.live(now))
 
     def send(self, batch: int, offsets: tuple[int, ...]) -> bool:
         """A batch leaves; returns whether an earlier one is unanswered."""
         follows = bool(self._unanswered)
+        self._drains = False
         self._step(Event.SEND)
         self._unanswered[batch] = offsets
         return follows
@@ -192,35 +231,55 @@ class Stream:
         """About how large a frame so much content becomes."""
         return int(content * self._ratio)
 
-    def bury(self, batch: int, offsets: tuple[int, ...]) -> int:
+    def bury(self, batch: int, offsets: tuple[int, ...], others: int | None) -> int:
         """These go to the dead letters; returns the checkpoint to write with it."""
-        checkpoint = self._commit(offsets)
+        checkpoint = self._commit(offsets, others)
         self._settling[batch] = offsets
         return checkpoint
 
     # ---- answers ----
 
-    def acked(self, batch: int, depth_max: int) -> tuple[tuple[int, ...], int]:
-        """Something of it was taken, or all of it refused for good: its offsets, and the checkpoint to write."""
-        offsets = self._unanswered.pop(batch)
+    def acked(self, batch: int, done: tuple[int, ...], depth_max: int, others: int | None) -> int:
+        """These of it are taken or refused for good, the rest is another stream's; returns the checkpoint to write.
+
+        ``others``: ``remaining`` of the queue's other streams; None: it has none.
+        """
+        del self._unanswered[batch]
         self._troubled_since = None
         if self._failure is None:
             self._attempts = 0
             self._depth = min(self._depth + 1, depth_max)
         self._messages_max = min(self._messages_max * 2, BATCH_MESSAGES_MAX)
-        checkpoint = self._commit(offsets)
-        self._settling[batch] = offsets
+        checkpoint = self._commit(done, others)
+        if done:
+            self._settling[batch] = done
         if self._state is State.SENDING and not self._unanswered:
             self._step(Event.ANSWERED)
-        return offsets, checkpoint
+        return checkpoint
 
-    def nacked(self, batch: int, answer: Nack, now: float) -> None:
-        """Nothing of it was taken; ``conclude`` when all answers are in."""
+    def nacked(self, batch: int, answer: Nack, done: tuple[int, ...], now: float, others: int | None) -> int:
+        """Only ``done`` of it was taken; returns the checkpoint to write.  ``conclude`` when all answers are in."""
         offsets = self._unanswered.pop(batch)
+        rest = tuple(offset for offset in offsets if offset not in done)
         if answer.permanent:
             # One of them is poison: halve until it is alone, then it goes to the dead letters and the rest go on.
-            self._messages_max = max(1, len(offsets) // 2)
-        self._failure = _Failure(answer, self._first_to_repeat(offsets))
+            self._messages_max = max(1, len(rest) // 2)
+        if done:
+            self._attempts = 0
+            self._troubled_since = None
+            self._settling[batch] = done
+        self._failed(answer, rest, now)
+        return self._commit(done, others)
+
+    def deferred(self, offset: int, answer: Nack, now: float) -> None:
+        """Of a deferred topic: this and what is behind it was not taken in a batch of the queue's stream."""
+        if self._last_nack is None:
+            self._failed(answer, (min(offset, self._cursor + 1),), now)
+        else:
+            self._go_back(offset)
+
+    def _failed(self, answer: Nack, rest: tuple[int, ...], now: float) -> None:
+        self._failure = _Failure(answer, self._first_to_repeat(rest))
         self._last_nack = answer
         if self._troubled_since is None:
             self._troubled_since = now
@@ -262,12 +321,20 @@ class Stream:
         """The store has done what it was asked for."""
         self._durable += self._settling.pop(batch)
 
+    def drain(self) -> None:
+        """The next batch waits until nothing is unanswered: it follows nothing, so the hub forgets what it deferred."""
+        self._drains = True
+
     # ---- waits ----
 
     def retry_no_later_than(self, time: float) -> None:
         """What failed works again: a wait that was meant for the failure ends."""
         if self._retry_at is not None:
             self._retry_at = min(self._retry_at, time)
+
+    def is_due(self, now: float) -> bool:
+        """Its retry time has come."""
+        return self._retry_at is not None and self._retry_at <= now
 
     def come_due(self) -> None:
         """The wait is over."""
@@ -306,19 +373,15 @@ class Stream:
         self._rewinds += 1
         self._has_more = True
 
-    def _commit(self, offsets: tuple[int, ...]) -> int:
+    def _commit(self, offsets: tuple[int, ...], others: int | None) -> int:
         """The checkpoint to write together with the settlement of ``offsets``.
 
-        It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet: after a
-        crash that would count as done without having been noted anywhere.
+        It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet, in this
+        stream or the queue's ``others``: after a crash that would count as done without having been noted anywhere.
         """
-        remaining = [self._cursor + 1]
-        remaining += (min(batch) for batch in (*self._unanswered.values(), *self._settling.values()))
-        if self._failure is not None:
-            remaining.append(self._failure.first)
+        remaining = self.remaining if others is None else min(self.remaining, others)
         # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
-        checkpoint = min(
-            [self._checkpointer.commit((*self._durable, *offsets), remaining), *(o - 1 for o in remaining)]
-        )
-        self._durable = [offset for offset in self._durable if offset > checkpoint]
+        checkpoint = min(self.checkpointer.commit((*self._durable, *offsets), (remaining,)), remaining - 1)
+        # While a topic is deferred the checkpoint waits for it; what is done behind it is no longer in the store.
+        self._durable = [offset for offset in self._durable if offset > checkpoint] if others is None else []
         return checkpoint

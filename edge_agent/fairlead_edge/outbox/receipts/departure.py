@@ -67,14 +67,17 @@ class Entry(msgspec.Struct, frozen=True):
     """False: it stands at ``position`` or before."""
 
 
-def departures(items: Sequence[Item], ack: message.Ack, *, now: float) -> list[Departure]:
-    """What a batch became that was acknowledged; ``items`` are in the order of their offsets."""
-    refused = {each.index for each in ack.refused}
-    places = {
-        (items[each.index].topic, items[each.index].epoch): each for each in ack.positions if each.index < len(items)
-    }
+def departures(items: Sequence[Item], answer: message.Ack | message.Nack, *, now: float) -> list[Departure]:
+    """Of a batch what the answer says is stored; ``items`` are in the order of their offsets."""
+    if isinstance(answer, message.Ack):
+        deferred = answer.deferred_by_index([item.topic for item in items]) if answer.deferred else {}
+        left = {*deferred, *(each.index for each in answer.refused)}
+        positions = answer.positions
+    else:
+        left, positions = set(range(len(items))).difference(answer.stored), []
+    places = {(items[each.index].topic, items[each.index].epoch): each for each in positions if each.index < len(items)}
     found: list[Departure] = []
-    for (topic, epoch), offsets in _groups(items, refused).items():
+    for (topic, epoch), offsets in _groups(items, left).items():
         place = places.get((topic, epoch))
         is_exact = place is not None and _is_possible(place, len(offsets))
         done = 0
@@ -98,16 +101,16 @@ def departures(items: Sequence[Item], ack: message.Ack, *, now: float) -> list[D
     return found
 
 
-def _groups(items: Sequence[Item], refused: set[int]) -> dict[tuple[str, int], Sequence[int]]:
-    """Offsets by topic and epoch."""
-    if not refused and items:
+def _groups(items: Sequence[Item], left: set[int]) -> dict[tuple[str, int], Sequence[int]]:
+    """Offsets by topic and epoch, without those at the places ``left`` out."""
+    if not left and items:
         topic, epoch = items[0].topic, items[0].epoch
         count = len(items)
         if [item.topic for item in items].count(topic) == count == [item.epoch for item in items].count(epoch):
             return {(topic, epoch): [item.offset for item in items]}  # nearly every batch; three times as fast
     groups: dict[tuple[str, int], list[int]] = {}
     for index, item in enumerate(items):
-        if index not in refused:
+        if index not in left:
             groups.setdefault((item.topic, item.epoch), []).append(item.offset)
     return {**groups}
 

@@ -57,6 +57,10 @@ class Authorities:
         """PEM of the authorities by which devices know this hub, as their file stands now."""
         return self.internal_files.ca.read_bytes()
 
+    def issuers(self) -> bytes:
+        """PEM of the authorities of nodes, as their file stands now.  Raises ``OSError``."""
+        return self.link_files.ca.read_bytes()
+
     def own_certificate(self) -> bytes:
         """DER of the certificate that nodes see, as its file stands now.  Raises ``OSError`` or ``ValueError``."""
         return certificate.der(self.internal_files.cert.read_bytes())

@@ -85,6 +85,7 @@ class IdentityService:
         *,
         signer: Signer,
         roots: Callable[[], bytes],
+        issuers: Callable[[], bytes],
         own_certificate: Callable[[], bytes],
         own_chain: Callable[[], bytes],
         trusted_nodes: Callable[[], list[bytes]],
@@ -119,7 +120,9 @@ class IdentityService:
             refused=self._refused,
         )
         hub.renewal_plan.signs(lambda: signer.authority)
-        self.renewals = RenewalService(hub, self.issuing, roots=roots, clock=clock, counts=counts.renewals)
+        self.renewals = RenewalService(
+            hub, self.issuing, roots=roots, issuers=issuers, clock=clock, counts=counts.renewals
+        )
         late = LateService(
             hub,
             self.issuing,
@@ -129,7 +132,9 @@ class IdentityService:
             counts=counts.renewals,
         )
         self._announcer = Announcer(roots=roots, own=own_chain, announce=hub.node_authorities.announce)
-        self.joining = Joining(service, roots=roots, may_send=may_send, late=late, refused=self._turned_away)
+        self.joining = Joining(
+            service, roots=roots, issuers=issuers, may_send=may_send, late=late, refused=self._turned_away
+        )
 
     @property
     def authority(self) -> Authority:

@@ -69,20 +69,24 @@ class _Conversation:
 
 
 class Joining:
-    """``greet`` gets each connection without a certificate; ``roots`` is the PEM of the hub's own authorities."""
+    """``greet`` gets each connection without a certificate.
+
+    ``roots`` is the PEM of the hub's own authorities, ``issuers`` of those of nodes.
+    """
 
     def __init__(
         self,
         join: JoinService,
         *,
         roots: Callable[[], bytes],
+        issuers: Callable[[], bytes],
         may_send: Callable[[], bool],
         late: LateRenewals | None = None,
         refused: Callable[[message.Refuse, str], None] = lambda refusal, peer: None,
     ) -> None:
         """``refused`` gets what is refused here, and from where; the services tell of theirs themselves."""
         self._refused = refused
-        self._join, self._roots, self._may_send, self._late = join, roots, may_send, late
+        self._join, self._roots, self._issuers, self._may_send, self._late = join, roots, issuers, may_send, late
         self._loop = asyncio.get_running_loop()
         self._open: set[_Conversation] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -201,7 +205,11 @@ class Joining:
 
     def _issued(self, issued: Issued) -> tuple[message.Issued, bytes]:
         header = message.Issued(node=issued.node, expires=issued.not_after.strftime(RFC_3339))
-        found = message.IssuedCertificates(certificates=issued.chain.decode(), authorities=self._roots().decode())
+        found = message.IssuedCertificates(
+            certificates=issued.chain.decode(),
+            authorities=self._roots().decode(),
+            issuers=self._issuers().decode(),
+        )
         return header, _encoder.encode(found)
 
     def _wait(self, conversation: _Conversation) -> None:

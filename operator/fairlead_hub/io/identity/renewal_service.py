@@ -53,7 +53,10 @@ def shown(issued: Issued) -> Shown:
 
 
 class RenewalService:
-    """``roots`` is the PEM of the hub's own authorities; ``counts`` gets what became of each request."""
+    """``roots`` is the PEM of the hub's own authorities, ``issuers`` of those of nodes.
+
+    ``counts`` gets the outcome of each request.
+    """
 
     def __init__(
         self,
@@ -61,10 +64,12 @@ class RenewalService:
         issuing: Issuing,
         *,
         roots: Callable[[], bytes],
+        issuers: Callable[[], bytes],
         clock: Callable[[], float],
         counts: Counter[str],
     ) -> None:
-        self._hub, self._issuing, self._roots, self._clock, self._counts = hub, issuing, roots, clock, counts
+        self._hub, self._issuing, self._clock, self._counts = hub, issuing, clock, counts
+        self._roots, self._issuers = roots, issuers
         self._waiting: dict[NodeSession, tuple[int, bytes]] = {}
         """Oldest first; one of each session."""
         self._more = asyncio.Event()
@@ -106,12 +111,16 @@ class RenewalService:
             issued = await self._issuing.issue(
                 session.node, checked, revoked_before=revoked.moment if revoked is not None else None
             )
-            roots = self._roots().decode()
+            content = message.IssuedCertificates(
+                certificates=issued.chain.decode(),
+                authorities=self._roots().decode(),
+                issuers=self._issuers().decode(),
+            )
         except (CsrRefused, SignerUnavailable, IdentityRefused) as error:
             self._refuse(session, id, refusal.of(error))
             return
         except (OSError, ValueError) as error:
-            self._refuse(session, id, IdentityRefused("signer_unavailable", f"tls_ca: {error}"))
+            self._refuse(session, id, IdentityRefused("signer_unavailable", f"the hub's authorities: {error}"))
             return
         if not self._hub.certificates.is_open(session):
             return
@@ -125,7 +134,6 @@ class RenewalService:
             expires=facts.expires,
             renew_after_seconds=self._hub.renew_after(facts, now),
         )
-        content = message.IssuedCertificates(certificates=issued.chain.decode(), authorities=roots)
         self._hub.renewal_answered(session, header, _encoder.encode(content))
         self._hub.certificates.renewed(session, facts, now)
 

@@ -1,8 +1,9 @@
 """Upstream batches into messaging, and the answer back to the edge: an ack only after messaging said 200.
 
-Batches of one stream are published one after the other, streams beside each other.  Messaging down, busy, or not
-configured: a temporary nack with the time to come back, also for what followed in that stream (``upstream.Order``);
-nothing is kept here and nothing is lost.
+Batches of one stream are published one after the other, streams beside each other.  A topic that takes nothing now
+(over the quota of its namespace, forbidden, in a state that rules it out) is deferred alone, with the time to come
+back.  Messaging down or not configured: a temporary nack, also for what followed in that stream
+(``upstream.Order``).  Nothing is kept here and nothing is lost.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -20,9 +20,10 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.upstream import publish_batch
+from fairlead_messaging.api.error_codes import TOPIC_NOT_FOUND
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed
-from fairlead_messaging.client.errors import Busy, NoAnswer, NotAllowed, Unreachable
+from fairlead_messaging.client.errors import Busy, Denied, Failed, Fenced, NoAnswer, NotAllowed, Unreachable
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
@@ -37,9 +38,15 @@ AWAY_SECONDS = 1.0
 AWAY_STATUSES = frozenset({502, 503, 504, 507})
 """Answers "not now" that are not about one topic or producer."""
 QUOTA_STATUS = 429
+CONFLICT_STATUS = 409
+UNAUTHENTICATED_STATUS = 401
+"""Who the hub is is not known there: that is about every topic."""
+CREATED_MAX = 2
+"""Attempts at a topic that is missing; it is created in between."""
 REFUSED_LOG_SECONDS = 60.0
-STREAMS_MAX = 256
-"""Streams of one session; an edge has one for each priority."""
+STREAMS_MAX = 1024
+"""Streams of one session that have something to remember; an edge has one for each priority, and one more for each
+deferred topic of a priority."""
 _log = logs.get("hub.upstream")
 
 
@@ -59,20 +66,8 @@ class Messaging(Protocol):
     ) -> Placed: ...
 
 
-class _HubRefused(Temporary):
-    """Messaging does not grant the hub what it needs: its [[access]] has to be changed."""
-
-
 class _TopicRefused(Temporary):
     """Messaging says that this topic can never be."""
-
-
-class _Outcome(NamedTuple):
-    """What became of a parcel."""
-
-    refused: list[message.Refused]
-    position: message.TopicPosition | None = None
-    """Of those that were stored."""
 
 
 class _StreamQueue:
@@ -102,7 +97,8 @@ class UpstreamPublisher:
         self._spans = spans
         self.counts = counts if counts is not None else IoCounts()
         self._hub, self._messaging, self._window = hub, messaging, window
-        self._chains: dict[NodeSession, dict[str, _StreamQueue]] = {}
+        self._chains: dict[NodeSession, dict[tuple[str, str], _StreamQueue]] = {}
+        """By session, stream and topic ("": those that go together)."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
         self._ready: set[str] = set()
@@ -114,17 +110,17 @@ class UpstreamPublisher:
     def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
         """Raises ``Malformed`` when the edge sends more at once than its window allows."""
         chains = self._chains.setdefault(session, {})
-        chain = chains.get(header.stream)
+        chain = chains.get((header.stream, header.topic))
         if chain is None:
             if len(chains) >= STREAMS_MAX:
                 raise Malformed(f"more than {STREAMS_MAX} streams in one session")
-            chain = chains[header.stream] = _StreamQueue()
+            chain = chains[header.stream, header.topic] = _StreamQueue()
         if len(chain.batches) > self._window:
             raise Malformed(f"more than {self._window} upstream batches at once")
         chain.batches.append((header, content, asyncio.get_running_loop().time()))
         if not chain.is_worked_on:
             chain.is_worked_on = True
-            task = asyncio.get_running_loop().create_task(self._work(session, chain))
+            task = asyncio.get_running_loop().create_task(self._work(session, header.stream, header.topic, chain))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -133,7 +129,7 @@ class UpstreamPublisher:
         for chain in self._chains.pop(session, {}).values():
             chain.batches.clear()
 
-    async def _work(self, session: NodeSession, chain: _StreamQueue) -> None:
+    async def _work(self, session: NodeSession, stream: str, topic: str, chain: _StreamQueue) -> None:
         try:
             while chain.batches:
                 header, content, came_at = chain.batches[0]
@@ -159,6 +155,8 @@ class UpstreamPublisher:
                     self._hub.upstream_answered(session, answer)
         finally:
             chain.is_worked_on = False
+            if topic and not chain.batches and chain.order.is_idle:
+                self._chains.get(session, {}).pop((stream, topic), None)  # topics come and go
 
     async def _traced(
         self,
@@ -202,12 +200,17 @@ class UpstreamPublisher:
         if behind is not None:
             self.counts.put_off(behind.code)
             return behind
-        answer = await self._answer(session, header, content, traceparent)
+        answer = await self._answer(session, order, header, content, traceparent)
         order.answered(answer)
         return answer
 
     async def _answer(
-        self, session: NodeSession, header: message.Upstream, content: bytes, traceparent: str | None
+        self,
+        session: NodeSession,
+        order: publish_batch.Order,
+        header: message.Upstream,
+        content: bytes,
+        traceparent: str | None,
     ) -> message.Ack | message.Nack:
         if self._messaging is None:
             reason = "this hub has no messaging service"
@@ -219,37 +222,65 @@ class UpstreamPublisher:
         if away_seconds > 0:
             return self._not_now(header, "messaging_away", self._away_reason, away_seconds, scope="hub")
         plan = publish_batch.plan(session.node, header, content, self._hub.grants.of(session.node))
-        refused, positions = list(plan.refused), list[message.TopicPosition]()
+        publishing = publish_batch.Publishing(header, plan, order)
+        put_off: message.Nack | None = None
+        while put_off is None and (parcel := publishing.next()) is not None:
+            put_off = await self._publish(header, publishing, parcel, traceparent)
+        self.counts.stored(publishing.stored_count)
+        for item in publishing.refused:
+            self.counts.refused(item.code)
+        if publishing.refused:
+            self._hub.messages_refused(session.node, publishing.refused, asyncio.get_running_loop().time())
+        if put_off is not None:
+            return publishing.put_off(put_off)
+        for code in publishing.deferred_codes:
+            self.counts.put_off(code)
+        return publishing.answer()
+
+    async def _publish(
+        self,
+        header: message.Upstream,
+        publishing: publish_batch.Publishing,
+        parcel: publish_batch.PublishBatch,
+        traceparent: str | None,
+    ) -> message.Nack | None:
+        """Publish one parcel and note what came of it; the answer where nothing of the batch would be taken now."""
         try:
-            for parcel in plan.parcels:
-                outcome = await self._publish(parcel, traceparent)
-                refused.extend(outcome.refused)
-                if header.positions and outcome.position is not None:
-                    positions.append(outcome.position)
-        except _HubRefused as error:
-            if (times := self._refusals.due("refused", asyncio.get_running_loop().time())) is not None:
-                remedy = "grant the hub's certificate publish and create in messaging's [[access]]"
-                _log.error("messaging_refuses_hub", reason=str(error), remedy=remedy, times=times)
-            return self._not_now(header, "messaging_denied", str(error), NOT_NOW_SECONDS)
+            published = await self._stored(parcel, traceparent)
+        except NotAllowed as error:
+            # What the hub may not do is no fault of the message: dropped for it, all that the nodes say would be lost.
+            self._log_denied(parcel.topic, error)
+            if error.status == UNAUTHENTICATED_STATUS:
+                return self._not_now(header, "messaging_denied", f"messaging refuses the hub: {error}", NOT_NOW_SECONDS)
+            publishing.defer(parcel.topic, "messaging_denied", f"messaging refuses the hub: {error}", NOT_NOW_SECONDS)
+        except Permanent as error:
+            if isinstance(error, Denied) and error.status == CONFLICT_STATUS and not isinstance(error, Fenced):
+                publishing.defer(parcel.topic, "topic_conflict", str(error), NOT_NOW_SECONDS)
+            else:
+                publishing.never(parcel, error.code, str(error))
+        except _TopicRefused as error:
+            publishing.defer(parcel.topic, "topic_refused", str(error), NOT_NOW_SECONDS)
         except Temporary as error:
             seconds = error.retry_after_seconds or STARTING_SECONDS
-            if not await self._is_away(error):
-                return self._not_now(header, "messaging_unavailable", str(error), seconds)
-            self._away_until = asyncio.get_running_loop().time() + min(seconds, AWAY_SECONDS)
-            self._away_reason = str(error)
-            return self._not_now(header, "messaging_away", str(error), seconds, scope="hub")
+            if await self._is_away(error):
+                self._away_until = asyncio.get_running_loop().time() + min(seconds, AWAY_SECONDS)
+                self._away_reason = str(error)
+                return self._not_now(header, "messaging_away", str(error), seconds, scope="hub")
+            is_quota = isinstance(error, Busy) and error.status == QUOTA_STATUS
+            code = "over_quota" if is_quota else "messaging_unavailable"
+            in_doubt = isinstance(error, Failed) and error.in_doubt
+            publishing.defer(parcel.topic, code, str(error), seconds, in_doubt=in_doubt)
         except RemoteError as error:  # of what answers in messaging's place, not of the node
             return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
-        self.counts.stored(plan.count - len(refused))
-        for item in refused:
-            self.counts.refused(item.code)
-        if refused:
-            self._hub.messages_refused(session.node, refused, asyncio.get_running_loop().time())
-        return message.Ack(
-            parent_id=header.id,
-            refused=publish_batch.bounded(refused),
-            positions=positions[: publish_batch.POSITIONS_MAX],
-        )
+        else:
+            self.counts.stored_before(len(published.known))
+            publishing.stored(parcel, published)
+        return None
+
+    def _log_denied(self, topic: str, error: NotAllowed) -> None:
+        if (times := self._refusals.due(topic, asyncio.get_running_loop().time())) is not None:
+            remedy = "grant the hub's certificate publish and create in messaging's [[access]]"
+            _log.error("messaging_refuses_hub", topic=topic, reason=str(error), remedy=remedy, times=times)
 
     async def _is_away(self, error: Temporary) -> bool:
         """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
@@ -282,28 +313,22 @@ class UpstreamPublisher:
         self.counts.put_off(code)
         return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
-    async def _publish(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> _Outcome:
-        """Raises ``Temporary``.  A message that messaging will never take is found by halving, the others go."""
+    async def _stored(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> Placed:
+        """Publish it; a topic that is not there is created.  Raises ``Temporary``, ``Permanent``, ``RemoteError``."""
         assert self._messaging is not None
         namespace, _, name = parcel.topic.partition("/")
         producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
-        try:
-            published = await self._messaging.publish(
-                namespace, name, parcel.payloads, producer=producer, traceparent=traceparent
-            )
-        except NotAllowed as error:
-            # What the hub may not do is no fault of the message: dropped for it, all that the nodes say would be lost.
-            raise _HubRefused(f"messaging refuses the hub: {error}", retry_after_seconds=NOT_NOW_SECONDS) from None
-        except Permanent as error:
-            if error.code == "topic_not_found":
+        for _ in range(CREATED_MAX):
+            try:
+                return await self._messaging.publish(
+                    namespace, name, parcel.payloads, producer=producer, traceparent=traceparent
+                )
+            except Permanent as error:
+                if error.code != TOPIC_NOT_FOUND:
+                    raise
                 self._ready.discard(parcel.topic)
                 await self._create(parcel.topic)
-                raise Temporary(f"topic {parcel.topic} was missing, it is there now", retry_after_seconds=0.1) from None
-            if len(parcel.payloads) == 1:
-                return _Outcome([message.Refused(index=parcel.indexes[0], code=error.code, reason=str(error))])
-            return _joined(parcel, [await self._publish(half, traceparent) for half in parcel.halves()])
-        self.counts.stored_before(len(published.known))
-        return _Outcome([], publish_batch.position(parcel, published))
+        raise Temporary(f"topic {parcel.topic} was created and is missing again", retry_after_seconds=STARTING_SECONDS)
 
     async def ensure_topics(self) -> None:
         """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
@@ -331,14 +356,3 @@ class UpstreamPublisher:
             text = f"topic {topic} cannot be created: {error}"
             raise _TopicRefused(text, retry_after_seconds=NOT_NOW_SECONDS) from None
         self._ready.add(topic)
-
-
-def _joined(parcel: publish_batch.PublishBatch, halves: Sequence[_Outcome]) -> _Outcome:
-    """Of a parcel that was published in halves: each message stands at the latest position or before."""
-    positions = [half.position for half in halves if half.position is not None]
-    latest = max(positions, key=lambda each: (each.generation, each.newest), default=None)
-    if latest is None or len({(each.service, each.generation) for each in positions}) > 1:
-        latest = None  # the topic was made anew between the halves
-    else:
-        latest = msgspec.structs.replace(latest, index=parcel.indexes[0], first="")
-    return _Outcome([item for half in halves for item in half.refused], latest)

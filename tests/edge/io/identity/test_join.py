@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import AsyncIterator
@@ -15,6 +16,8 @@ import msgspec
 import pytest
 from tests.support.joining.join_hub import JoinHub
 from tests.support.joining.pki import Authority
+from tests.support.small_disk import FILLING, small_disk
+from websockets.asyncio.server import ServerConnection, serve
 
 from fairlead_edge.identity import clock
 from fairlead_edge.io import data_dir
@@ -32,6 +35,9 @@ from fairlead_wire.identity.join_token import JoinToken
 from fairlead_wire.io import settings as settings_io
 
 pytestmark = pytest.mark.process
+
+MIB = 1024 * 1024
+PAGE_BYTES = 4096
 
 
 class Device:
@@ -84,7 +90,11 @@ async def test_a_device_joins(hub: JoinHub, device: Device) -> None:
     assert own is not None and own.certificate.name == "shop-17"
     assert own.path.stat().st_mode & 0o777 == 0o600
     assert device.files.authorities.read_bytes() == hub.internal.certificate.read_bytes()
-    assert sorted(os.listdir(device.files.folder)) == sorted([own.path.name, "node.pem", "authorities.pem"])
+    assert sorted(os.listdir(device.files.folder)) == sorted(
+        [own.path.name, "node.pem", "authorities.pem", "issuers.pem"]
+    )
+    ca_file = device.config.parent / "edge-ca.crt"
+    assert ca_file.read_bytes() == hub.edges.certificate.read_bytes() and ca_file.stat().st_mode & 0o777 == 0o644
     settings = device.settings()
     assert (settings.node, settings.hub_url, settings.data_dir) == ("shop-17", hub.url, str(device.files.folder.parent))
     assert settings.tls_cert == settings.tls_key == str(device.files.link)
@@ -94,7 +104,15 @@ async def test_a_device_joins(hub: JoinHub, device: Device) -> None:
     assert isinstance(asked[0], message.AskAuthorities) and asked[1] == b"", "the first connection brings nothing"
     assert isinstance(joined[0], message.Join)
     assert (joined[0].token_id, joined[0].secret, joined[0].node) == (token.id, token.secret, "")
-    assert list(device.said) == ["clock here", "clock of the hub", "authority", "key", "certificate", "settings"]
+    assert list(device.said) == [
+        "clock here",
+        "clock of the hub",
+        "authority",
+        "key",
+        "certificate",
+        "CA file",
+        "settings",
+    ]
 
 
 @pytest.mark.parametrize("given", ["option", "file", "variable"])
@@ -204,15 +222,22 @@ async def test_a_hub_under_another_name_gets_nothing(device: Device, tmp_path: P
         assert hub.joins == []
 
 
-async def test_an_older_hub_is_named(device: Device, tmp_path: Path) -> None:
+async def test_a_hub_that_signs_nothing_is_named(device: Device, tmp_path: Path) -> None:
     """It asks every client for a certificate."""
     hub = JoinHub(tmp_path / "hub")
     hub.requires_certificates = True
     async with hub:
-        with pytest.raises(
-            CannotJoin, match=r"admits no device without a certificate, because it is older than 0\.3 or"
-        ):
+        with pytest.raises(CannotJoin, match=r"admits no device without a certificate: its \[identity\] signer is off"):
             await device.join(hub, hub.token())
+
+
+async def test_a_hub_without_tls_is_named(hub: JoinHub, device: Device, tmp_path: Path) -> None:
+    """As one with ``security = "insecure"``: what is wrong there, and that the token is still good."""
+    async with serve(ServerConnection.wait_closed, "127.0.0.1", 0) as plain:
+        port = next(iter(plain.sockets)).getsockname()[1]
+        with pytest.raises(CannotJoin, match=r'does not answer with TLS\. Nothing was sent\. .*security is "insecure"'):
+            await device.join(hub, hub.token(), url=f"wss://127.0.0.1:{port}")
+    assert device.is_untouched()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"-----BEGIN CERTIFICATE-----"])
@@ -288,6 +313,14 @@ async def test_a_key_that_the_hub_does_not_take_is_made_anew(hub: JoinHub, devic
     await device.join(hub, token)
     first, second = (request for _, request in hub.joins)
     assert first != second
+
+
+@pytest.mark.parametrize("code", ["token_used", "name_taken"])
+async def test_a_join_that_was_done_in_another_folder_is_pointed_there(hub: JoinHub, device: Device, code: str) -> None:
+    """The key is beside the settings file of the first attempt, and only who has it gets the certificate again."""
+    hub.answers = [("refuse", code, None)]
+    with pytest.raises(RefusedByHub, match=f"{code}: so it is. If this device joined before, with another --config, "):
+        await device.join(hub, hub.token())
 
 
 @pytest.mark.parametrize("answers", [[("refuse", "too_many", 0.0)], [("hang up",)], [("hang up",), ("hang up",)]])
@@ -367,6 +400,63 @@ async def test_a_certificate_of_another_key_is_not_used(hub: JoinHub, device: De
         assert device.is_untouched()
 
 
+# ---- the disk --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pages", [0, 1, 2, 4, 8, 16, 40, 63])
+async def test_a_disk_without_room_costs_no_token(hub: JoinHub, device: Device, pages: int) -> None:
+    """However much is left that is too little: nothing is asked of the hub, and the same token is good afterwards."""
+    token = hub.token()
+    with small_disk(device.config.parent, 2 * MIB) as disk:
+        disk.fill()
+        with (disk.path / FILLING).open("r+b") as filling:
+            filling.truncate(filling.seek(0, os.SEEK_END) - pages * PAGE_BYTES)
+        with pytest.raises((CannotJoin, CannotConfigure), match=r"No space left on device.*free some room"):
+            await device.join(hub, token)
+        assert hub.seen == [] and device.is_untouched()
+        disk.free()
+        assert (await device.join(hub, token)).node == "shop-17"
+
+
+async def test_a_disk_that_others_fill_meanwhile_has_room_for_the_answer(hub: JoinHub, device: Device) -> None:
+    """It was reserved before the hub was asked, and is given back."""
+    certify = hub.certificate
+    with small_disk(device.config.parent, 2 * MIB) as disk:
+
+        def issued(request: bytes) -> bytes:
+            disk.fill()
+            return certify(request)
+
+        hub.certificate = issued  # type: ignore[method-assign]
+        await device.join(hub, hub.token())
+        disk.free()
+        await device.join(hub, hub.token(), force=True)
+        assert not list(device.files.folder.glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["authorities.pem", "issuers.pem", "pending.pem", "node.pem"])
+async def test_a_folder_in_the_way_of_a_file_costs_no_token(hub: JoinHub, device: Device, name: str) -> None:
+    """Also with --force."""
+    (device.files.folder / name).mkdir(parents=True)
+    with pytest.raises(CannotJoin, match=rf"{name}: is a folder; move it away\. Nothing was sent"):
+        await device.join(hub, hub.token(), force=True)
+    assert hub.seen == []
+
+
+async def test_a_read_only_disk_costs_no_token(hub: JoinHub, device: Device) -> None:
+    with small_disk(device.config.parent, MIB) as disk, disk.read_only():
+        with pytest.raises(CannotJoin, match=r"Read-only file system.*Nothing was sent"):
+            await device.join(hub, hub.token())
+        assert hub.seen == []
+
+
+async def test_local_programs_are_no_reason_to_fail(hub: JoinHub, device: Device) -> None:
+    """Where the file for them cannot be written, the device joins all the same, and says what to do."""
+    (device.config.parent / "edge-ca.crt").mkdir()
+    await device.join(hub, hub.token())
+    assert re.search(r"edge-ca\.crt cannot be written .*copy .*/issuers\.pem", device.said["CA file"])
+
+
 # ---- this device -----------------------------------------------------------------------------------
 
 
@@ -415,7 +505,7 @@ async def test_files_that_root_makes_belong_to_the_agents_user(hub: JoinHub, dev
         pytest.skip(str(error))
     done = await device.join(hub, hub.token())
     made = [device.files.folder.parent, *device.files.folder.parent.rglob("*")]
-    assert len(made) == 6
+    assert len(made) == 7
     assert {(path.lstat().st_uid, path.lstat().st_gid) for path in made} == {(12345, 23456)}
     assert (device.config.stat().st_gid, device.config.stat().st_mode & 0o777) == (23456, 0o640)
     assert done.owner == "12345"

@@ -223,7 +223,7 @@ async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
     hub.connect()
     await publish(upstream, 1, 5)
     await hub.until(lambda: upstream.pump.counters["stalls"] == 1)
-    [stall] = upstream.pump.stalls().values()
+    [[stall]] = upstream.pump.stalls().values()
     assert (stall.code, stall.reason) == ("busy", "no room") and stall.for_seconds > 0 and stall.attempts >= 1
     hub.answer = lambda stream, messages: message.Ack(parent_id=1)
     await settled(hub, upstream, 1)

@@ -16,7 +16,7 @@ from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import LocalError
-from fairlead_wire.message import Ack, Nack
+from fairlead_wire.message import Ack, Deferred, Nack
 
 ONE_RETRY = DeliveryPolicy(
     retries_with_no_delay=0, minimum_delay_retries=0, minimum_delay=1, maximum_delay=1, backoff_retries=0,
@@ -65,6 +65,9 @@ class Driver:
         assert settle is not None
         self.pump.settled(settle.batch)
 
+    def defer(self, batch: int, now: float) -> None:
+        self.pump.answered(batch, Ack(parent_id=batch, deferred=[Deferred(index=0, code="full", reason="")]), now)
+
     def nack(self, batch: int, now: float) -> None:
         self.pump.answered(batch, Nack(parent_id=batch, code="busy", reason="later"), now)
 
@@ -97,6 +100,7 @@ def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     line.pump.lost(lost[1])
     assert line.pump.state(0) is State.IDLE
     line.pump.lost(line.send(alive))
+    line.defer(line.send(alive), alive)
     assert taken == set(TRANSITIONS)
 
 

@@ -14,11 +14,11 @@ from fairlead_edge.outbox.pump import pace, stream
 from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
 from fairlead_edge.outbox.pump.endpoint_state import State
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.pump.pump import Pump
+from fairlead_edge.outbox.pump.pump import DEFERRED_TOPICS_MAX, Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId, live_lane
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
-from fairlead_wire.message import Ack, Nack, Refused
+from fairlead_wire.message import Ack, Deferred, Nack, Refused
 
 POLICY = DeliveryPolicy(
     retries_with_no_delay=0,
@@ -57,11 +57,11 @@ class Bench:
         self.settled: list[Settle] = []
         self.pump.link_up(window)
 
-    def store(self, priority: int, count: int = 1, *, expires: float | None = None) -> None:
+    def store(self, priority: int, count: int = 1, *, expires: float | None = None, topic: str = "t") -> None:
         log = self.logs.setdefault(priority, [])
         start = self.stored[priority]
         self.stored[priority] += count
-        log += [Item(offset, 1, "t", 0.0, expires, b"{}") for offset in range(start, start + count)]
+        log += [Item(offset, 1, topic, 0.0, expires, b"{}") for offset in range(start, start + count)]
         self.pump.appended(priority)
 
     def go(self, now: float = 0.0) -> Send | Settle | Wait | None:
@@ -119,6 +119,19 @@ class Bench:
         settle = self.pump.answered(send.batch, answer, now)
         if settle is not None:
             self._settle(settle)
+
+    def defer(self, send: Send, now: float = 0.0, *topics: str, retry_after: float | None = None) -> Settle | None:
+        """The hub takes all but these topics of the batch."""
+        named = [item.topic for item in send.items]
+        deferred = [
+            Deferred(index=named.index(topic), code="over_quota", reason="full", retry_after=retry_after)
+            for topic in topics
+            if topic in named
+        ]
+        settle = self.pump.answered(send.batch, Ack(parent_id=1, deferred=deferred), now)
+        if settle is not None:
+            self._settle(settle)
+        return settle
 
     def drain(self, now: float = 0.0) -> list[Send]:
         """Send and acknowledge until nothing is left."""
@@ -577,9 +590,9 @@ def test_what_nothing_is_taken_of_says_why(bench: Bench) -> None:
     bench.store(7)
     bench.nack(bench.send(3), 3, retry_after=2)
     bench.nack(bench.send(5), 5, retry_after=2)
-    trouble = bench.pump.troubles()[5]
+    [trouble] = bench.pump.troubles()[5]
     assert (trouble.since, trouble.code, trouble.attempts, trouble.retry_at) == (3, "busy", 2, 7)
-    assert 7 not in bench.pump.troubles() or bench.pump.troubles()[7].attempts == 1
+    assert 7 not in bench.pump.troubles() or bench.pump.troubles()[7][0].attempts == 1
     bench.ack(bench.send(7), 7)
     assert 5 not in bench.pump.troubles()
 
@@ -719,3 +732,122 @@ def test_the_live_lane_goes_first_with_its_share_and_each_keeps_its_order() -> N
     assert bench.sent[0].queue.priority == live
     assert all(found == sorted(set(found)) for found in offsets.values())
     assert 0.35 <= len(offsets[live]) / sum(map(len, offsets.values())) <= 0.65
+
+
+# ---- topics that the hub defers ----
+
+
+def test_a_deferred_topic_waits_alone(bench: Bench) -> None:
+    """The others go on, the batch is settled in part, and the checkpoint stays in front of what waits."""
+    bench.store(5, 2, topic="full")
+    bench.store(5, 2, topic="good")
+    settle = bench.defer(bench.send(), 0, "full", retry_after=10)
+    assert settle is not None and settle.sent == (2, 3) and settle.checkpoint == -1
+    bench.store(5, 1, topic="full")
+    bench.store(5, 1, topic="good")
+    assert [offsets(send) for send in bench.drain(1)] == [[5]]
+    assert bench.pump.deferred_topics(5) == ["full"]
+    [trouble] = bench.pump.troubles()[5]
+    assert (trouble.topic, trouble.code, trouble.retry_at) == ("full", "over_quota", 10)
+    assert bench.waits(1).until == 10
+    apart = bench.send(10)
+    assert (offsets(apart), apart.topic, apart.follows) == ([0, 1, 4], "full", False)
+    assert bench.ack(apart, 10).checkpoint == 4
+    bench.store(5, 1, topic="full")
+    together = bench.send(10)
+    assert (offsets(together), together.topic) == ([6], "") and bench.pump.deferred_topics(5) == []
+    assert bench.ack(together, 10).checkpoint == 6 and 5 not in bench.pump.troubles()
+
+
+def test_a_deferred_topic_backs_off_by_the_policy_and_holds_up_nothing(bench: Bench) -> None:
+    """Not even less urgent priorities, nor does their success end its wait."""
+    bench.store(0, 1, topic="full")
+    bench.store(5)
+    bench.defer(bench.send(), 0, "full")
+    less_urgent = bench.send(0)
+    assert less_urgent.queue.priority == 5
+    bench.ack(less_urgent)
+    waits = []
+    now = 0.0
+    for _ in range(3):
+        until = bench.waits(now).until
+        assert until is not None
+        waits.append(until - now)
+        now = until
+        apart = bench.send(now)
+        assert apart.topic == "full"
+        bench.store(5)
+        bench.defer(apart, now, "full")
+        bench.ack(bench.send(now), now)
+    assert waits == sorted(waits) and waits[0] < waits[-1]
+
+
+def test_what_is_out_of_a_deferred_topic_is_waited_for(bench: Bench) -> None:
+    """Order: its own stream begins when no batch with others holds any of it, and when what was stored is noted."""
+    for _ in range(3):  # two batches at once from the second success on
+        bench.store(5)
+        bench.ack(bench.send())
+    bench.store(5, 256, topic="full")
+    bench.store(5, 10, topic="full")
+    first, second = bench.send(), bench.send()
+    bench.defer(first, 0, "full", retry_after=0.1)
+    bench.store(5, 1, topic="good")
+    good = bench.send(5)
+    assert [item.topic for item in good.items] == ["good"]
+    bench.defer(second, 5, "full")
+    apart = bench.send(5)
+    assert apart.topic == "full" and apart.items[0].offset == first.items[0].offset
+    bench.ack(apart, 5)
+    rest = [apart]
+    while bench.pump.deferred_topics(5):
+        effect = bench.go(5)
+        if isinstance(effect, Send):
+            rest.append(effect)
+            bench.ack(effect, 5)
+    sent = [item.offset for send in rest for item in send.items]
+    assert sent == sorted(set(sent)) and len(sent) == 266
+    bench.store(5)
+    assert isinstance(bench.go(5), Wait), "the next batch with others follows nothing: the hub forgets what it deferred"
+    bench.ack(good, 5)
+    assert not bench.send(5).follows
+
+
+def test_beyond_so_many_deferred_topics_the_queue_waits_as_a_whole(bench: Bench) -> None:
+    """What the hub defers is remembered by a limit with a name; nothing is lost beyond it."""
+    topics = [f"t{number}" for number in range(DEFERRED_TOPICS_MAX + 1)]
+    for topic in topics:
+        bench.store(5, topic=topic)
+    bench.store(5, topic="good")
+    settle = bench.defer(bench.send(), 0, *topics)
+    assert settle is not None and settle.sent == (len(topics),)
+    assert bench.pump.state(5) is State.BACKOFF and len(bench.pump.deferred_topics(5)) == DEFERRED_TOPICS_MAX
+    sent = Counter(item.topic for send in bench.drain(100) for item in send.items)
+    assert sent == Counter(topics)
+
+
+def test_a_new_session_ends_the_wait_of_a_deferred_topic(bench: Bench) -> None:
+    """As it ends every wait; a batch that was lost with the link goes again, in order."""
+    bench.store(5, 3, topic="full")
+    bench.store(5, 1, topic="good")
+    bench.defer(bench.send(), 0, "full", retry_after=1000)
+    bench.pump.link_down()
+    bench.pump.link_up(8)
+    apart = bench.send(1)
+    assert offsets(apart) == [0, 1, 2]
+    bench.pump.lost(apart.batch)
+    bench.pump.link_down()
+    bench.pump.link_up(8)
+    assert [offsets(send) for send in bench.drain(2)] == [[0, 1, 2]]
+
+
+def test_a_batch_that_is_put_off_says_what_is_stored(bench: Bench) -> None:
+    """That is settled; the rest goes again, in order."""
+    bench.store(5, 4)
+    send = bench.send()
+    answer = Nack(parent_id=1, code="messaging_away", reason="", retry_after=1, scope="hub", stored=[1, 3])
+    settle = bench.pump.answered(send.batch, answer, 0)
+    assert settle is not None and (settle.sent, settle.refused, settle.checkpoint) == ((1, 3), (), -1)
+    bench._settle(settle)
+    bench.logs[5] = [item for item in bench.logs[5] if item.offset in (0, 2)]
+    again = bench.send(2)
+    assert offsets(again) == [0, 2] and bench.ack(again, 2).checkpoint >= 2

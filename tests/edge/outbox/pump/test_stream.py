@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from fairlead_edge.outbox.checkpoint import Checkpointer
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.stream import BATCH_BYTES_MAX, Stream
@@ -20,13 +21,13 @@ POLICY = DeliveryPolicy(
 
 
 def stream() -> Stream:
-    return Stream(QueueId(UPSTREAM, 5), -1)
+    return Stream(QueueId(UPSTREAM, 5), Checkpointer(), cursor=-1)
 
 
 def leaves(line: Stream, batch: int, *offsets: int) -> None:
     """A batch of these is fetched and sent."""
     items = [Item(offset, 1, "t", 0.0, None, b"x") for offset in offsets]
-    assert [item.offset for item in line.fetched(line.fetch(1 << 20), items, 0)] == list(offsets)
+    assert [item.offset for item in line.fetched(line.fetch(1 << 20), items, items, 0)] == list(offsets)
     line.send(batch, offsets)
 
 
@@ -56,11 +57,11 @@ def test_trouble_lasts_from_the_first_failure_to_the_first_success() -> None:
     assert line.trouble() is None
     for batch, offset in ((1, 0), (2, 1), (3, 2)):
         leaves(line, batch, offset)
-    line.nacked(1, nack("one", "first"), 3.0)
-    line.nacked(2, nack("two", "second"), 9.0)
+    line.nacked(1, nack("one", "first"), (), 3.0, None)
+    line.nacked(2, nack("two", "second"), (), 9.0, None)
     trouble = line.trouble()
     assert trouble is not None and (trouble.since, trouble.code, trouble.reason) == (3.0, "two", "second")
-    line.acked(3, 8)
+    line.acked(3, (2,), 8, None)
     assert line.trouble() is None
 
 
@@ -70,9 +71,9 @@ def test_the_checkpoint_stays_below_what_is_not_done() -> None:
     leaves(line, 1, 0, 1, 2)
     leaves(line, 2, 3, 4)
     leaves(line, 3, 5, 6, 7, 8, 9)
-    assert line.acked(3, 8) == ((5, 6, 7, 8, 9), -1)
-    assert line.acked(1, 8) == ((0, 1, 2), 2)
-    line.nacked(2, nack("busy"), 0)
+    assert line.acked(3, (5, 6, 7, 8, 9), 8, None) == -1
+    assert line.acked(1, (0, 1, 2), 8, None) == 2
+    line.nacked(2, nack("busy"), (), 0, None)
     assert line.conclude(POLICY, lambda: 0.5, 0)
     assert line.must_settle_first, "what is being settled lies above what goes again"
     line.settled(3)
@@ -80,7 +81,7 @@ def test_the_checkpoint_stays_below_what_is_not_done() -> None:
     assert not line.must_settle_first
     line.come_due()
     leaves(line, 4, 3, 4)
-    assert line.acked(4, 8) == ((3, 4), 4)
+    assert line.acked(4, (3, 4), 8, None) == 4
 
 
 def test_a_fetch_that_a_failure_overtook_is_void() -> None:
@@ -89,7 +90,8 @@ def test_a_fetch_that_a_failure_overtook_is_void() -> None:
     leaves(line, 1, 0)
     under_way = line.fetch(1 << 20)
     line.lost(1)
-    assert line.fetched(under_way, [Item(1, 1, "t", 0.0, None, b"x")], 0) == ()
+    read = [Item(1, 1, "t", 0.0, None, b"x")]
+    assert line.fetched(under_way, read, read, 0) == ()
     assert line.has_more and line.fetch(1 << 20).after == -1
 
 
@@ -99,8 +101,9 @@ def test_nothing_leaves_while_answers_to_a_failure_are_out() -> None:
     leaves(line, 1, 0)
     leaves(line, 2, 1)
     under_way = line.fetch(1 << 20)
-    line.nacked(1, nack("busy"), 0)
-    assert line.fetched(under_way, [Item(2, 1, "t", 0.0, None, b"x")], 0) == ()
+    line.nacked(1, nack("busy"), (), 0, None)
+    read = [Item(2, 1, "t", 0.0, None, b"x")]
+    assert line.fetched(under_way, read, read, 0) == ()
     assert line.has_more and line.fetch(1 << 20).after == 1
 
 

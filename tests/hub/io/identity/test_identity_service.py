@@ -41,6 +41,7 @@ class Made:
             self.kube,
             signer=FileSigner(self.root.certificate, self.root.key),
             roots=lambda: self.roots,
+            issuers=bytes,
             own_certificate=lambda: b"",
             own_chain=lambda: b"",
             trusted_nodes=lambda: [],

@@ -66,6 +66,7 @@ class Site:
         self.joining = Joining(
             self.hub.service,
             roots=lambda: self.roots,
+            issuers=self.edges.certificate.read_bytes,
             may_send=lambda: self.may_send,
             late=late,
             refused=lambda refusal, peer: self.refused.append(f"{refusal.code} {peer.partition(':')[0]}"),

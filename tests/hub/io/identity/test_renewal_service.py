@@ -49,7 +49,12 @@ class Desk:
         )
         self.counts: Counter[str] = Counter()
         self.service = RenewalService(
-            self.core.hub, self.issuing, roots=lambda: b"roots", clock=lambda: self.core.now, counts=self.counts
+            self.core.hub,
+            self.issuing,
+            roots=lambda: b"roots",
+            issuers=lambda: b"issuers",
+            clock=lambda: self.core.now,
+            counts=self.counts,
         )
         self.core.hub.renewal_plan.signs(lambda: self.issuing.signer.authority)
         self.session = self.open()
@@ -104,6 +109,7 @@ async def test_a_node_gets_its_own_name_and_hears_when_to_come_again(desk: Desk)
     found = msgspec.json.decode(content, type=message.IssuedCertificates)
     [leaf] = x509.load_pem_x509_certificates(found.certificates.encode())
     assert leaf.public_key() == KEY.public_key() and found.authorities == "roots"
+    assert found.issuers == "issuers"
     assert desk.counts == {"renewed": 1}
 
 

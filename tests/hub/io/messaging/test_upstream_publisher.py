@@ -17,9 +17,10 @@ from tests.support.topics.messaging import Topics, serving
 
 from fairlead_hub.io.messaging import upstream_publisher
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
+from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed
-from fairlead_messaging.client.errors import Busy, Disconnected, NotAllowed, TimedOut, Unreachable
+from fairlead_messaging.client.errors import Busy, Denied, Disconnected, NotAllowed, TimedOut, Unreachable
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
@@ -84,11 +85,12 @@ class Line:
         id: int,
         *items: message.UpstreamMessage,
         stream: str = "iothub_0",
+        topic: str = "",
         content: bytes = b"",
         follows: bool = False,
         traceparent: str | None = None,
     ) -> None:
-        header = message.Upstream(id=id, stream=stream, follows=follows, traceparent=traceparent)
+        header = message.Upstream(id=id, stream=stream, topic=topic, follows=follows, traceparent=traceparent)
         self.desk.accept(self.edge.session, header, content or msgspec.json.encode(list(items)))
 
     async def answer(self) -> Any:
@@ -208,9 +210,8 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
     """A temporary nack with the time to come back; nothing is kept here."""
     line.door.fail.append(Temporary("it restarts", retry_after_seconds=after))
     line.send(1, item(0))
-    answer = await line.answer()
-    assert isinstance(answer, message.Nack)
-    assert (answer.code, answer.permanent, answer.retry_after) == ("messaging_unavailable", False, said)
+    [deferred] = (await line.answer()).deferred
+    assert (deferred.index, deferred.code, deferred.retry_after) == (0, "messaging_unavailable", said)
     line.send(2, item(0))
     assert await line.answer() == message.Ack(parent_id=2)
     assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1}
@@ -223,9 +224,11 @@ async def test_messaging_that_is_away_is_not_now(line: Line, after: float | None
         (Busy("the disk is full", code="storage_failed", status=503, retry_after_seconds=1.0), True, "hub"),
         (TimedOut("no answer", seconds=30.0), False, "hub"),
         (Disconnected("it was killed"), False, "hub"),
-        (TimedOut("it chokes on this batch", seconds=30.0), True, "stream"),
-        (Busy("too much of this producer", code="x", status=429, retry_after_seconds=1.0), True, "stream"),
-        (NotAllowed("it grants the hub nothing", code="forbidden", status=403), True, "stream"),
+        (TimedOut("it chokes on this batch", seconds=30.0), True, "topic"),
+        (Busy("too much of this producer", code="x", status=429, retry_after_seconds=1.0), True, "topic"),
+        (NotAllowed("it grants the hub nothing", code="forbidden", status=403), True, "topic"),
+        (Denied("it is being deleted", code="topic_deleting", status=409), True, "topic"),
+        (NotAllowed("who are you", code="unauthenticated", status=401), True, "stream"),
         (RemoteError("a proxy answered with a page"), True, "stream"),
         (RuntimeError("a defect of ours"), True, "stream"),
     ],
@@ -238,8 +241,11 @@ async def test_messaging_away_as_a_whole_is_not_one_batch_that_fails(
     if not answers:
         line.door.unreachable = True
     line.send(1, item(0))
-    nack = await line.answer()
-    assert isinstance(nack, message.Nack) and (nack.scope, nack.permanent) == (scope, False), nack
+    answer = await line.answer()
+    if scope == "topic":
+        assert isinstance(answer, message.Ack) and [each.index for each in answer.deferred] == [0], answer
+    else:
+        assert isinstance(answer, message.Nack) and (answer.scope, answer.permanent) == (scope, False), answer
     assert not line.edge.session.closing, "what messaging does is not the edge's fault"
     line.door.unreachable = False
     published = len(line.door.published)
@@ -256,15 +262,15 @@ async def test_messaging_away_as_a_whole_is_not_one_batch_that_fails(
 
 async def test_what_follows_a_batch_that_was_put_off_is_put_off_with_it(line: Line) -> None:
     """Messaging is back for the second, but the first is not in the topic yet; the edge begins again with the first."""
-    line.door.fail.append(Temporary("it restarts", retry_after_seconds=3.0))
+    line.door.fail.append(RemoteError("a proxy answered with a page"))
     line.send(1, item(0))
     line.send(2, item(1), follows=True)
     line.send(3, item(0), stream="iothub_5")
     answers = {answer.parent_id: answer for answer in [await line.answer() for _ in range(3)]}
     assert answers[3] == message.Ack(parent_id=3)
     assert [(answers[n].code, answers[n].retry_after) for n in (1, 2)] == [
-        ("messaging_unavailable", 3.0),
-        ("behind_put_off", 3.0),
+        ("messaging_unavailable", upstream_publisher.NOT_NOW_SECONDS),
+        ("behind_put_off", upstream_publisher.NOT_NOW_SECONDS),
     ]
     line.send(4, item(0))
     line.send(5, item(1), follows=True)
@@ -281,14 +287,25 @@ async def test_streams_without_end_are_malformed(line: Line) -> None:
 
 
 async def test_a_topic_deleted_meanwhile_is_made_again(line: Line) -> None:
-    """A missing topic is a reason to try again, never to drop."""
+    """A missing topic is no reason to drop anything."""
     assert (await line.topics.ask("DELETE", "topics/telemetry")).status == 200
     line.send(1, item(0))
-    answer = await line.answer()
-    assert isinstance(answer, message.Nack) and not answer.permanent
-    line.send(2, item(0))
-    assert await line.answer() == message.Ack(parent_id=2)
+    assert await line.answer() == message.Ack(parent_id=1)
     assert await line.stored() == ["m0"]
+
+
+async def test_a_deferred_topic_has_an_order_of_its_own(line: Line) -> None:
+    """Others of the stream are stored, what follows of the topic waits; apart, its messages go when they can."""
+    line.door.fail.append(Busy("over the quota", code="over_quota", status=429, retry_after_seconds=7.0))
+    line.send(1, item(0), item(1, topic="shop/alarms"))
+    line.send(2, item(2), item(3, topic="shop/alarms"), follows=True)
+    first, second = await line.answer(), await line.answer()
+    assert [(each.index, each.code, each.retry_after) for each in first.deferred] == [(0, "over_quota", 7.0)]
+    assert [(each.index, each.code) for each in second.deferred] == [(0, publish_batch.BEHIND)]
+    line.send(3, item(0), item(2), topic="default/telemetry")
+    assert await line.answer() == message.Ack(parent_id=3)
+    assert await line.stored() == ["m0", "m2"]
+    assert line.desk.counts.upstream_deferred == {"over_quota": 1, publish_batch.BEHIND: 1}
 
 
 async def test_topics_of_edge_routes_are_made_before_anything_is_published(line: Line) -> None:

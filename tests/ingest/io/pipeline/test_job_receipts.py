@@ -35,13 +35,15 @@ class Hub(FakeHub):
     def _publish(self, stream: str, batch: list[message.UpstreamMessage]) -> message.Ack:
         header = message.Upstream(id=1, stream=stream, positions=True)
         plan = publish_batch.plan("edge-1", header, msgspec.json.encode(batch), frozenset((self._topic,)))
+        publishing = publish_batch.Publishing(header, plan, publish_batch.Order())
         [parcel] = plan.parcels
         producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
         namespace, _, name = self._topic.partition("/")
         placed = self._client.publish(namespace, name, parcel.payloads, producer=producer)
-        position = publish_batch.position(parcel, placed)
-        assert position is not None
-        return message.Ack(parent_id=1, positions=[position])
+        publishing.stored(parcel, placed)
+        answer = publishing.answer()
+        assert isinstance(answer, message.Ack) and answer.positions
+        return answer
 
     def look(self) -> None:
         """What the service's readers say now."""

@@ -91,6 +91,7 @@ class QueueStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
     damaged: int
     in_doubt: int
     stalled: Stall | None
+    deferred_topics: tuple[Stall, ...]
     held: HeldStatus | None
     leased: int = 0
     retrying: int = 0
