@@ -21,6 +21,7 @@ from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
 from fairlead_hub.delivery.opening.identities import APPROVE
+from fairlead_wire import durations
 
 ROUTES_MAX = 100
 """Routes in force that one sentence names."""
@@ -164,12 +165,12 @@ def step(at: Delivery) -> Step:
         case key_state.InSync():
             return Step("held", "in sync") if at.is_held else Step("not_wanted", "not wanted")
         case key_state.InFlight():
-            return Step("in_flight", f"in flight, unacknowledged since {at.seconds:.1f} s")
+            return Step("in_flight", f"in flight, unacknowledged for {durations.span(at.seconds)}")
         case key_state.Backoff(due=due, retry=retry):
-            return Step("waiting", f"waiting {max(0.0, due - at.now):.1f} s for retry {retry}")
+            return Step("waiting", f"waiting {durations.span(due - at.now)} for retry {retry}")
         case Parked() as parked:
             why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"
-            return Step("parked", f"{why}; tried again in {parked.next_retry_at - at.now:.0f} s")
+            return Step("parked", f"{why}; tried again in {durations.span(parked.next_retry_at - at.now)}")
         case Withheld() as withheld:
             return _withheld(withheld, at)
     return Step("queued", "queued")
@@ -179,11 +180,11 @@ def _withheld(withheld: Withheld, at: Delivery) -> Step:
     why = withheld.why
     match withheld.cause:
         case Cause.PAUSE:
-            text = f"paused, waiting since {at.seconds:.1f} s: {why} (annotation fairlead.dev/paused on its EdgeNode)"
-            return Step("paused", text)
+            since = f"paused, waiting for {durations.span(at.seconds)}"
+            return Step("paused", f"{since}: {why} (annotation fairlead.dev/paused on its EdgeNode)")
         case Cause.OBJECT_PAUSED:
             return Step(
-                "paused", f"paused, waiting since {at.seconds:.1f} s: {why} (annotation {PAUSED} on the object)"
+                "paused", f"paused, waiting for {durations.span(at.seconds)}: {why} (annotation {PAUSED} on the object)"
             )
         case Cause.DELETION_PAUSED:
             text = f"paused, no longer wanted there and not deleted yet: {why} (annotation {PAUSED} on the object)"

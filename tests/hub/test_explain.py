@@ -110,7 +110,7 @@ def test_a_parked_object_says_the_reason_and_when_it_is_tried_again(core):
     edge.nack(edge.sent()[0], code="too_large", reason="over the limit")
     found = asked(core)
     assert found["code"] == "parked"
-    assert found["answer"] == "parked after 0 retries (too_large: over the limit); tried again in 300 s"
+    assert found["answer"] == "parked after 0 retries (too_large: over the limit); tried again in 5 min"
 
 
 @pytest.mark.parametrize("called", ["configmap", "ConfigMap", "configmaps", "CONFIGMAPS"])
@@ -143,7 +143,7 @@ def test_every_step_has_its_words(core):
     [update] = edge.sent()
     assert step_of(edge.session, one.key, 1.0) == (
         "in_flight",
-        "in flight, unacknowledged since 1.0 s",
+        "in flight, unacknowledged for 1.0 s",
     )
     second = core.put("b")
     assert step_of(edge.session, second.key, 1.0) == ("queued", "queued")

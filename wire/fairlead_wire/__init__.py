@@ -14,6 +14,7 @@
 ``events``      what programs publish of themselves on system topics
 ``traces``      the W3C trace context that messages carry, and the table ``[traces]`` of all programs
 ``http``        OpenAPI documents; web pages that ask a local port
+``durations``   how long, for people
 ``errors``      LocalError (we broke the contract) and RemoteError (the peer did)
 
 All but ``io`` is pure: no clock, disk, network or randomness.  ``io`` holds what programs share at

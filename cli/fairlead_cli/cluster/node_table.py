@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.text import ages, durations, to_table
+from fairlead_cli.text import ages, to_table
+from fairlead_wire import durations
 
 
 class NodeLine(NamedTuple):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from fairlead_cli.text import durations
+from fairlead_wire import durations
 
 LINE_SECONDS = 10.0
 RENEW_SECONDS = 0.2

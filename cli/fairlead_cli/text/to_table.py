@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairlead_cli.text import durations
+from fairlead_wire import durations
 
 DEFAULT_PRIORITY_SHOWN = "default"
 NOT_MEASURED = "-"

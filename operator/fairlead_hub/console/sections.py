@@ -14,6 +14,7 @@ from fairlead_hub.console.node_line import NEEDS_ATTENTION, STATES, NodeLine
 from fairlead_hub.console.snapshot import ParkedGroup, Queue, RefusedRoutes, Snapshot, UnreadableRule
 from fairlead_hub.console.topics import ReaderLag, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import durations
 
 HOME = "/console/"
 GROUPS_SHOWN = 8
@@ -327,7 +328,7 @@ def topics(seen: TopicsSeen) -> Html:
                 "li",
                 reader.name,
                 ": ",
-                tag("span", f"{reader.seconds:,.0f} s", class_="warn" if reader.is_lagging else None),
+                tag("span", durations.span(reader.seconds), class_="warn" if reader.is_lagging else None),
                 f", {number(reader.messages)} messages behind",
             )
             for reader in line.readers

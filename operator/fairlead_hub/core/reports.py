@@ -17,7 +17,7 @@ from fairlead_hub.events.kube_events import KubeEvents, Regarding
 from fairlead_hub.status.notice import Notice, of_node
 from fairlead_hub.status.sync_controller import SyncController
 from fairlead_hub.wall_clock import WallClock
-from fairlead_wire import message
+from fairlead_wire import durations, message
 
 
 class Reports:
@@ -72,7 +72,7 @@ class Reports:
 
     def replaced(self, old: NodeSession, hello: message.Hello, now: float) -> None:
         """A newer connection of the same node took over.  Again and again, it is two machines."""
-        text = f"a newer connection took over, {now - old.link.last_received:.0f} s after the older one spoke"
+        text = f"a newer connection took over, {durations.span(now - old.link.last_received)} after the older one spoke"
         self.notices([of_node(old.node, "Normal", "Replaced", text)], now)
         self.cloud_events.node_replaced(old.hello, hello, now)
 

@@ -13,6 +13,7 @@ import email.utils
 from typing import Final
 
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_wire import durations
 
 WARN_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 300.0
@@ -30,7 +31,8 @@ def skew(date: str, wall: float) -> float | None:
 
 def text(seconds: float) -> str:
     """For people."""
-    return f"the clock of this hub is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} the API server's"
+    side = "ahead of" if seconds > 0 else "behind"
+    return f"the clock of this hub is {durations.span(abs(seconds))} {side} the API server's"
 
 
 def refusal(seconds: float) -> IdentityRefused | None:

@@ -21,6 +21,7 @@ from fairlead_hub.status import object_sync, object_sync_diff, status_cache
 from fairlead_hub.status.notice import Notice, Type
 from fairlead_hub.status.object_sync import PAUSED, Record, State
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import durations
 from fairlead_wire.objects.resource import Resource
 
 COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
@@ -116,7 +117,9 @@ class ObjectSyncStatus:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        reason, text = (PAUSED, session.paused) if session.paused else ("Lagging", f"pending for {now - since:.0f} s")
+        reason, text = (
+            (PAUSED, session.paused) if session.paused else ("Lagging", f"pending for {durations.span(now - since)}")
+        )
         if not session.paused and live is not None and live.paused:
             reason, text = PAUSED, live.paused
         state = session.state_of(key)

@@ -169,7 +169,7 @@ def test_explain_and_status_say_held_and_why(core):
     core.put("b")
     core.now = 2.0
     found = node_report.explained(core.hub, "edge-1", "configmap", "shop", "b", core.now)
-    assert found["code"] == "paused" and f"paused, waiting since 2.0 s: {WHY}" in found["answer"]
+    assert found["code"] == "paused" and f"paused, waiting for 2.0 s: {WHY}" in found["answer"]
     assert node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
     shown = node_report.node(core.hub, "edge-1", core.now)
     assert shown is not None and shown["paused"] == WHY

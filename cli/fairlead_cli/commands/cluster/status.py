@@ -16,7 +16,8 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import counts, durations, printable, to_table
+from fairlead_cli.text import counts, printable, to_table
+from fairlead_wire import durations
 
 VIEW = node_table.view(node_table.of_row)
 

@@ -18,8 +18,8 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.text import durations
 from fairlead_cli.text.to_table import priority_shown
+from fairlead_wire import durations
 
 Row = dict[str, Any]
 LIMIT = 10

@@ -10,7 +10,8 @@ import click
 from fairlead_cli.clients import edge_client
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import durations, printable
+from fairlead_cli.text import printable
+from fairlead_wire import durations
 
 WAIT_SECONDS_MAX = 60.0
 ENDED = {"expired": "its time to live ended here", "evicted": "it made room for more urgent ones"}

@@ -10,7 +10,8 @@ import click
 from fairlead_cli.clients import edge_client
 from fairlead_cli.output import forms, printer, tables
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import counts, durations, printable, to_table
+from fairlead_cli.text import counts, printable, to_table
+from fairlead_wire import durations
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
 QUEUES = tables.of_tuples("queue", *HEADS)

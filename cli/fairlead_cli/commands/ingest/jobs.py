@@ -11,7 +11,8 @@ from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import polling, printer, topic_lines
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.text import ages, durations
+from fairlead_cli.text import ages
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.output.progress import Progress
-from fairlead_cli.text import counts, durations
+from fairlead_cli.text import counts
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_ingest.settings import Pipeline, Settings

@@ -18,7 +18,8 @@ from fairlead_cli.commands.ingest import latest as ingest_latest
 from fairlead_cli.commands.ingest.check import check
 from fairlead_cli.commands.ingest.jobs import jobs as ingest_jobs
 from fairlead_cli.output.progress import Progress
-from fairlead_cli.text import counts, durations
+from fairlead_cli.text import counts
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_ingest.settings import Pipeline, Settings

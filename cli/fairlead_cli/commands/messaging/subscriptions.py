@@ -10,7 +10,7 @@ import click
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
 from fairlead_cli.parameters import policy_option
-from fairlead_cli.text import durations
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_wire.backoff.delivery import DeliveryPolicy

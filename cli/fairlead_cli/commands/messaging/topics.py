@@ -21,7 +21,8 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import topic_lines
 from fairlead_cli.output.topic_lines import print_json, print_messages
 from fairlead_cli.parameters import place_parameter, policy_option
-from fairlead_cli.text import counts, durations
+from fairlead_cli.text import counts
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_wire.backoff.delivery import DeliveryPolicy

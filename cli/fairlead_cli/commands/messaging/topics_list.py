@@ -10,7 +10,8 @@ from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import printer, topic_lines
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
-from fairlead_cli.text import counts, durations
+from fairlead_cli.text import counts
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client

@@ -9,7 +9,8 @@ import click
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
-from fairlead_cli.text import counts, durations
+from fairlead_cli.text import counts
+from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.requests import TransactionState

@@ -30,7 +30,7 @@ from fairlead_edge.io.identity.device_settings import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
 from fairlead_edge.io.identity.joining import Answer, HubUnreachable, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
-from fairlead_wire import distribution
+from fairlead_wire import distribution, durations
 from fairlead_wire.identity import certificate, pins
 from fairlead_wire.identity.join_token import JoinToken
 
@@ -334,7 +334,7 @@ def _skew(theirs: datetime.datetime) -> str:
     seconds = (_now() - theirs).total_seconds()
     if abs(seconds) <= SKEW_SECONDS:
         return ""
-    return f" (this device is {abs(seconds):,.0f} s {'ahead' if seconds > 0 else 'behind'}: set its clock)"
+    return f" (this device is {durations.span(abs(seconds))} {'ahead' if seconds > 0 else 'behind'}: set its clock)"
 
 
 def _now() -> datetime.datetime:

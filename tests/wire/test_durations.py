@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_cli.text.durations import span
+from fairlead_wire.durations import span
 
 
 @pytest.mark.parametrize(
