@@ -93,6 +93,7 @@ def register(root: click.Group) -> None:
     help="With --receipt: at most so long; default: its time to live, and 60 at most.",
 )
 @click.option("--file", "source", type=click.File("rb"), help="Read the body from here; - is standard input.")
+@click.option("--raw", is_flag=True, help="The body is bytes, also where it looks like JSON.")
 @click.option("-p", "--property", "properties", type=_Property(), multiple=True, help="A property; may be repeated.")
 @click.option("--message-id", help="System property messageId, for the module.")
 @click.option("--correlation-id", help="System property correlationId, for the module.")
@@ -111,6 +112,7 @@ def send(
     receipt: bool,
     wait: float | None,
     source: BinaryIO | None,
+    raw: bool,
     properties: tuple[tuple[str, str], ...],
     message_id: str | None,
     correlation_id: str | None,
@@ -125,8 +127,9 @@ def send(
 ) -> None:
     """Send BODY to an input of a module on NODE. The module leases it from the agent's HTTP, once.
 
-    BODY that is JSON travels as JSON, anything else as bytes (bodyBase64). Without BODY and --file it is read from
-    standard input. A node that is away gets it when it is back, within --ttl.
+    BODY that is JSON travels as JSON, anything else as bytes (bodyBase64); what begins with { or [ and is no JSON is
+    refused, unless --raw. Without BODY and --file it is read from standard input. A node that is away gets it when it
+    is back, within --ttl.
 
     \b
     fairlead send edge-1 camera/commands '{"do": "restart"}' --ttl 600
@@ -137,7 +140,7 @@ def send(
     url = hub_client.hub_url(hub, config) or f"http://{hub_client.DEFAULT_LISTEN}"
     address = HubAddress(url=url, token_file=token_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
     client = InputClient(address, node, *place)
-    message = _message(_body(body, source), dict(properties), message_id, correlation_id)
+    message = _message(_body(body, source), raw, dict(properties), message_id, correlation_id)
     until = time.monotonic() + (wait if wait is not None else min(ttl, 60.0))
     found = client.send(message, ttl=ttl, key=idempotency_key)
     if receipt:
@@ -179,15 +182,22 @@ def _body(given: str | None, source: BinaryIO | None) -> bytes:
     return found
 
 
-def _message(body: bytes, properties: dict[str, str], message_id: str | None, correlation_id: str | None) -> bytes:
+def _message(
+    body: bytes, raw: bool, properties: dict[str, str], message_id: str | None, correlation_id: str | None
+) -> bytes:
     """The request; a body that is JSON goes as it was written."""
     system = {"messageId": message_id, "correlationId": correlation_id}
     named = {name: value for name, value in system.items() if value is not None}
-    try:
-        json.loads(body.decode(), parse_constant=_no_constant)
-        shown = b'"body":' + body
-    except (ValueError, RecursionError):
-        shown = b'"bodyBase64":"' + base64.b64encode(body) + b'"'
+    shown = b'"bodyBase64":"' + base64.b64encode(body) + b'"'
+    if not raw:
+        try:
+            json.loads(body.decode(), parse_constant=_no_constant)
+            shown = b'"body":' + body
+        except (ValueError, RecursionError) as error:
+            if body.lstrip()[:1] in (b"{", b"["):
+                raise click.UsageError(
+                    f"the body begins like JSON and is none: {error}; correct it, or send it as bytes with --raw"
+                ) from None
     rest = json.dumps({"properties": properties, "systemProperties": named}).encode()
     return b"{" + shown + b"," + rest[1:]
 

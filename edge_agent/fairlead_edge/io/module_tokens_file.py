@@ -63,6 +63,9 @@ class ModuleTokensFile:
             return module_tokens.parse(content.decode())
         except UnicodeDecodeError:
             raise BadTokens(f"{self._path}: is not UTF-8") from None
+        except FileNotFoundError:
+            made = f"fairlead edge module-token MODULE --tokens-file {self._path}"
+            raise BadTokens(f"tokens_file {self._path} does not exist; this makes it: {made}") from None
         except OSError as error:
             raise BadTokens(f"{self._path}: {error.strerror}") from None
         except BadTokens as error:

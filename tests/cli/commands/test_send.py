@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -141,3 +142,14 @@ def test_a_place_names_module_and_input(hub: FakeHub) -> None:
 def test_a_body_that_no_node_takes_is_not_sent(hub: FakeHub) -> None:
     """256 KiB."""
     assert send(hub, stdin=b"x" * (256 * 1024 + 1)).exit_code == 1 and hub.requests == []
+
+
+@pytest.mark.parametrize("body", ['{"do": "restart"', "[1, 2", '{"x": NaN}', "{'do': 1}"])
+def test_broken_json_is_refused_unless_it_is_meant(hub: FakeHub, body: str) -> None:
+    """Sent as bytes without a word, its module would find out."""
+    refused = send(hub, body)
+    assert refused.exit_code == 2 and "begins like JSON and is none" in refused.output and "--raw" in refused.output
+    assert hub.requests == []
+    assert send(hub, body, "--raw").exit_code == 0
+    [(_, content, _)] = hub.requests
+    assert base64.b64decode(json.loads(content)["bodyBase64"]) == body.encode()

@@ -66,3 +66,25 @@ def test_the_hash_is_of_the_secret_alone() -> None:
 def test_every_letter_is_as_likely() -> None:
     made = join_token.make(lambda count: bytes(range(count)), [PIN])
     assert made.id == join_token.ALPHABET[:10] and 256 % len(join_token.ALPHABET) == 0
+
+
+TEXT = f"fl1-{'a' * 10}-{'b' * 26}-{PIN}"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (TEXT[:-1], "its pin has 63 characters and must have 64"),
+        (TEXT[4:], "its beginning or its end is missing"),
+        (TEXT.rpartition("-")[0], "its beginning or its end is missing"),
+        (f"{TEXT[:-1]}x", "its pin has characters that none has"),
+        (TEXT.replace("b" * 26, "b" * 27), "its secret has 27 characters"),
+        (TEXT.replace("a" * 10, "a" * 9 + "1"), "its id has characters that none has"),
+        (f"{TEXT}{f'.{PIN}' * 4}", "it has 5 pins"),
+    ],
+)
+def test_a_token_that_was_copied_wrong_says_where(damaged: str, said: str) -> None:
+    """Without repeating any of it."""
+    with pytest.raises(ValueError, match=f"is no join token: {said}") as refused:
+        join_token.parse(damaged)
+    assert "b" * 10 not in str(refused.value)

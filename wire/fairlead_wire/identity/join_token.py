@@ -56,8 +56,24 @@ def parse(text: str) -> JoinToken:
     text = text.strip() if len(text) <= 2 * TEXT_CHARS_MAX else ""
     found = _TEXT.fullmatch(text)
     if found is None:
-        raise ValueError("is no join token; one is like fl1-<10 letters>-<26 letters>-<64 hexadecimal digits>")
+        shape = "one is like fl1-<10 letters>-<26 letters>-<64 hexadecimal digits>"
+        raise ValueError(f"is no join token{_why(text)}; {shape}")
     return JoinToken(id=found[1], secret=found[2], pins=tuple(found[3].split(".")))
+
+
+def _why(text: str) -> str:
+    """What is wrong with a token that was copied or typed wrong; "": it is no such text."""
+    head, *parts = text.split("-")
+    if head != PREFIX or len(parts) != 3:
+        return ": its beginning or its end is missing" if head == PREFIX or re.search(rf"-{_PIN}$", text) else ""
+    pins = parts[2].split(".")
+    named = [("id", parts[0], ID_CHARS), ("secret", parts[1], SECRET_CHARS), *(("pin", pin, 64) for pin in pins)]
+    for name, part, chars in named:
+        if len(part) != chars:
+            return f": its {name} has {len(part)} characters and must have {chars}; was all of it copied?"
+        if not re.fullmatch("[0-9a-f]*" if name == "pin" else "[a-z2-7]*", part):
+            return f": its {name} has characters that none has; paste it instead of typing it"
+    return f": it has {len(pins)} pins and may have {PINS_MAX}"
 
 
 def find(text: str) -> JoinToken:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -42,9 +44,11 @@ def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user
     wrong = {setting: path for setting, path in named.items() if path in unreadable}
     for setting, path in sorted(wrong.items()):
         text = f"{setting} {path} cannot be read by user {user}, who owns data_dir: {unreadable[path]}"
-        yield problem(
-            "permissions.readable", text, f"the agent does not start: chown {user} {path}, or correct {setting}"
-        )
+        remedy = f"chown {user} {path}"
+        if unreadable[path] == os.strerror(errno.ENOENT):
+            is_tokens = setting.endswith("tokens_file")
+            remedy = f"fairlead edge module-token MODULE --tokens-file {path}" if is_tokens else "make the file"
+        yield problem("permissions.readable", text, f"the agent does not start: {remedy}, or correct {setting}")
     if named and not wrong:
         yield ok("permissions.readable", f"user {user} can read the {len(named)} files that the settings name")
 

@@ -48,6 +48,8 @@ REMEDIES: Final = {
 """What the device can add to the hub's reason, by code."""
 SKEW_SECONDS: Final = 60.0
 """A difference between two clocks that is worth a word."""
+MISTYPED_DIGITS_MAX: Final = 4
+"""Pins that differ in so few of their 64 digits are the same one, mistyped: by chance none is so close."""
 NOTHING_SENT: Final = "Nothing was sent"
 NODE_PLACEHOLDER: Final = "node"
 """For trying out settings before the hub said the name."""
@@ -250,11 +252,20 @@ class _Device:
             raise CannotJoin(f"what {url} sent as its authorities {error}: it is no hub, or a broken one") from None
         trusted = [found[pin] for pin in self._wanted.token.pins if pin in found]
         if not trusted:
+            is_typed = any(
+                sum(one != other for one, other in zip(pin, shown_pin, strict=True)) <= MISTYPED_DIGITS_MAX
+                for pin in self._wanted.token.pins
+                for shown_pin in found
+            )
+            likely = (
+                "They are nearly the same: the token was mistyped; paste it"
+                if is_typed
+                else "Either the URL leads to another installation, or a machine in between pretends to be the hub"
+            )
             raise CannotJoin(
                 f"{url} is not the hub this token was made for: its authority is {' '.join(found) or 'none'}, the"
-                f" token names {' '.join(self._wanted.token.pins)}. Either the URL leads to another installation, or a"
-                " machine in between pretends to be the hub. The token was not sent; look at the URL, or make a"
-                " new token"
+                f" token names {' '.join(self._wanted.token.pins)}. {likely}. The token was not sent; look at the URL,"
+                " or make a new token"
             )
         self._say("authority", "is the one that the token names")
         return b"".join(trusted)

@@ -203,6 +203,16 @@ async def test_a_token_is_not_sent_to_another_authority(hub: JoinHub, device: De
     assert hub.joins == [] and device.is_untouched()
 
 
+async def test_a_mistyped_pin_is_named_as_what_it_is(hub: JoinHub, device: Device) -> None:
+    """A digit or two of 64: no other installation has such an authority."""
+    right = hub.token()
+    digit = "0" if right.pins[0][7] != "0" else "1"
+    wrong = f"{right.pins[0][:7]}{digit}{right.pins[0][8:]}"
+    with pytest.raises(CannotJoin, match="They are nearly the same: the token was mistyped; paste it"):
+        await device.join(hub, join_token.JoinToken(id=right.id, secret=right.secret, pins=(wrong,)))
+    assert hub.joins == [] and device.is_untouched()
+
+
 async def test_a_man_in_the_middle_with_the_true_authority_gets_nothing(
     hub: JoinHub, device: Device, tmp_path: Path
 ) -> None:
