@@ -12,6 +12,7 @@ import click
 
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.text import printable
+from fairlead_wire import distribution
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -117,9 +118,7 @@ def _program_name() -> str:
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    from importlib.metadata import version
-
-    click.echo(f"fairlead {version('fairlead')}")
+    click.echo(f"fairlead {distribution.version()}")
     context.exit()
 
 
@@ -152,7 +151,7 @@ class Program(click.Group):
 
 def not_installed(noun: str, missing: ModuleNotFoundError) -> str:
     """Which package a command lacks, and how to get it."""
-    remedy = f"pip install 'fairlead[{EXTRAS[noun]}]'"
+    remedy = distribution.install(EXTRAS[noun])
     return f"fairlead {noun}: the package {missing.name} is not installed; install it with: {remedy}"
 
 

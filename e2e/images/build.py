@@ -26,6 +26,8 @@ from pathlib import Path
 from e2e.images import archive, closure, layers
 from e2e.images.archive import Image, Layer
 
+from fairlead_wire import distribution
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ROOMS = ("hub", "messaging", "edge", "ingest")
@@ -109,13 +111,14 @@ def layers_of(room: str, folder: Path) -> list[Layer]:
     """What a room's image is made of, what changes least first."""
     how = hash_of(HERE / "layers.py", HERE / "closure.py", HERE / "native.py", HERE / "archive.py", sys.version)
     if room == CLUSTER:
-        spark = hash_of(how, *(f"{found.name}=={found.version}" for found in closure.closure("fairlead", "ingest")))
+        below = closure.closure(distribution.NAME, "ingest")
+        spark = hash_of(how, *(f"{found.name}=={found.version}" for found in below))
         entrypoint = hash_of(spark, ROOT / layers.ENTRYPOINT)
         backend = layer(folder, CLUSTER, entrypoint, layers.kubernetes_backend)
-        *below, code = layers_of("ingest", folder)
-        return [*below, backend, code]
+        *under, code = layers_of("ingest", folder)
+        return [*under, backend, code]
     extras = extras_of(room)
-    installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure("fairlead", *extras)))
+    installed = hash_of(*(f"{found.name}=={found.version}" for found in closure.closure(distribution.NAME, *extras)))
     ours = hash_of(*(ROOT / source for source in layers.SOURCES))
     found = [layer(folder, "python", how, layers.python)]
     if room == "ingest":
@@ -130,7 +133,7 @@ def environ_of(room: str) -> dict[str, str]:
 
 
 def extras_of(room: str) -> tuple[str, ...]:
-    """What of `fairlead[…]` a room's image installs."""
+    """Which extras a room's image installs."""
     return (room, *MORE.get(room, ()), TRACES)
 
 

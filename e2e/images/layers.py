@@ -9,10 +9,13 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution
+from importlib.metadata import distribution as installed
 from pathlib import Path
 
 from e2e.images import closure, native
+
+from fairlead_wire import distribution
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = Path("usr/local")
@@ -72,16 +75,21 @@ def python(root: Path) -> None:
 
 
 def packages(*extras: str) -> Callable[[Path], None]:
-    """What `pip install fairlead[extra, …]` brings, copied from the environment that the lock file made."""
+    """What the distribution brings with these extras, copied from the environment that the lock file made."""
 
     def fill(root: Path) -> None:
-        for found in closure.closure("fairlead", *extras):
+        for found in closure.closure(distribution.NAME, *extras):
             copy_distribution(found, root / SITE)
         strip(root / SITE)
         compile_all(root)
         add_libraries(root)
 
     return fill
+
+
+def metadata_file(version: str) -> str:
+    """Below site-packages: where a program finds which version of the distribution it is."""
+    return f"{distribution.NAME.replace('-', '_')}-{version}.dist-info/METADATA"
 
 
 def copy_distribution(found: Distribution, site: Path) -> None:
@@ -99,9 +107,9 @@ def code(root: Path) -> None:
     """Our own packages, and the programs `fairlead` and `kubectl-fairlead`."""
     for source in SOURCES:
         shutil.copytree(ROOT / source, root / SITE / Path(source).name, ignore=shutil.ignore_patterns("__pycache__"))
-    metadata = root / SITE / f"fairlead-{distribution('fairlead').version}.dist-info" / "METADATA"
+    metadata = root / SITE / metadata_file(distribution.version())
     metadata.parent.mkdir()
-    metadata.write_text(distribution("fairlead").read_text("METADATA") or "")
+    metadata.write_text(installed(distribution.NAME).read_text("METADATA") or "")
     for name in ("fairlead", "kubectl-fairlead"):
         program = root / PREFIX / "bin" / name
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +152,7 @@ def java(root: Path) -> None:
 
 def kubernetes_backend(root: Path) -> None:
     """Above the layer of `ingest`: jars by which a driver asks an API server for executors, and what starts those."""
-    spark = distribution("pyspark")
+    spark = installed("pyspark")
     for file in spark.files or []:
         if any(fnmatchcase(str(file), jars) for jars in closure.KUBERNETES_BACKEND):
             target = root / SITE / file

@@ -18,7 +18,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -52,6 +51,7 @@ from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import Change
 from fairlead_edge.outbox.router import Router
 from fairlead_edge.settings import Settings
+from fairlead_wire import distribution
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
 from fairlead_wire.io.spans import CannotTrace, Spans, open_spans
@@ -128,7 +128,7 @@ async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]
     """The folder, its token and the stores; closed in the end whatever happened."""
     async with contextlib.AsyncExitStack() as stack:
         opened = await open_folder(settings, stack, thorough=thorough)
-        spans = open_spans(opened.settings.traces, room="edge", version=version("fairlead"), environ=os.environ)
+        spans = open_spans(opened.settings.traces, room="edge", version=distribution.version(), environ=os.environ)
         if spans is not None:
             stack.callback(spans.close)
         yield Agent(opened, spans)
@@ -144,7 +144,7 @@ class Agent:
         self._store = store
         self._outbox = outbox
         self._stopping = False
-        agent = version("fairlead")
+        agent = distribution.version()
         tokens_file = settings.modules.tokens_file
         self._module_tokens = ModuleTokensFile(Path(tokens_file)) if tokens_file else None
         modules = self._module_tokens.read_tokens if self._module_tokens else None

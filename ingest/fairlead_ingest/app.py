@@ -19,6 +19,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.pipeline.progress_log import ProgressLog
 from fairlead_ingest.settings import PORT_DEFAULT, Settings
+from fairlead_wire import distribution
 from fairlead_wire.errors import LocalError
 from fairlead_wire.io import logs
 from fairlead_wire.io import settings as settings_file
@@ -70,7 +71,7 @@ def run(config: Path | None) -> int:
         print(f"fairlead ingest: {error}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     except ImportError as error:
-        print(f"fairlead ingest: {error}; install it with: pip install 'fairlead[ingest]'", file=sys.stderr)
+        print(f"fairlead ingest: {error}; install it with: {distribution.install('ingest')}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     return _Program(settings).run()
 

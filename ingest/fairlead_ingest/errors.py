@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from fairlead_wire import distribution
 from fairlead_wire.errors import Permanent, Temporary
 
 UNREACHABLE = "FAIRLEAD_UNREACHABLE"
@@ -53,7 +54,10 @@ _UNFIT = (
         "PYTHON_VERSION_MISMATCH",
         "an executor's Python is of another version than this program's, PYSPARK_PYTHON names it",
     ),
-    ("No module named 'fairlead", "fairlead[ingest] is not installed in an executor's Python, PYSPARK_PYTHON names it"),
+    (
+        "No module named 'fairlead",
+        f"{distribution.with_extra('ingest')} is not installed in an executor's Python, PYSPARK_PYTHON names it",
+    ),
     ("No module named 'pyspark", "pyspark is not installed in an executor's Python, PYSPARK_PYTHON names it"),
     ("Cannot run program", "an executor's machine lacks the Python that PYSPARK_PYTHON names"),
     ("local class incompatible", "the cluster runs another version of Spark than this program"),

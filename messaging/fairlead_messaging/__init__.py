@@ -11,7 +11,7 @@
 batch is durable; concurrent publishes share one batch.  Positions only grow: across clock steps, restarts and
 sequence overflow.
 
-What programs use is importable from here, each name loaded when it is first used: ``fairlead[client]`` needs nothing of
+What programs use is importable from here, each name loaded when it is first used: the extra ``client`` needs nothing of
 the service, and without asyncio not even aiohttp.
 """
 

@@ -10,7 +10,6 @@ import signal
 import socket
 import ssl
 import uuid
-from importlib.metadata import version
 from pathlib import Path
 
 import uvloop
@@ -33,6 +32,7 @@ from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_wire import distribution
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
 from fairlead_wire.io.spans import CannotTrace, open_spans
@@ -117,7 +117,7 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
     metrics = Metrics()
     access = access_control.of_settings(settings, metrics)
     context, reloading = _tls(settings, metrics, tokens=access.takes_tokens)
-    spans = open_spans(settings.traces, room="messaging", version=version("fairlead"), environ=os.environ)
+    spans = open_spans(settings.traces, room="messaging", version=distribution.version(), environ=os.environ)
     descriptors = raise_descriptors()
     # In a thread: a store that others may have is waited for, and logs go on meanwhile.
     store = await asyncio.to_thread(open_store, settings, metrics, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))

@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +45,7 @@ from fairlead_hub.leadership import holder_pod, lease
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
+from fairlead_wire import distribution
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as wire_settings
 from fairlead_wire.io.spans import CannotTrace, Spans, open_spans
@@ -85,7 +85,9 @@ def run(config: Path | None) -> int:
         signer = _signer(settings, authorities)
         ring = SpanRing()
         around = ring.around if settings.console.enabled else None
-        spans = open_spans(settings.traces, room=ROOM, version=version("fairlead"), environ=os.environ, around=around)
+        spans = open_spans(
+            settings.traces, room=ROOM, version=distribution.version(), environ=os.environ, around=around
+        )
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
     except (api_access.ConfigError, tls.TlsFilesError, CannotTrace) as error:

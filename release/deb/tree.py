@@ -11,11 +11,12 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from importlib.metadata import distribution
+from importlib.metadata import distribution as installed
 from pathlib import Path
 
 from e2e.images import closure, layers, native
 
+from fairlead_wire import distribution
 from release.source import ReleaseError, Source
 
 NAME = "fairlead-edge"
@@ -59,13 +60,13 @@ def fill(source: Source, root: Path, *, version: str) -> None:
 
 def _code(source: Source, root: Path, version: str) -> None:
     site = root / SITE
-    for found in closure.closure("fairlead", "edge"):
+    for found in closure.closure(distribution.NAME, "edge"):
         layers.copy_distribution(found, site)
     for folder in CODE:
         shutil.copytree(source.root / folder, site / Path(folder).name, ignore=shutil.ignore_patterns("__pycache__"))
-    metadata = site / f"fairlead-{version}.dist-info" / "METADATA"
+    metadata = site / layers.metadata_file(version)
     metadata.parent.mkdir()
-    text = distribution("fairlead").read_text("METADATA") or ""
+    text = installed(distribution.NAME).read_text("METADATA") or ""
     metadata.write_text(re.sub(r"(?m)^Version: .*$", f"Version: {version}", text, count=1))
     # What an installer wrote down about itself differs between machines.
     for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json"):
@@ -104,7 +105,7 @@ def _documents(source: Source, root: Path, version: str) -> None:
     folder.mkdir(parents=True)
     year = datetime.fromtimestamp(source.epoch, UTC).year
     lines = (FILES / "copyright").read_text().rstrip().splitlines()
-    for found in closure.closure("fairlead", "edge"):
+    for found in closure.closure(distribution.NAME, "edge"):
         said = found.metadata.json
         licence = str(said.get("license_expression") or said.get("license") or "see its own files")
         lines += ["", f"Files: usr/lib/fairlead/{found.name}*", f"Copyright: {year} the authors of {found.name}"]

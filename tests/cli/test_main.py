@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from fairlead_cli import main
+from fairlead_wire import distribution
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_missing_extra_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     done = CliRunner().invoke(main.root, ["hub", "run"])
     assert done.exit_code == 2
     assert done.output == (
-        "fairlead hub: the package kopf is not installed; install it with: pip install 'fairlead[hub]'\n"
+        "fairlead hub: the package kopf is not installed; install it with: pip install 'fairlead-kubernetes[hub]'\n"
     )
 
 
@@ -161,7 +162,7 @@ def test_every_command_without_its_extra_names_it(line: list[str], extra: str, t
     if line[0] == "topics" and done.returncode == 1:
         return  # its client needs nothing that every room has not
     assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
-    assert f"pip install 'fairlead[{extra}]'" in done.stderr or "pip install pyyaml" in done.stderr
+    assert distribution.install(extra) in done.stderr or "pip install pyyaml" in done.stderr
 
 
 @pytest.mark.process

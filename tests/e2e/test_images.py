@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from e2e.images import archive, build, closure, layers, native
 
+from fairlead_wire import distribution
+
 pytestmark = pytest.mark.process
 
 START = """
@@ -27,7 +29,7 @@ sys.exit(main())
 @pytest.mark.parametrize("room", build.ROOMS)
 def test_room_starts_with_its_own_packages_alone(room: str, tmp_path: Path) -> None:
     """What imports more than its own extra at its start would never come up where that alone is installed."""
-    for found in closure.closure("fairlead", room):
+    for found in closure.closure(distribution.NAME, room):
         for top in {file.parts[0] for file in found.files or [] if ".." not in file.parts}:
             link = tmp_path / top
             if not link.is_symlink():
@@ -44,7 +46,7 @@ def test_room_starts_with_its_own_packages_alone(room: str, tmp_path: Path) -> N
 
 def test_closure_is_the_extras_and_no_more() -> None:
     """The edge brings its own packages, none of Spark's and none for development."""
-    names = {found.name.lower() for found in closure.closure("fairlead", "edge")}
+    names = {found.name.lower() for found in closure.closure(distribution.NAME, "edge")}
     assert {"apsw", "websockets", "msgspec"} <= names
     assert "tzdata" in names  # these images have no time zones of a system
     assert not names & {"pyspark", "pytest", "kopf", "fairlead"}
@@ -60,7 +62,7 @@ print(opened.begin("publish", None, kind="producer").trace.trace_id)
 
 def test_an_image_can_record_spans(tmp_path: Path) -> None:
     """With what images hold of the extra and of a room's packages, and nothing else."""
-    for found in closure.closure("fairlead", "edge", build.TRACES):
+    for found in closure.closure(distribution.NAME, "edge", build.TRACES):
         layers.copy_distribution(found, tmp_path)
     sources = [str((layers.ROOT / source).parent) for source in layers.SOURCES]
     done = subprocess.run(
@@ -76,7 +78,7 @@ def test_an_image_can_record_spans(tmp_path: Path) -> None:
 def test_every_image_holds_the_extra_for_traces(room: str) -> None:
     """In the recipe for container engines as well."""
     extras = build.extras_of(room)
-    names = {found.name.lower() for found in closure.closure("fairlead", *extras)}
+    names = {found.name.lower() for found in closure.closure(distribution.NAME, *extras)}
     assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= names
     assert f"'.[{','.join(extras)}]'" in (layers.ROOT / "charts/images/Containerfile").read_text()
 
@@ -141,7 +143,7 @@ def test_code_layer_runs_the_program(tmp_path: Path) -> None:
     layers.code(tmp_path)
     site = tmp_path / layers.SITE
     assert list(site.glob("fairlead_cli/__pycache__/main.*.pyc"))
-    assert list(site.glob("fairlead-*.dist-info/METADATA"))
+    assert list(site.glob("fairlead_kubernetes-*.dist-info/METADATA"))
     assert os.access(tmp_path / "usr/local/bin/fairlead", os.X_OK)
     assert os.access(tmp_path / "usr/local/bin/kubectl-fairlead", os.X_OK)
 

@@ -34,7 +34,7 @@ def test_each_name_is_there() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("name", fairlead_messaging.__all__)
 def test_a_client_draws_in_nothing_of_the_service(name: str) -> None:
-    """``fairlead[client]`` has no RocksDB, no Avro, no pyarrow, no zstandard; without asyncio no aiohttp."""
+    """The extra ``client`` has no RocksDB, no Avro, no pyarrow, no zstandard; without asyncio no aiohttp."""
     found = imported_by(name)
     assert [module for module in HEAVY if module in found] == []
     if name != "AsyncClient" and name != "AsyncBufferedPublisher":

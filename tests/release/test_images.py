@@ -23,7 +23,7 @@ def test_two_builds_of_the_edges_image_are_equal_and_described(tmp_path: Path) -
     assert first.name == second.name and first.read_bytes() == second.read_bytes()
     document = valid(sbom.document(found, "fairlead-edge", [layer.path for layer in layers]))
     names = {each["name"] for each in document["components"]}
-    assert {"python", "fairlead", "aiohttp", "apsw", "websockets", "opentelemetry-sdk"} <= names
+    assert {"python", "fairlead-kubernetes", "aiohttp", "apsw", "websockets", "opentelemetry-sdk"} <= names
     assert any(name.startswith("libc.so") for name in names)
     assert not names & {"pytest", "pyspark"}
     assert json.dumps(document).count("pkg:pypi/") > 8

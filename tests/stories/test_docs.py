@@ -36,9 +36,10 @@ def test_each_row_of_a_table_belongs_to_one() -> None:
 
 
 def test_no_page_installs_what_another_project_calls_fairlead() -> None:
-    """We are on no public package index: there the name is another's.  The wheel is named by its file."""
-    by_name = re.compile(r"pip install [^`\n]*?(?<![\w./-])fairlead(?![\w.-])")
-    assert by_name.search("pip install 'fairlead[hub]'") and not by_name.search("pip install ./fairlead-0.1.whl")
+    """Nor what nobody does yet: we are on no public package index, so the wheel is named by its file."""
+    by_name = re.compile(r"pip install [^`\n]*?(?<![\w./-])fairlead(-kubernetes)?(?![\w.-])")
+    assert by_name.search("pip install 'fairlead[hub]'") and by_name.search("pip install fairlead-kubernetes")
+    assert not by_name.search("pip install ./fairlead-0.1.whl")
     pages = [page for page in build.pages() if page.name != "CHANGELOG.md"]
     assert not [page.name for page in pages if by_name.search(page.read_text())]
 

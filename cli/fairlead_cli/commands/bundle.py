@@ -26,6 +26,7 @@ from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output.progress import Progress
 from fairlead_cli.parameters.url import Url
 from fairlead_cli.text import redaction
+from fairlead_wire import distribution
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -182,12 +183,10 @@ def _is_ours(name: str, item: dict[str, Any]) -> bool:
 
 
 def _versions(target: Target) -> dict[str, Any]:
-    from importlib.metadata import version
-
     async def asked(kube: Kube) -> Any:
         return json.loads(await kube.get("version"))
 
-    found: dict[str, Any] = {"fairlead": version("fairlead"), "python": platform.python_version()}
+    found: dict[str, Any] = {"fairlead": distribution.version(), "python": platform.python_version()}
     found["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
     with contextlib.suppress(click.ClickException):  # said by every other part
         found["apiServer"] = target.ask(asked)

@@ -3,7 +3,7 @@
     curves by name ─┐
     policy ─────────┴draw▶ Figure ─save▶ FILE
 
-Needs matplotlib, which only this asks for (``fairlead[plot]``).
+Needs matplotlib, which only this asks for (the extra ``plot``).
 """
 
 from __future__ import annotations

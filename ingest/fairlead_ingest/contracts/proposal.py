@@ -21,6 +21,7 @@ from fairlead_ingest.rows.schema import EVOLVE, FREEZE
 # More sources than this are devices rather than kinds of modules: they get no routes.
 SOURCES_MAX = 20
 COLUMNS_MAX = 500
+ERROR_CHARS_MAX = 200
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -36,12 +37,17 @@ class Proposal:
     def __init__(self) -> None:
         self._guesses: dict[str, Guess] = {}
         self._sources: dict[str | None, _Source] = {}
-        self.messages = self.objects = 0
+        self.messages = self.objects = self.unreadable = 0
+        self.error = ""
+        """Why the first of those that are unreadable is no message."""
 
     def learn(self, topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> None:
         """From one page of a topic."""
         page = envelope.page(topic, ids, moments, payloads)
         self.messages += page.num_rows
+        if refused := page["_error"].drop_null().to_pylist():
+            self.unreadable += len(refused)
+            self.error = self.error or refused[0][:ERROR_CHARS_MAX]
         for source, body in zip(page["source"].to_pylist(), page["body"].to_pylist(), strict=True):
             if body is not None and body.startswith("{"):
                 self._learn(source, body)
@@ -68,6 +74,19 @@ class Proposal:
             ]
             lines += ["", "[routes.columns]", *self._lines(own, columns, self._sources[source].messages, source)]
         return "\n".join(lines) + "\n"
+
+    def nothing(self) -> str:
+        """Why there is no contract to propose; empty where there is one."""
+        if self.objects:
+            return ""
+        if not self.messages:
+            return "it holds no committed messages"
+        if self.unreadable < self.messages:
+            return f"no body of its {self.messages:,} messages is a JSON object"
+        return (
+            f"none of its {self.messages:,} messages is a JSON object with id, node, epoch, stream, sequence and body;"
+            f" the first: {self.error}"
+        )
 
     def _learn(self, source: str | None, body: str) -> None:
         try:

@@ -24,6 +24,7 @@ FIELDS_MAX = 500
 # Values of one field that its type is guessed from.
 GUESSED_MAX = 100
 EXAMPLE_CHARS_MAX = 120
+TYPE_CHARS_MAX = 60
 NO_OBJECT = "is no object"
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -78,6 +79,7 @@ class Trial:
         self._contract = contract
         self._judge = contract.judge()
         self._router = Router(contract.routes)
+        self._types = {each.name: each.dataType.simpleString() for each in contract.columns.fields}
         self._known = {*contract.columns.names, *schema.OWN_COLUMNS}
         self._lower = {name.lower() for name in self._known}
         self._messages = self._rescued = self._dead = self._untold = 0
@@ -130,7 +132,11 @@ class Trial:
 
     def _note_misfits(self, name: str, body: str, wrong: Sequence[Wrong]) -> None:
         for each in wrong or (Wrong("", NO_OBJECT),):
-            self._note(letter_code.MISFIT, each.column, each.reason, name, body)
+            self._note(letter_code.MISFIT, each.column, each.reason or self._not_of_its_type(each.column), name, body)
+
+    def _not_of_its_type(self, column: str) -> str:
+        named = self._types.get(column, "")
+        return f"is not of type {named[:TYPE_CHARS_MAX]}" if named else ""
 
     def _note(self, code: str, name: str, reason: str, message_id: str, shown: bytes | str) -> None:
         kind = self._wrong.get((code, name, reason))

@@ -118,5 +118,5 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch,
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     shown = plotted(str(tmp_path / "a.png"))
-    assert shown.exit_code == 2 and "pip install 'fairlead[plot]'" in shown.output
+    assert shown.exit_code == 2 and "pip install 'fairlead-kubernetes[plot]'" in shown.output
     assert plotted().exit_code == 0

@@ -67,7 +67,7 @@ def test_routes_are_counted_also_those_without_a_message() -> None:
     message = {**json.loads(upstream_message(1, body={"doors": 1, "engines": "x"})), "source": "/doors"}
     outcome = play({"columns": {"t": "int"}, "routes": routes}, [json.dumps(message).encode(), MESSAGES[0], b"{"])
     assert outcome.routes == {"doors": 1, "engines": 0, "": 1}
-    assert (outcome.fit, told(outcome)) == (1, [("misfit", "t", "", 1), ("not_json", "", "", 1)])
+    assert (outcome.fit, told(outcome)) == (1, [("misfit", "t", "is not of type int", 1), ("not_json", "", "", 1)])
 
 
 def test_what_devices_choose_is_bounded() -> None:

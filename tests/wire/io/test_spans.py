@@ -121,7 +121,7 @@ def test_without_the_extra_our_own_setting_is_refused_with_the_remedy(monkeypatc
     monkeypatch.delitem(sys.modules, "fairlead_wire.io.otlp", raising=False)
     monkeypatch.delattr("fairlead_wire.io.otlp", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(spans.CannotTrace, match=r"pip install 'fairlead\[traces\]'"):
+    with pytest.raises(spans.CannotTrace, match=r"pip install 'fairlead-kubernetes\[traces\]'"):
         spans.open_spans(TracesSettings(endpoint="http://a:1"), room="edge", version="1", environ={})
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1"}
     assert spans.open_spans(TracesSettings(), room="edge", version="1", environ=environ) is None
@@ -131,7 +131,7 @@ def test_a_program_that_opens_spans_later_says_at_its_start_that_it_cannot(monke
     spans.check_installed(TracesSettings(endpoint="http://a:1"))
     monkeypatch.setattr(spans, "find_spec", lambda name: None)
     spans.check_installed(TracesSettings())
-    with pytest.raises(spans.CannotTrace, match=r"pip install 'fairlead\[traces\]'"):
+    with pytest.raises(spans.CannotTrace, match=r"pip install 'fairlead-kubernetes\[traces\]'"):
         spans.check_installed(TracesSettings(endpoint="http://a:1"))
 
 

@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import Final, Literal, Protocol
 
+from fairlead_wire import distribution
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.traces import trace
@@ -39,7 +40,7 @@ SWITCHED_OFF: Final = "OTEL_SDK_DISABLED"
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 TRACES_PATH: Final = "/v1/traces"
-REMEDY: Final = "install it with: pip install 'fairlead[traces]'"
+REMEDY: Final = f"install it with: {distribution.install('traces')}"
 
 _log = logs.get("wire.traces")
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 EXIT_UNFIT = 1
 EXIT_USAGE = 2
 LAST = 10_000
+# Of a contract's name; a topic's may be longer.
+NAME_CHARS_MAX = 128
 LAST_MAX = 1_000_000_000
-NAME = "telemetry"
 # Formats of tables that a folder alone names.
 IN_PLACES = ("delta", "parquet")
 
@@ -64,7 +65,7 @@ class Moment(place_parameter.Place):
 @click.option("--table", metavar="TABLE", help="Has this table room for the contract? A folder or s3:// address.")
 @click.option("--pipeline", help="With --config: only this one.")
 @click.option("--guess", type=messaging_client.TopicName(), metavar="TOPIC", help="Print a contract to begin with.")
-@click.option("--name", default=NAME, show_default=True, help="With --guess: the contract's name.")
+@click.option("--name", help="With --guess: the contract's name; default: the topic's.")
 @messaging_client.options
 @messaging_client.output
 @click.pass_context
@@ -78,7 +79,7 @@ def check(
     table: str | None,
     pipeline: str | None,
     guess: Topic | None,
-    name: str,
+    name: str | None,
     output: str,
 ) -> None:
     """Play a contract against the messages of a topic: what would be a row, and what a dead letter, and why.
@@ -102,7 +103,7 @@ def check(
         if contract is not None or against is not None or table is not None:
             raise click.UsageError("--guess reads messages only: no CONTRACT, --against or --table")
         with _explained(context):
-            _propose(context, guess, name, last, since, output)
+            _propose(context, guess, name or guess[1][:NAME_CHARS_MAX], last, since, output)
         return
     with _explained(context):
         answers = [
@@ -264,8 +265,8 @@ def _propose(context: click.Context, topic: Topic, name: str, last: int | None, 
     proposal, full = Proposal(), "/".join(topic)
     for page in _pages(context, f"reading {full}, messages", full, last, since):
         proposal.learn(full, page["id"], page["ts"], page["payload"])
-    if not proposal.objects:
-        click.echo(f"fairlead ingest: {full}: no object in the bodies of {proposal.messages} messages", err=True)
+    if nothing := proposal.nothing():
+        click.echo(f"fairlead ingest: {full}: no contract to propose: {printable.one_line(nothing)}", err=True)
         raise SystemExit(EXIT_UNFIT)
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     text = proposal.text(name, f"Proposed from {proposal.objects} messages of {full}, {now}. Look at every line.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.output.progress import Progress
+from fairlead_cli.text import counts
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def line(facts: dict[str, Any]) -> str:
     behind = facts["versions_behind"]
     deleted = f" and {facts['deleted_keys']} deleted" if facts["deleted_keys"] else ""
     return (
-        f"  latest: {facts['keys']} keys{deleted}, {facts['files']} files, {facts['bytes']} bytes,"
-        f" {'up to date' if not behind else f'{behind} versions behind'},"
+        f"  latest: {counts.of(facts['keys'], 'key')}{deleted},"
+        f" {counts.of(facts['files'], 'file')}, {facts['bytes']} bytes,"
+        f" {'up to date' if not behind else counts.of(behind, 'version') + ' behind'},"
         f" last changed {durations.span(facts['last_refresh_seconds'])} ago"
     )
 

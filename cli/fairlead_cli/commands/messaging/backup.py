@@ -10,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
@@ -20,6 +19,7 @@ from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
 from fairlead_cli.output.progress import Progress
 from fairlead_cli.text import counts, printable
+from fairlead_wire import distribution
 
 if TYPE_CHECKING:
     from fairlead_messaging.server.backup.decoding import Decoder
@@ -173,7 +173,7 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
             with contextlib.closing(
                 encoding.encode(
                     rows.scan(*keys.EVERYTHING),
-                    program=version("fairlead"),
+                    program=distribution.version(),
                     service=service,
                     taken_ms=int(time.time() * 1000),
                 )

@@ -8,7 +8,6 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from importlib.metadata import version
 
 import msgspec
 
@@ -21,6 +20,7 @@ from fairlead_hub.cluster.custom_resources import definitions as ours
 from fairlead_hub.io.cluster.api_error import Refused
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.leadership import lease
+from fairlead_wire import distribution
 
 SECONDS = 30.0
 READY_SECONDS = 5.0
@@ -151,7 +151,7 @@ async def _written(kube: Kube, kind: str, plural: str) -> Iterable[Finding]:
 async def _nodes(kube: Kube) -> list[Finding]:
     found = await collections.items(kube, f"{OURS}/edgenodes")
     agents = [str((each.get("status") or {}).get("agentVersion", "")) for each in found]
-    return [*objects.judge_nodes(found), *programs.judge_versions(agents, version("fairlead"))]
+    return [*objects.judge_nodes(found), *programs.judge_versions(agents, distribution.version())]
 
 
 async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:

@@ -7,7 +7,6 @@ import os
 import platform
 import ssl
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.objects import schema as objects_schema
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
 from fairlead_edge.settings import Settings
+from fairlead_wire import distribution
 from fairlead_wire.io import settings as settings_io
 from fairlead_wire.io import tls
 from fairlead_wire.validation import listen_address
@@ -67,7 +67,7 @@ def _programs() -> Iterator[Finding]:
     strange = tuple(name for name, _ in settings_io.strange(os.environ))
     return agent.judge_programs(
         agent.Programs(
-            fairlead=version("fairlead"),
+            fairlead=distribution.version(),
             python=platform.python_version(),
             sqlite=apsw.sqlite_lib_version(),
             strange_variables=strange,
@@ -127,7 +127,7 @@ def _encryption(settings: Settings, folder: Path) -> Iterator[Finding]:
 
 def _running(settings: Settings, folder: Path) -> Iterator[Finding]:
     status, error = _status(settings, folder)
-    return agent.judge_running(agent_folder.in_use(folder), status, error, version("fairlead"))
+    return agent.judge_running(agent_folder.in_use(folder), status, error, distribution.version())
 
 
 def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
             return  # said under ``certificate``; without them no hub can be reached
     # A hub hangs up on the older session of a node: one that runs here, or answers here, must not lose its own.
     runs = agent_folder.in_use(folder) or _status(settings, folder)[0] is not None
-    hello = None if runs else agent_folder.hello(folder, settings.node, version("fairlead"))
+    hello = None if runs else agent_folder.hello(folder, settings.node, distribution.version())
     trip = hub_dial.dial(settings.hub_url, context, hello)
     yield from link.judge(trip, _now(), settings.node)
 

@@ -17,7 +17,6 @@ import datetime
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
@@ -31,7 +30,7 @@ from fairlead_edge.io.identity.device_settings import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
 from fairlead_edge.io.identity.joining import Answer, HubUnreachable, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
-from fairlead_wire import durations
+from fairlead_wire import distribution, durations
 from fairlead_wire.identity import certificate, pins
 from fairlead_wire.identity.join_token import JoinToken
 
@@ -119,7 +118,7 @@ class _Device:
         self._node = node
         self._owner = owner
         self._say = say
-        self._agent = version("fairlead")
+        self._agent = distribution.version()
         self._files = files or IdentityFiles.of(settings.data_dir, owner=owner)
 
     async def join(self) -> Joined:

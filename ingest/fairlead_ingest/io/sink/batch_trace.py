@@ -14,9 +14,9 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
 
 from fairlead_ingest.io.sink.task_writer import Written
+from fairlead_wire import distribution
 from fairlead_wire.io import logs, spans
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.traces import span_names, trace
@@ -74,7 +74,7 @@ def _opened(settings: str) -> Spans | None:
     logs.configure(ROOM)
     try:
         model = TracesModel.model_validate_json(settings)
-        return spans.open_spans(model, room=ROOM, version=version("fairlead"), environ=os.environ)
+        return spans.open_spans(model, room=ROOM, version=distribution.version(), environ=os.environ)
     except (spans.CannotTrace, ValueError) as error:
         _log.warning("traces_off", reason=str(error))
         return None

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from fairlead_ingest import errors
 from fairlead_ingest.cluster.connect_address import address
 from fairlead_ingest.io.spark import spark_away
+from fairlead_wire import distribution
 
 # One request to a server that is gone is given up after about two seconds; what waits longer is this program, which
 # says so. (Spark's own client would be silent for ten minutes.)
@@ -34,7 +35,7 @@ def start(remote: str, conf: Mapping[str, str]) -> SparkSession:
         for key, value in conf.items():
             _set(session, key, value)
     except ImportError as error:
-        remedy = "install Spark Connect's client with: pip install 'fairlead[connect]'"
+        remedy = f"install Spark Connect's client with: {distribution.install('connect')}"
         raise errors.Stop(errors.BAD_OPTION, f"spark.remote: {spark_away.brief(error)}; {remedy}") from error
     except PySparkException as error:
         raise spark_away.of(error) or errors.Stop(

@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +39,7 @@ from fairlead_ingest.settings import Settings
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_wire import distribution
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 
@@ -53,7 +53,6 @@ NOT_SHARED: Final = (
 _MARKER: Final = ".fairlead-probe-"
 _LEFT_SECONDS: Final = 7 * 86_400.0
 _REQUEST_SECONDS: Final = 5.0
-_PACKAGE: Final = "fairlead"
 _EXECUTOR_ID = re.compile(r"[?&]executorId=(\w+)")
 
 
@@ -80,7 +79,7 @@ def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
         question = _question(settings, markers)
         with coded():
             reports = _ask(session, question)
-    own = version(_PACKAGE)
+    own = distribution.version()
     shared = {folder: "the folder of the table" for folder in tables}
     shared |= {
         str(Path(job.checkpoint).absolute()): "the checkpoint, which dedupe_seconds keeps its memory in,"
@@ -232,7 +231,7 @@ def _report(question: Question) -> TaskReport:
     return TaskReport(
         executor=_executor(),
         host=socket.gethostname(),
-        version=version(_PACKAGE),
+        version=distribution.version(),
         seen={folder: Path(marker).is_file() for folder, marker in question.markers.items()},
         findings=findings,
     )

@@ -30,6 +30,7 @@ from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
 from fairlead_ingest.table.folders import GAPS as GAPS
 from fairlead_ingest.table.folders import REPAIRS as REPAIRS
 from fairlead_ingest.table.store_path import Place, StorePath
+from fairlead_wire import distribution
 
 P = TypeVar("P", bound=Path | StorePath)
 
@@ -104,7 +105,7 @@ def _iceberg(catalog: Catalog | None) -> TableFormat:
         from fairlead_ingest.io.table.iceberg import format as iceberg
     except ImportError as error:
         raise errors.Stop(
-            errors.BAD_OPTION, f"table_format = \"iceberg\": {error}; pip install 'fairlead[iceberg]'"
+            errors.BAD_OPTION, f'table_format = "iceberg": {error}; {distribution.install("iceberg")}'
         ) from None
     return iceberg.of(catalog)
 

@@ -83,7 +83,7 @@ def test_messages_that_do_not_fit_are_exit_1_with_an_example(
     ended = run(str(contract), "default/t", "--url", messaging.url)
     assert ended.exit_code == 1
     assert "2 fit, 4 would be dead letters" in ended.stdout
-    assert "misfit: a: required" in ended.stdout and "misfit: a: is not of its type" in ended.stdout
+    assert "misfit: a: required" in ended.stdout and "misfit: a: is not of type int" in ended.stdout
     assert "too_deep: payload: is nested too deep" in ended.stdout
     assert ended.stdout.replace("\n", "").isprintable() and max(map(len, ended.stdout.splitlines())) < 300
     plain = json.loads(run(str(contract), "t", "--url", messaging.url, "-o", "json").stdout)
@@ -204,6 +204,27 @@ def test_what_the_service_refuses_is_a_sentence(
     topic([[1], "x"])
     assert "does not exist" in run(str(contract), "nosuch", "--url", messaging.url).stderr
     nothing = run("--guess", "t", "--url", messaging.url)
-    assert (nothing.exit_code, "no object in the bodies of 2 messages" in nothing.stderr) == (1, True)
+    assert (nothing.exit_code, "no body of its 2 messages is a JSON object" in nothing.stderr) == (1, True)
     named = run("--guess", "t", "--name", "a b", "--url", messaging.url)
     assert named.exit_code == (1 if nothing.exit_code else 2)
+
+
+def test_a_topic_without_messages_of_nodes_says_what_one_is(
+    messaging: Topics, topic: Callable[[list[Any]], None]
+) -> None:
+    """Lines of a CSV, say."""
+    topic([b"order,at", b"1,2026-11-01"])
+    nothing = run("--guess", "t", "--url", messaging.url)
+    assert nothing.exit_code == 1
+    assert "none of its 2 messages is a JSON object with id, node, epoch, stream, sequence and body" in nothing.stderr
+    assert "the first: JSON is malformed" in nothing.stderr
+    topic([{"a": 1}])
+    assert 'name    = "t"' in run("--guess", "t", "--url", messaging.url).stdout
+
+
+def test_a_topic_without_messages_says_so(messaging: Topics) -> None:
+    """No contract is proposed from nothing."""
+    with Client(messaging.url) as client:
+        client.create_topic("default", "t")
+    nothing = run("--guess", "t", "--url", messaging.url)
+    assert (nothing.exit_code, "no committed messages" in nothing.stderr) == (1, True), nothing.output

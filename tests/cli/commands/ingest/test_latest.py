@@ -50,6 +50,7 @@ def test_a_line_of_status() -> None:
     assert latest.line({"table": "t", "state": "no table yet"}) == "  latest: t (no table yet)"
     facts = {"keys": 5, "deleted_keys": 2, "files": 1, "bytes": 9, "versions_behind": 3, "last_refresh_seconds": 4.0}
     assert latest.line(facts) == (
-        "  latest: 5 keys and 2 deleted, 1 files, 9 bytes, 3 versions behind, last changed 4.0 s ago"
+        "  latest: 5 keys and 2 deleted, 1 file, 9 bytes, 3 versions behind, last changed 4.0 s ago"
     )
+    assert "1 version behind" in latest.line({**facts, "versions_behind": 1})
     assert "up to date" in latest.line({**facts, "versions_behind": 0})

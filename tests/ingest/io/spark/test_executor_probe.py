@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +19,7 @@ from fairlead_ingest.cluster.task_report import TaskReport
 from fairlead_ingest.io.spark import executor_probe
 from fairlead_ingest.io.spark.spark_away import SparkAway
 from fairlead_ingest.settings import Settings
+from fairlead_wire import distribution
 from fairlead_wire.io import logs
 
 
@@ -111,7 +111,8 @@ def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """On Kubernetes it is as it has to be, at each start."""
-    report = TaskReport(executor="1", host="h", version=version("fairlead"), seen={str(tmp_path / "checkpoint"): False})
+    seen = {str(tmp_path / "checkpoint"): False}
+    report = TaskReport(executor="1", host="h", version=distribution.version(), seen=seen)
     monkeypatch.setattr(executor_probe, "_ask", lambda *_: [report])
     logs.configure("ingest", "info")
     for master, level in (("spark://h:7077", "warning"), ("k8s://https://h:6443", "info")):

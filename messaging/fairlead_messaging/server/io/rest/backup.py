@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Generator
-from importlib.metadata import version
 from typing import Final
 
 from aiohttp import web
@@ -18,6 +17,7 @@ from fairlead_messaging.server.io.rest.authorization import Everywhere
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, caller_of
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_wire import distribution
 from fairlead_wire.io import logs
 
 PIECE_SECONDS_MAX: Final = 60.0
@@ -36,7 +36,10 @@ async def take(request: web.Request) -> web.StreamResponse:
 
     def pieces(snapshot: Snapshot) -> Generator[tuple[bytes, int]]:
         yield from encoding.encode(
-            snapshot.scan(*keys.EVERYTHING), program=version("fairlead"), service=broker.service_id, taken_ms=taken_ms
+            snapshot.scan(*keys.EVERYTHING),
+            program=distribution.version(),
+            service=broker.service_id,
+            taken_ms=taken_ms,
         )
 
     response = web.StreamResponse(headers={"Content-Type": BACKUP})

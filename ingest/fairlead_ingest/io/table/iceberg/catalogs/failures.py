@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg.catalogs import secret_file
 from fairlead_ingest.table.catalog import Catalog
+from fairlead_wire import distribution
 from fairlead_wire.validation import addresses
 
 SENTENCE_CHARS_MAX: Final = 400
@@ -103,7 +104,8 @@ def explain(catalog: Catalog, error: BaseException) -> errors.Stop | errors.Wait
 def _of_database(error: SQLAlchemyError | ImportError, said: str) -> tuple[str, str, str] | None:
     """(code, what comes before its own words, what comes behind), None where waiting helps."""
     if isinstance(error, NoSuchModuleError | ImportError):
-        remedy = "; install the driver beside fairlead[iceberg], which has psycopg for postgresql+psycopg"
+        package = distribution.with_extra("iceberg")
+        remedy = f"; install the driver beside {package}, which has psycopg for postgresql+psycopg"
         return errors.BAD_OPTION, "", remedy
     if isinstance(error, ArgumentError):
         return errors.BAD_OPTION, "no address of a database: ", ""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.cassandra_model import CassandraModel, contact_point
 from fairlead_messaging.server.io.stores.cassandra import tables
+from fairlead_wire import distribution
 from fairlead_wire.io import logs
 
 try:
@@ -34,7 +35,8 @@ try:
     )
     from cassandra.query import tuple_factory
 except ImportError as _missing:  # pragma: no cover - another set of packages
-    raise StorageError('store = "cassandra" needs the driver: pip install "fairlead[cassandra]"') from _missing
+    _remedy = distribution.install("cassandra")
+    raise StorageError(f'store = "cassandra" needs the driver: {_remedy}') from _missing
 
 NO_DELAY: Final = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 """The driver sets none, and a batch then waits up to 40 ms for an acknowledgement."""
