@@ -323,7 +323,8 @@ def build(name: str, folder: Path, position: str) -> Path:
             draft.rename(target)
         finally:
             draft.unlink(missing_ok=True)
-            planned.unlink(missing_ok=True)
+            if not is_program(target):  # else it stays: a reader that looks between would see the bar go back
+                planned.unlink(missing_ok=True)
     return target
 
 
