@@ -43,10 +43,7 @@ LINK_SHARE = 0.02
 """Of a build, for the linker, of which nothing can be counted (measured: 4.4 s of 283 s for kube-apiserver)."""
 ESTIMATE_AFTER_SECONDS = 60.0
 """Before, too little is known of this machine."""
-WHY = (
-    "Kubernetes is compiled from its pinned sources, since no binaries of others are downloaded;"
-    " that happens once for each version of it"
-)
+WHY = "compiled from pinned Go sources, which takes minutes and happens once for each set of pins"
 LOG_TAIL_LINES = 15
 KEPT_CACHES = 4
 
