@@ -9,7 +9,7 @@
 Fetching packages waits for the network while compilers wait for the processor, so both together end earlier than one
 after the other; so do builds of modules that share nothing, since each ends with a linker on one core.  Plain Python,
 standard library only: it runs before there is a virtual environment.  On a terminal one line renews itself, elsewhere
-a line comes each ten seconds; what a step said is shown when it fails.  Java, which Spark needs later, is looked for
+a line comes each half minute; what a step said is shown when it fails.  Java, which Spark needs later, is looked for
 first.  Exit 0 when all is there, else 1.
 """
 
@@ -37,9 +37,7 @@ LOCK = ROOT / "requirements" / "dev.lock"
 VENV = ROOT / ".venv"
 INSTALL_SECONDS = 80
 """Measured on two cores; the weight of the packages beside the seconds of `build.PROGRAMS`."""
-NEARLY = 0.95
-"""A step that takes longer than measured stays here until it ends."""
-LINE_SECONDS = 10.0
+LINE_SECONDS = 30.0
 LOOK_SECONDS = 0.5
 BAR_CELLS = 24
 TAIL_CHARS = 4000
@@ -65,13 +63,13 @@ class Chain:
 
     missing: Sequence[str]
     built: tuple[str, ...] = ()
-    seconds: float = 0.0
-    """Since the last of them was finished."""
+    seen: build.Compilation = field(default_factory=build.Compilation)
+    """Of the current one."""
 
     def done(self) -> float:
         """Seconds of work, as measured on two cores."""
         sure = sum(build.PROGRAMS[name].seconds for name in self.built)
-        return sure + (min(self.seconds, NEARLY * build.PROGRAMS[self.current].seconds) if self.current else 0.0)
+        return sure + (self.seen.share * build.PROGRAMS[self.current].seconds if self.current else 0.0)
 
     @property
     def total(self) -> float:
@@ -94,11 +92,7 @@ def progress(packages: tuple[int, int], builds: Sequence[Chain]) -> Progress:
     """Of `packages` (installed, wanted) and of what is built beside them."""
     installed, wanted = packages
     doing = [f"packages {min(installed, wanted)} of {wanted}"] if installed < wanted else []
-    doing += [
-        f"{each.current} {each.seconds:.0f} s of about {build.PROGRAMS[each.current].seconds}"
-        for each in builds
-        if each.current
-    ]
+    doing += [f"{each.current}: {each.seen}" for each in builds if each.current]
     return Progress(
         done=INSTALL_SECONDS * min(1.0, installed / wanted) + sum(each.done() for each in builds),
         total=INSTALL_SECONDS + sum(each.total for each in builds),
@@ -109,7 +103,9 @@ def progress(packages: tuple[int, int], builds: Sequence[Chain]) -> Progress:
 def line(seen: Progress, seconds: float, columns: int | None = None) -> str:
     """One line for people; of a terminal with so many `columns`, which could not renew a line that it had to break."""
     full = round(BAR_CELLS * seen.share)
-    text = f"{'█' * full}{'░' * (BAR_CELLS - full)} {seen.share:4.0%}  {seconds:3.0f} s  {seen.doing}"
+    left = build.remaining(seen.share, seconds)
+    words = ", ".join(filter(None, [left, seen.doing]))
+    text = f"{'█' * full}{'░' * (BAR_CELLS - full)} {seen.share:4.0%}  {seconds:3.0f} s  {words}"
     return text if columns is None or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
 
 
@@ -161,16 +157,13 @@ def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
     """Wait for all and say how far they are; the first that fails ends the waiting."""
     renews = sys.stderr.isatty()
     started = said = time.monotonic()
-    finished = [started] * len(builds)
     wanted = pinned(LOCK)
     while True:
         codes = [step.code() for step in steps]
         now = time.monotonic()
-        for number, each in enumerate(builds):
-            there = tuple(name for name in each.missing if build.is_program(folder / name))
-            if there != each.built:
-                each.built, finished[number] = there, now
-            each.seconds = now - finished[number]
+        for each in builds:
+            each.built = tuple(name for name in each.missing if build.is_program(folder / name))
+            each.seen = build.compilation(each.current, folder)
         over = all(code is not None for code in codes) or any(codes)
         if over or now - said >= (LOOK_SECONDS if renews else LINE_SECONDS):
             said = now
@@ -215,12 +208,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if not missing:
             return steps[0].start(shown=True).wait()
-        took = sum(build.PROGRAMS[name].seconds for name in missing)
-        print(
-            f"prepare: this machine has no {', '.join(missing)} yet; building them once takes about {took} s on two"
-            " cores",
-            file=sys.stderr,
-        )
+        print(f"prepare: building {', '.join(missing)}: {build.WHY}; kept in {folder}", file=sys.stderr)
         for step in steps:
             step.start()
         return follow(steps, builds, folder)

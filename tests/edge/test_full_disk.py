@@ -74,7 +74,7 @@ def test_a_full_disk_drains_when_the_link_returns_and_a_restart_while_full_start
         hub.mend()
         assert edge.running is not None
         wait_until("the outbox drains", edge.drained, seconds=120, describe=edge.running.tail)
-        bodies = [bytes(each.body) for each in hub.stored.values() if b'"n"' in bytes(each.body)]
+        bodies = [bytes(each.body) for each in hub.messages() if b'"n"' in bytes(each.body)]
         assert len(bodies) == answered == len(set(bodies))
         sent = sum(queue["sent"] for queue in edge.status()["queues"])
         assert sent == answered

@@ -74,7 +74,7 @@ def _one(folder: Path, seed: int) -> Count:
         log = (edge.folder / "edge.log").read_text()
         arrived: dict[int, str] = {}
         wrong = 0
-        for each in list(hub.stored.values()):
+        for each in hub.messages():
             body = json.loads(bytes(each.body)) if each.source != "/fairlead/gaps" else {}
             if isinstance(body, dict) and "n" in body:
                 wrong += answered.get(body["n"], body["pad"]) != body["pad"]

@@ -119,7 +119,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
 
 def _count(kills: int, hub: CountingHub, publishers: list[Publisher]) -> Count:
     found = Counter[tuple[int, int]]()
-    for each in hub.stored.values():
+    for each in hub.messages():
         body = msgspec.json.decode(bytes(each.body)) if isinstance(each.body, msgspec.Raw) else None
         if isinstance(body, dict):
             found[body["c"], body["n"]] += 1

@@ -91,9 +91,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
 
 def _count(kills: int, edge: EdgeProgram, hub: CountingHub, producer: Producer) -> Count:
     wait_until("the outbox drains", edge.drained, seconds=DRAIN_SECONDS)
-    arrived = Counter(
-        msgspec.json.decode(each.body).get("n") for each in list(hub.stored.values()) if each.body != b"0"
-    )
+    arrived = Counter(msgspec.json.decode(each.body).get("n") for each in hub.messages() if each.body != b"0")
     queues = edge.status()["queues"]
     total = Counter[str]()
     for queue in queues:

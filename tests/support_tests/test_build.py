@@ -127,7 +127,7 @@ def test_without_go_one_sentence_says_what_to_install(tmp_path: Path) -> None:
 def test_a_failed_build_tells_the_end_of_its_log(tmp_path: Path) -> None:
     """Exit 1 with what the compiler said, and no half-made program in the cache."""
     tools = fake_assets(tmp_path / "tools", "go")
-    (tools / "go").write_text('#!/bin/sh\n[ "$1" = env ] && exit 0\necho "package broken: no such file"\nexit 3\n')
+    (tools / "go").write_text('#!/bin/sh\n[ "$1" = build ] || exit 0\necho "package broken: no such file"\nexit 3\n')
     done = run("etcd", PATH=f"{tools}:{os.defpath}", HOME=str(tmp_path))
     assert done.returncode == 1
     assert "building etcd failed (go exited with 3)" in done.stderr
@@ -141,7 +141,7 @@ def test_two_builds_at_once_make_a_program_once(tmp_path: Path) -> None:
     tools = fake_assets(tmp_path / "tools", "go")
     count = tmp_path / "count"
     (tools / "go").write_text(
-        '#!/bin/sh\n[ "$1" = env ] && exit 0\n'
+        '#!/bin/sh\n[ "$1" = build ] || exit 0\n'
         f"echo made >> {count}\n"
         'while [ "$1" != -o ]; do shift; done\nsleep 0.3\nprintf "#!/bin/sh\\n" > "$2"; chmod +x "$2"\n'
     )
@@ -154,6 +154,25 @@ def test_two_builds_at_once_make_a_program_once(tmp_path: Path) -> None:
     answers = [each.communicate(timeout=120)[0] for each in both]
     assert answers[0] == answers[1] != ""
     assert count.read_text() == "made\n"
+
+
+def test_progress_is_counted_in_packages_and_keeps_the_linker_for_the_end(tmp_path: Path) -> None:
+    """By what `go build -v` writes; what compilers and downloads say is not counted."""
+    assert str(build.compilation("etcd", tmp_path)) == "loading modules"
+    (tmp_path / ".etcd.packages").write_text("4")
+    (tmp_path / "etcd.log").write_text("go: downloading a v1\nvendor/a\nb.c/d\n# b.c/d\nb.c/d/e.go:1: odd thing\n")
+    seen = build.compilation("etcd", tmp_path)
+    assert (str(seen), seen.share) == ("2 of 4 packages", (1 - build.LINK_SHARE) / 2)
+    linking = build.Compilation(packages=4, compiled=4)
+    assert (str(linking), linking.share) == ("linking 4 packages", 1 - build.LINK_SHARE)
+
+
+def test_what_is_left_is_told_after_the_first_minute() -> None:
+    """In tens of seconds, by what this machine did so far."""
+    assert build.remaining(0.25, 59) == ""
+    assert build.remaining(0.0, 90) == ""
+    assert build.remaining(0.25, 90) == "about 270 s left"
+    assert build.remaining(0.999, 90) == "about 10 s left"
 
 
 def test_old_pins_are_removed_beyond_the_newest_four(tmp_path: Path) -> None:

@@ -115,6 +115,11 @@ class CountingHub:
         self.cut()
         self.mend()
 
+    def messages(self) -> list[message.UpstreamMessage]:
+        """What was taken until now: a copy, since more may be taken while it is read."""
+        with self._changed:
+            return list(self.stored.values())
+
     def wait_for(self, count: int, seconds: float = 120.0) -> None:
         """Until so many different messages were taken."""
         with self._changed:

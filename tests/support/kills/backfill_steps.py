@@ -1,6 +1,6 @@
 """Two backfills into one table at once, one of them killed with SIGKILL at each step, and run again.
 
-python -m tests.support.kills.backfill_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.backfill_steps FORMAT FOLDER EVERY   →  one JSON line for each life that was to end early
 
 Each life is a fork of its own (``lives``).
 """
@@ -11,6 +11,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.support.kills import lives
 from tests.support.kills.batch_steps import STEPS
@@ -41,24 +42,41 @@ def write_found(kind: str, folder: Path) -> None:
 
 
 def main(kind: str, folder: Path, every: int) -> None:
-    """Kill at the first step, then each `every` steps later, until both end by themselves."""
-    last = 1
-    while True:
-        place = folder / str(last)
-        place.mkdir()
-        act, trace = partial(backfill, kind, place), place / "trace"
-        lives.life(partial(_world, kind, place), trace)
-        both = [lives.begin(partial(lives.die_at, last, STEPS, act), trace), lives.begin(act, trace)]
-        one, other = map(lives.end, both)
-        is_killed = lives.was_killed(one)
-        again = lives.life(act, trace) if is_killed else one
-        ended = other or again or lives.life(partial(write_found, kind, place), trace)
-        answer = json.loads((place / "found.json").read_text()) if ended == 0 else {}
-        said = {"step": last, "killed": is_killed, "ended": ended, "trace": lives.said(trace), **answer}
-        print(json.dumps(said), flush=True)
-        if not is_killed:
-            return
-        last += every
+    """Kill at the first step, then each `every` steps later, up to the last step that one takes alone.
+
+    Of two at once the slower one finds less to do and may end before its step: then it is killed there alone instead,
+    so that the places of death do not depend on the speed of the machine.
+    """
+    place = folder / "counted"
+    place.mkdir()
+    trace = place / "trace"
+    lives.life(partial(_world, kind, place), trace)
+    lives.life(partial(lives.count, STEPS, partial(backfill, kind, place), place / "steps"), trace)
+    steps = int((place / "steps").read_text())
+    for last in range(1, steps + 1, every):
+        found = _kill(kind, folder / str(last), last, beside=True)
+        if not found["killed"]:
+            print(json.dumps(found), flush=True)
+            found = _kill(kind, folder / f"{last}-alone", last, beside=False)
+        print(json.dumps({**found, "of": steps}), flush=True)
+
+
+def _kill(kind: str, place: Path, last: int, *, beside: bool) -> dict[str, Any]:
+    """One that is to die at its step number `last`, with another at the same time or after it; then again."""
+    place.mkdir()
+    act, trace = partial(backfill, kind, place), place / "trace"
+    lives.life(partial(_world, kind, place), trace)
+    one = lives.begin(partial(lives.die_at, last, STEPS, act), trace)
+    if beside:
+        other = lives.begin(act, trace)
+        died, ended = lives.end(one), lives.end(other)
+    else:
+        died, ended = lives.end(one), lives.life(act, trace)
+    is_killed = lives.was_killed(died)
+    again = lives.life(act, trace) if is_killed else died
+    ended = ended or again or lives.life(partial(write_found, kind, place), trace)
+    answer = json.loads((place / "found.json").read_text()) if ended == 0 else {}
+    return {"step": last, "killed": is_killed, "ended": ended, "trace": lives.said(trace), **answer}
 
 
 def _world(kind: str, folder: Path) -> World:

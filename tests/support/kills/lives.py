@@ -27,6 +27,13 @@ def kill_at(last: int, calls: Iterable[tuple[Any, str]]) -> Callable[[], None]:
         if taken == last:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    _watch(calls, step)
+    return step
+
+
+def _watch(calls: Iterable[tuple[Any, str]], step: Callable[[], None]) -> None:
+    """`step` before and after each of these calls."""
+
     def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **keywords: Any) -> Any:
             step()
@@ -41,13 +48,25 @@ def kill_at(last: int, calls: Iterable[tuple[Any, str]]) -> Callable[[], None]:
         is_class_method = isinstance(found, classmethod)
         call = wrapped(found.__func__ if is_class_method else found)
         setattr(owner, name, classmethod(call) if is_class_method else call)
-    return step
 
 
 def die_at(last: int, calls: Iterable[tuple[Any, str]], act: Callable[[], object]) -> None:
     """Act until step number `last`."""
     kill_at(last, calls)
     act()
+
+
+def count(calls: Iterable[tuple[Any, str]], act: Callable[[], object], into: Path) -> None:
+    """Act, and write to `into` how many steps that took."""
+    taken = 0
+
+    def step() -> None:
+        nonlocal taken
+        taken += 1
+
+    _watch(calls, step)
+    act()
+    into.write_text(str(taken))
 
 
 def begin(act: Callable[[], object], trace: Path) -> int:

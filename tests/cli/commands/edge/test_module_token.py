@@ -65,7 +65,7 @@ def test_agent_knows_a_new_module_within_seconds_and_nothing_leaks(tmp_path: Pat
 
         assert wait_until("the agent knows filter", taken, seconds=READ_SECONDS) == "/messages/modules/pump"
         hub.wait_for(1)
-        [up] = hub.stored.values()
+        [up] = hub.messages()
         assert (up.source, up.system_properties["connectionModuleId"]) == ("/messages/modules/pump", "pump")
 
         both = token_of(make(path, "pump", "--keep-old"))

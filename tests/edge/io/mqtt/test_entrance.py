@@ -46,7 +46,7 @@ class Line:
         self.hub, self.edge, self.port = hub, edge, port
 
     def bodies(self) -> list[Any]:
-        return [json.loads(bytes(each.body)) for each in self.hub.stored.values()]
+        return [json.loads(bytes(each.body)) for each in self.hub.messages()]
 
     def client(self, protocol: int = paho.MQTTv311, client_id: str = "", **more: Any) -> paho.Client:
         client = paho.Client(
@@ -90,7 +90,7 @@ def test_published_messages_are_upstream_when_they_were_acknowledged(line: Line,
         return wanted <= {(body["n"], body["p"]) for body in line.bodies() if isinstance(body, dict) and "p" in body}
 
     wait_until("all are upstream", arrived, seconds=SECONDS)
-    found = [each for each in line.hub.stored.values() if b'"n":0' in bytes(each.body).replace(b" ", b"")]
+    found = [each for each in line.hub.messages() if b'"n":0' in bytes(each.body).replace(b" ", b"")]
     assert {each.source for each in found} == {"/messages/modules/camera/outputs/frames"}
 
 
@@ -108,7 +108,7 @@ def test_properties_of_mqtt_5_and_of_the_originals_topics(line: Line) -> None:
     client.loop_stop()
 
     def found(**wanted: Any) -> list[Any]:
-        return [each for each in line.hub.stored.values() if all(getattr(each, k) == v for k, v in wanted.items())]
+        return [each for each in line.hub.messages() if all(getattr(each, k) == v for k, v in wanted.items())]
 
     wait_until(
         "the other topic is upstream", lambda: bool(found(source="/messages/mqtt/plant/hall/1")), seconds=SECONDS

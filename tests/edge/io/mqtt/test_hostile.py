@@ -146,7 +146,7 @@ def test_paho_over_mutual_tls_publishes_as_its_module_alone(secured: Secured, hu
     peer.loop_stop()
 
     def stamped() -> bool:
-        found = [each for each in hub.stored.values() if b'"tls"' in bytes(each.body)]
+        found = [each for each in hub.messages() if b'"tls"' in bytes(each.body)]
         return [each.system_properties["connectionModuleId"] for each in found] == ["camera"]
 
     wait_until("it is upstream with its stamp", stamped, seconds=SECONDS)
@@ -245,12 +245,12 @@ def test_messages_taken_before_a_stop_are_acknowledged_or_repeated(hub: Counting
         edge.start()
 
         def arrived() -> set[int]:
-            bodies = [json.loads(bytes(each.body)) for each in hub.stored.values()]
+            bodies = [json.loads(bytes(each.body)) for each in hub.messages()]
             return {body["s"] for body in bodies if isinstance(body, dict) and "s" in body}
 
         wait_until("what was acknowledged is upstream", lambda: acknowledged <= arrived(), seconds=SECONDS)
         wait_until("all of it went", edge.drained, seconds=SECONDS)
-    assert not any(bytes(each.body) == b'"gone"' for each in hub.stored.values())
+    assert not any(bytes(each.body) == b'"gone"' for each in hub.messages())
 
 
 @pytest.mark.verify

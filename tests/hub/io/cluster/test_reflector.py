@@ -513,4 +513,6 @@ async def test_an_api_server_that_is_killed_and_comes_back(cluster: Cluster, cli
         await asyncio.to_thread(cluster.restart_apiserver)
         await put(client, namespace, "b")
         await until(lambda: own(heard) == {"a", "b"}, seconds=120)
-        assert heard.lost == 0
+        # A server whose caches still fill may refuse to resume (410, 403): then a complete list follows.
+        await until(lambda: not heard.lost or len(heard.lists) > 1)
+        assert "a" in heard.lists[-1]
