@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,8 +13,10 @@ import pytest
 from tests.support.edges.upstream import until
 from tests.support.hubs.hub_core import Core, Edge
 from tests.support.hubs.live import ROUTES
+from tests.support.joining.pki import Authority
 from tests.support.spans import place, spans_in_memory
 from tests.support.topics.messaging import Topics, serving
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_hub.io.messaging import upstream_publisher
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
@@ -74,7 +77,7 @@ class Door:
 class Line:
     """One edge's line up: what it sends, what it is answered."""
 
-    def __init__(self, core: Core, desk: UpstreamPublisher, door: Door, topics: Topics) -> None:
+    def __init__(self, core: Core, desk: UpstreamPublisher, door: Door, topics: Topics | None) -> None:
         self.core, self.desk, self.door, self.topics = core, desk, door, topics
         self.edge: Edge = core.connect("edge-1")
         self.edge.sent()
@@ -111,6 +114,7 @@ class Line:
 
     async def stored(self, topic: str = "telemetry") -> list[str]:
         """Ids of the messages in the topic."""
+        assert self.topics is not None
         page = await self.topics.poll(topic)
         return [msgspec.json.decode(payload)["id"] for payload in page.payloads]
 
@@ -288,6 +292,7 @@ async def test_streams_without_end_are_malformed(line: Line) -> None:
 
 async def test_a_topic_deleted_meanwhile_is_made_again(line: Line) -> None:
     """A missing topic is no reason to drop anything."""
+    assert line.topics is not None
     assert (await line.topics.ask("DELETE", "topics/telemetry")).status == 200
     line.send(1, item(0))
     assert await line.answer() == message.Ack(parent_id=1)
@@ -393,3 +398,41 @@ async def test_a_hub_that_records_nothing_passes_over_the_header(line: Line) -> 
     line.send(1, item(0), traceparent=str(place(5)))
     assert await line.answer() == message.Ack(parent_id=1)
     assert line.door.traceparents == [None]
+
+
+@pytest.mark.process
+async def test_a_topic_that_messaging_forbids_waits_alone(tmp_path: Path) -> None:
+    """The program itself with mTLS and access rules, killed and started with a grant: each message once, in order."""
+    access = '[[access]]\nsubject = "ingest"\nverbs = ["{}"]\ntopics = [{}]\n'
+    rules = access.format("create", '"*"') + access.format("consume", '"*"')
+    denied, granted = (rules + access.format("publish", topics) for topics in ('"default/*"', '"*"'))
+    service = MessagingService(tmp_path, authority=Authority(tmp_path / "pki"), more=denied)
+    await asyncio.to_thread(service.start)
+    try:
+        async with AsyncClient(service.url, tls=service.tls) as client:
+            core = Core("edge-1", messaging_url=service.url)
+            door = Door(client)
+            desk = UpstreamPublisher(core.hub, door, window=2)
+            line = Line(core, desk, door, None)
+            spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "shop/alarms"}}}
+            core.put("main", ROUTES, namespace="", spec=spec)
+            line.edge.ack(*line.edge.sent())
+            await desk.ensure_topics()
+            line.send(1, item(0), item(1, topic="shop/alarms"), item(2), item(3, topic="shop/alarms"))
+            [deferred] = (await line.answer()).deferred
+            assert (deferred.index, deferred.code) == (1, "messaging_denied")
+            line.send(2, item(4, topic="shop/alarms"), item(5), follows=True)
+            [behind] = (await line.answer()).deferred
+            assert (behind.index, behind.code) == (0, "behind_put_off")
+
+            await asyncio.to_thread(service.kill)
+            service.set(granted)
+            await asyncio.to_thread(service.start)
+            again = [item(n, topic="shop/alarms") for n in (1, 3, 4)]
+            line.send(3, *again, topic="shop/alarms")
+            assert await line.answer() == message.Ack(parent_id=3)
+        for topic, numbers in (("default/telemetry", [0, 2, 5]), ("shop/alarms", [1, 3, 4])):
+            payloads = await asyncio.to_thread(service.payloads, topic)
+            assert [msgspec.json.decode(payload)["sequence"] for payload in payloads] == numbers
+    finally:
+        await asyncio.to_thread(service.stop)
