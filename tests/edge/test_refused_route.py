@@ -65,7 +65,7 @@ def test_messages_of_a_route_with_a_typo_wait_until_it_is_mended_and_then_go(tmp
         hub.wait_for(1 + len(wanted))
         edge.start_again()
         wait_until("nothing waits", edge.drained, seconds=SECONDS)
-        bodies = [json.loads(bytes(each.body)) for each in hub.stored.values()]
+        bodies = [json.loads(bytes(each.body)) for each in hub.messages()]
         assert [body for body in bodies if body != "other"] == wanted, "each once, in order"
         assert held(edge)["sent"] == COUNT + 1
 

@@ -41,6 +41,8 @@ QUOTA_STATUS = 429
 CONFLICT_STATUS = 409
 UNAUTHENTICATED_STATUS = 401
 """Who the hub is is not known there: that is about every topic."""
+BATCH_SECONDS_MAX = 25.0
+"""Afterwards no further topic of a batch is tried: the edge waits a minute for its answer, and one may take half."""
 CREATED_MAX = 2
 """Attempts at a topic that is missing; it is created in between."""
 REFUSED_LOG_SECONDS = 60.0
@@ -224,8 +226,15 @@ class UpstreamPublisher:
         plan = publish_batch.plan(session.node, header, content, self._hub.grants.of(session.node))
         publishing = publish_batch.Publishing(header, plan, order)
         put_off: message.Nack | None = None
+        began = asyncio.get_running_loop().time()
+        is_first = True
         while put_off is None and (parcel := publishing.next()) is not None:
+            if not is_first and asyncio.get_running_loop().time() - began >= BATCH_SECONDS_MAX:
+                reason = f"other topics of its batch took more than {BATCH_SECONDS_MAX:g} s"
+                publishing.defer(parcel.topic, "messaging_slow", reason, STARTING_SECONDS)
+                continue
             put_off = await self._publish(header, publishing, parcel, traceparent)
+            is_first = False
         self.counts.stored(publishing.stored_count)
         for item in publishing.refused:
             self.counts.refused(item.code)

@@ -313,6 +313,18 @@ async def test_a_deferred_topic_has_an_order_of_its_own(line: Line) -> None:
     assert line.desk.counts.upstream_deferred == {"over_quota": 1, publish_batch.BEHIND: 1}
 
 
+async def test_a_batch_is_answered_before_its_edge_gives_up(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publishes to one topic after the other may each take half a minute: what was not tried is deferred."""
+    monkeypatch.setattr(upstream_publisher, "BATCH_SECONDS_MAX", 0.0)
+    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "default/alarms"}}}
+    line.core.put("main", ROUTES, namespace="", spec=spec)
+    line.edge.ack(*line.edge.sent())
+    line.send(1, item(0), item(1, topic="default/alarms"))
+    [deferred] = (await line.answer()).deferred
+    assert (deferred.index, deferred.code, deferred.in_doubt) == (1, "messaging_slow", False)
+    assert await line.stored() == ["m0"]
+
+
 async def test_topics_of_edge_routes_are_made_before_anything_is_published(line: Line) -> None:
     """A route's topic needs no administrator."""
     spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "default/alarms"}}}
