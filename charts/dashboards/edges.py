@@ -56,8 +56,8 @@ ROWS = (
                 "Standing still",
                 "s",
                 "For how long nothing was taken of a queue while the hub is there.",
-                f"max by ({NODES}, endpoint, priority) ({E}queue_stalled_seconds)",
-                QUEUE,
+                f"max by ({NODES}, endpoint, priority, topic) ({E}queue_stalled_seconds)",
+                f"{QUEUE} {{{{topic}}}}",
                 alarm=300,
             ),
             one(

@@ -18,7 +18,7 @@ COMMANDS = pytest.mark.parametrize("command", ["join", "move"])
     ("hub", "sentence"),
     [
         ("fl1-aaaaaaaaaa-bbb", "that is a token: first the hub's URL"),
-        (URL, "is no join token; one is like fl1-"),
+        (URL, "one is like fl1-<10 letters>"),
         ("ws://hub:10000", "ws:// is not encrypted: join with wss://"),
         ("wss://hub", "name the port, for example wss://hub:10000"),
         ("wss://hub:port", "is no URL; one is like"),

@@ -26,7 +26,7 @@ def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     """It is an extra: most jobs do not need it."""
     monkeypatch.setattr(spark_away, "require_answer", lambda *_: None)
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.client.retries", None)
-    with pytest.raises(errors.Stop, match=r"FAIRLEAD_BAD_OPTION: spark.remote: .*fairlead\[connect\]"):
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_BAD_OPTION: spark.remote: .*fairlead-kubernetes\[connect\]"):
         connect.start("sc://h:1", {})
 
 
