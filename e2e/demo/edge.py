@@ -37,14 +37,15 @@ class Edge:
     port: int
     token: Path
 
-    def _headers(self) -> dict[str, str]:
+    def headers(self) -> dict[str, str]:
+        """That show the token."""
         return {"Authorization": f"Bearer {self.token.read_text().strip()}"} if self.token.exists() else {}
 
     def request(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Any:
         """One call; returns the decoded JSON, raises Refused or OSError."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT_SECONDS)
         try:
-            connection.request(method, path, body or None, {**self._headers(), **(headers or {})})
+            connection.request(method, path, body or None, {**self.headers(), **(headers or {})})
             answer = connection.getresponse()
             text = answer.read()
         except http.client.HTTPException as error:
@@ -89,7 +90,7 @@ class Watch:
         # The stream may be silent for as long as nothing changes.
         self._connection = http.client.HTTPConnection(HOST, self.edge.port, timeout=None)
         self._connection.request(
-            "GET", f"{self.path}?watch=true&resourceVersion={version}", headers=self.edge._headers()
+            "GET", f"{self.path}?watch=true&resourceVersion={version}", headers=self.edge.headers()
         )
         self._socket = self._connection.sock
         self._answer = self._connection.getresponse()

@@ -3,12 +3,14 @@
     kube-apiserver ◄── hub ◄── link 1..3 ◄── edge-1..3
                         └──► messaging ◄── ingest ──► Delta table
 
-Everything is plain and on loopback (`security = "insecure"`); state, configuration and logs lie in one folder.
+The link is mutual TLS: the hub signs certificates of nodes by an authority of the run's own, and each edge joins with a
+token, as devices do.  All else is plain HTTP on loopback; state, configuration and logs lie in one folder.
 """
 
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import shlex
 import subprocess
@@ -19,6 +21,7 @@ from pathlib import Path
 from e2e.demo.edge import HOST, Edge
 from e2e.demo.record import Record
 from e2e.demo.screen import Screen
+from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.kubernetes import Kubernetes
 from tests.support.processes import Running, Unmet, free_ports, start
@@ -34,9 +37,12 @@ INGEST_READY_SECONDS = 300.0
 
 
 def toml(values: Mapping[str, object]) -> str:
-    """A flat TOML document: text, numbers, lists of text."""
+    """A TOML document: text, numbers, lists of text, and tables of these behind them."""
     lines: list[str] = []
-    for key, value in values.items():
+    for key, value in sorted(values.items(), key=lambda each: isinstance(each[1], Mapping)):
+        if isinstance(value, Mapping):
+            lines.append(f"[{key}]\n{toml(value)}")
+            continue
         if isinstance(value, list | tuple):
             text = "[" + ", ".join(f'"{each}"' for each in value) + "]"
         elif isinstance(value, int | float):
@@ -62,6 +68,8 @@ class Stack:
         self.table = folder / "table"
         self.running: dict[str, Running] = {}
         self.record = Record.of(folder)
+        self._tls: Mapping[str, object] = {}
+        self._identity: Mapping[str, object] = {}
         self.brought_definitions = False
         """True when the cluster had none of our definitions before; then they go again at the end."""
         self._outlive = outlive
@@ -94,6 +102,14 @@ class Stack:
 
     def start_hub(self, seconds: float = READY_SECONDS) -> None:
         """The hub; ready within `seconds`."""
+        tls = self.folder / "tls"
+        if not tls.exists():
+            hub = Authority(tls / "internal", "internal authority").issue("hub", hosts=(HOST, "localhost"))
+            nodes = Authority(tls / "nodes", "authority of nodes")
+            self._tls = {"tls_ca": tls / "internal" / "ca.crt", "tls_cert": hub.certificate, "tls_key": hub.key}
+            self._identity = {
+                "link_ca": nodes.certificate, "ca_cert": nodes.certificate, "ca_key": nodes.key, "url": self.link_url,
+            }  # fmt: skip
         self._program(
             "hub",
             self._hub_http,
@@ -102,25 +118,22 @@ class Stack:
                 "listen": f"{HOST}:{self._hub_link}",
                 "http_listen": f"{HOST}:{self._hub_http}",
                 "messaging_url": f"http://{HOST}:{self._messaging}",
-                "security": "insecure",
+                **self._tls,
+                "identity": self._identity,
             },
             seconds,
         )
 
     def start_edge(self, node: str) -> None:
-        """One node's agent."""
-        self._program(
-            "edge",
-            self.edges[node].port,
-            {
-                "node": node,
-                "hub_url": f"ws://{HOST}:{self._links[node]}",
-                "data_dir": self.folder / node,
-                "http_listen": f"{HOST}:{self.edges[node].port}",
-                "security": "insecure",
-            },
-            name=node,
-        )
+        """One node's agent; it joins with a token the first time."""
+        settings = self.folder / f"{node}.toml"
+        if not settings.exists():
+            self._write(node, {"data_dir": self.folder / node, "http_listen": f"{HOST}:{self.edges[node].port}"})
+            token = self.fairlead("token", "create", "--node", node, config="", kubeconfig=True)
+            link = f"wss://{HOST}:{self._links[node]}"
+            self.fairlead("edge", "join", link, "--token-file", "-", config=str(settings), given=token)
+        command = [str(FAIRLEAD), "edge", "run", "--config", str(settings)]
+        self._ready(node, self.edges[node].port, self._start(node, command), READY_SECONDS)
 
     def join_link(self, node: str) -> None:
         """Let the node's link carry."""
@@ -138,7 +151,10 @@ class Stack:
     def follow(self, node: str, namespace: str, name: str) -> Running:
         """The example program that follows a ConfigMap through the node's agent."""
         command = [sys.executable, str(ROOT / "examples" / "watch" / "follow.py")]
-        return self._start(f"follow-{node}", [*command, f"http://{HOST}:{self.edges[node].port}", namespace, name])
+        edge = self.edges[node]
+        return self._start(
+            f"follow-{node}", [*command, f"http://{HOST}:{edge.port}", namespace, name, str(edge.token)]
+        )
 
     def ingest_once(self) -> float:
         """Run ingest over what is there now, to its end; returns the seconds it took."""
@@ -180,7 +196,8 @@ class Stack:
     def metric(self, name: str, metric: str) -> float:
         """The sum of one Prometheus metric's samples in a program's /metrics, over all labels; 0 when absent."""
         port = {"hub": self._hub_http, "messaging": self._messaging, "ingest": self._ingest}.get(name)
-        text = get_text(port if port is not None else self.edges[name].port, "/metrics")
+        shown = {} if port is not None else self.edges[name].headers()
+        text = get_text(port if port is not None else self.edges[name].port, "/metrics", shown)
         total = 0.0
         for line in text.splitlines():
             if line.split("{")[0].split(" ")[0] == metric:
@@ -197,14 +214,19 @@ class Stack:
         ended = [running for running in self.running.values() if not running.alive]
         return "\n".join(running.tail(10) for running in ended or self.running.values())
 
-    def fairlead(self, *arguments: str) -> str:
-        """Run one of the program's tools against the hub and return what it prints; raises Unmet when it fails."""
-        command = [str(FAIRLEAD), *arguments, "--config", str(self.folder / "hub.toml")]
+    def fairlead(self, *arguments: str, config: str | None = None, kubeconfig: bool = False, given: str = "") -> str:
+        """Run one of the program's tools and return what it prints; raises Unmet when it fails.
+
+        ``config``: its settings, those of the hub unless something is said; ``given``: its standard input.
+        """
+        config = str(self.folder / "hub.toml") if config is None else config
+        command = [str(FAIRLEAD), *arguments, *(("--config", config) if config else ())]
+        command += ["--kubeconfig", str(self.kubernetes.kubeconfig)] if kubeconfig else []
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environ(), timeout=TOOL_SECONDS
+            command, input=given, capture_output=True, text=True, env=self._environ(), timeout=TOOL_SECONDS
         )
         if done.returncode != 0:
-            raise Unmet(f"{' '.join(command)} exited with {done.returncode}: {done.stderr.strip()}")
+            raise Unmet(f"{shlex.join(command)} exited with {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
     def addresses(self) -> list[tuple[str, str]]:
@@ -230,15 +252,47 @@ class Stack:
             "KUBECONFIG": str(self.kubernetes.kubeconfig),
             "FAIRLEAD_HUB_URL": f"http://{HOST}:{self._hub_http}",
             "FAIRLEAD_MESSAGING_URL": f"http://{HOST}:{self._messaging}",
+            "FAIRLEAD_LINK": self.link_url,
             **{name: f"http://{HOST}:{edge.port}" for name, edge in edges.items()},
             **{f"{name}_DATA": str(self.folder / edge.name) for name, edge in edges.items()},
+            **{f"{name}_KUBECONFIG": str(self._kubeconfig(edge)) for name, edge in edges.items()},
         }
         lines = [
             f"export PATH={shlex.quote(f'{FAIRLEAD.parent}:{self.kubernetes.assets}')}:$PATH",
             *(f"export {name}={shlex.quote(value)}" for name, value in words.items()),
+            *(
+                f'export {name}_AUTH="Authorization: Bearer $(cat {shlex.quote(str(edge.token))} 2>/dev/null)"'
+                for name, edge in edges.items()
+            ),
             f'cable() {{ (cd {shlex.quote(str(ROOT))} && {cable} "$@"); }}',
         ]
         path.write_text("".join(f"{line}\n" for line in lines))
+        return path
+
+    @property
+    def link_url(self) -> str:
+        """Where devices join."""
+        return f"wss://{HOST}:{self._hub_link}"
+
+    def _kubeconfig(self, edge: Edge) -> Path:
+        """For kubectl against a node's agent: TLS by its own certificate, and its token."""
+        path = self.folder / f"{edge.name}.kubeconfig"
+        server = {
+            "server": f"https://{HOST}:{edge.port}",
+            "tls-server-name": edge.name,
+            "certificate-authority": str(self.folder / f"{edge.name}-ca.crt"),
+        }
+        named = {"name": edge.name}
+        path.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1", "kind": "Config", "current-context": edge.name,
+                    "clusters": [{**named, "cluster": server}],
+                    "users": [{**named, "user": {"tokenFile": str(edge.token)}}],
+                    "contexts": [{**named, "context": {"cluster": edge.name, "user": edge.name}}],
+                }
+            )
+        )  # fmt: skip
         return path
 
     # --- starting
@@ -295,11 +349,11 @@ class Stack:
         self.record.write(pids)
 
 
-def get_text(port: int, path: str) -> str:
+def get_text(port: int, path: str, headers: Mapping[str, str] | None = None) -> str:
     """GET from loopback; raises AssertionError on any status but 200, OSError without an answer."""
     connection = http.client.HTTPConnection(HOST, port, timeout=20)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers or {})
         answer = connection.getresponse()
         text = answer.read().decode(errors="replace")
     except http.client.HTTPException as error:

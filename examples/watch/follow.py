@@ -1,6 +1,6 @@
 """Follow one ConfigMap of this node, also over restarts of the agent:
 
-    python follow.py http://127.0.0.1:10550 NAMESPACE NAME
+    python follow.py http://127.0.0.1:10550 NAMESPACE NAME [TOKEN_FILE]
 
 Prints a line of JSON for what is there now, and one for each change.  Needs the Kubernetes client
 (pip install kubernetes); no cluster has to be reachable, for the agent on this node answers.
@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from kubernetes import client, watch
@@ -21,9 +22,11 @@ RETRY_SECONDS = 0.2
 WATCH_SECONDS = 600
 
 
-def local_api(url: str) -> client.CoreV1Api:
-    """The agent's own API.  With `security = "mtls"` also set `configuration.api_key["authorization"]`."""
+def local_api(url: str, token_file: str = "") -> client.CoreV1Api:
+    """The agent's own API.  With `security = "mtls"` it wants a token: the agent's `data_dir/token`, or a module's."""
     configuration = client.Configuration(host=url)
+    if token_file:
+        configuration.api_key["authorization"] = f"Bearer {Path(token_file).read_text().strip()}"
     configuration.retries = False  # the loop below asks again, and begins with a list
     return client.CoreV1Api(client.ApiClient(configuration))
 
@@ -62,8 +65,8 @@ def identity(found: Any) -> tuple[str, str] | None:
 
 def main() -> None:
     """Print what there is and every change, until interrupted."""
-    url, namespace, name = sys.argv[1:]
-    for found in follow(local_api(url), namespace, name):
+    url, namespace, name, *token_file = sys.argv[1:]
+    for found in follow(local_api(url, *token_file), namespace, name):
         print(json.dumps({"at": time.time(), "data": None if found is None else found.data}), flush=True)
 
 

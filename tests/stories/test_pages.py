@@ -218,7 +218,9 @@ def do_python(block: Block, desk: Desk) -> None:
     program = "".join(each.text for each in BLOCKS if each.page == block.page and each.kind == "python")
     if "take(" in program:
         body = json.dumps({"messages": [{"source": "/messages/modules/camera/outputs/o", "body": 1}]}).encode()
-        with urllib.request.urlopen(f"http://127.0.0.1:{desk.stack.edges['edge-1'].port}/v1/messages", body) as answer:
+        edge = desk.stack.edges["edge-1"]
+        asked = urllib.request.Request(f"http://127.0.0.1:{edge.port}/v1/messages", body, edge.headers())
+        with urllib.request.urlopen(asked) as answer:
             assert b"edge-1/filter/raw" in answer.read()
     text = f"def handle(body):\n    raise SystemExit(0)\n\n{desk.here(program)}"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=SHELL_SECONDS)
