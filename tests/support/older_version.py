@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,13 +35,24 @@ def unpack(folder: Path) -> Path:
     archive = folder / "older.tar"
     with archive.open("wb") as out:
         subprocess.run(
-            [*git, "archive", PREVIOUS, "tests/support", "tests/conftest.py", *ROOMS], stdout=out, check=True
+            [*git, "archive", PREVIOUS, "pyproject.toml", "tests/support", "tests/conftest.py", *ROOMS], stdout=out, check=True
         )
     tree = folder / "older"
     with tarfile.open(archive) as tar:
         tar.extractall(tree, filter="data")
     archive.unlink()
+    _describe_distribution(tree)
     return tree
+
+
+def _describe_distribution(tree: Path) -> None:
+    """What an installation would leave: programs ask for the version of the distribution by its name of that time."""
+    project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
+    described = tree / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text(
+        f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
 
 
 def environ(tree: Path) -> Mapping[str, str]:
