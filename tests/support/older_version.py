@@ -34,9 +34,8 @@ def unpack(folder: Path) -> Path:
         )
     archive = folder / "older.tar"
     with archive.open("wb") as out:
-        subprocess.run(
-            [*git, "archive", PREVIOUS, "pyproject.toml", "tests/support", "tests/conftest.py", *ROOMS], stdout=out, check=True
-        )
+        wanted = ["pyproject.toml", "tests/support", "tests/conftest.py", *ROOMS]
+        subprocess.run([*git, "archive", PREVIOUS, *wanted], stdout=out, check=True)
     tree = folder / "older"
     with tarfile.open(archive) as tar:
         tar.extractall(tree, filter="data")
