@@ -40,7 +40,16 @@ NOUNS = (
         "messaging.dump",
         "messaging.backup",
     ),
-    *("edge.deadletters", "edge.status", "edge.receipt", "edge.join", "edge.move", "edge.module_token", "doctor"),
+    *(
+        "edge.deadletters",
+        "edge.status",
+        "edge.receipt",
+        "edge.join",
+        "edge.move",
+        "edge.leave",
+        "edge.module_token",
+        "doctor",
+    ),
     *("cluster.nodes", "cluster.objects", "cluster.events", "messaging.tail", "cluster.top", "completion"),
     *(
         "cluster.pause",

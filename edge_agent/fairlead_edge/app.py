@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import uvloop
 
-from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreUnusable
+from fairlead_edge.errors import OutOfService, StoreDamaged, StoreFailed, StoreUnusable
 from fairlead_edge.io import mqtt
 from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.first_failure import first_failure
@@ -68,7 +68,10 @@ _log = logs.get("edge.app")
 
 
 def run(config: Path | None) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings."""
+    """Run until SIGTERM or SIGINT, or until the node has left its hub.
+
+    Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, or the node is out of service.
+    """
     try:
         load = partial(settings_io.load, "edge", Settings, config, os.environ)
         settings = load()
@@ -77,6 +80,10 @@ def run(config: Path | None) -> int:
         _run_again_after_damage(settings, ServiceManager.from_environment(os.environ), load)
     except settings_io.SettingsError as error:
         return settings_io.complain("edge", error)
+    except OutOfService as error:
+        _log.info("out_of_service", reason=str(error))
+        print(f"fairlead edge: {error}", file=sys.stderr)
+        return 0 if error.now else settings_io.EXIT_STATUS
     except (tls.TlsFilesError, BadTokens, CannotTrace, key_file.BadKey) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS

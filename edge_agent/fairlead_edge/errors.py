@@ -19,10 +19,18 @@ class StoreFull(Temporary):
 
 
 class Moving(Temporary):
-    """The node goes over to another hub; in a moment it accepts messages again."""
+    """The node moves to another hub, and accepts messages again in a moment; or it is taken out of service."""
 
-    def __init__(self) -> None:
-        super().__init__("the node moves to another hub", retry_after_seconds=MOVING_RETRY_SECONDS)
+    def __init__(self, reason: str = "the node moves to another hub") -> None:
+        super().__init__(reason, retry_after_seconds=MOVING_RETRY_SECONDS)
+
+
+class OutOfService(FairleadError):
+    """The node has left its hub.  ``now``: at this moment, so that the program did what was asked of it."""
+
+    def __init__(self, message: str, *, now: bool) -> None:
+        super().__init__(message)
+        self.now = now
 
 
 class StoreUnusable(FairleadError):

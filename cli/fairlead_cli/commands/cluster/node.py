@@ -1,4 +1,4 @@
-"""`fairlead node`: which certificates of a node are taken. `revoke` refuses those it has, `approve` takes one held."""
+"""`fairlead node`: which certificates of a node are accepted, and a node's end in the cluster."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import asyncio
 import datetime
 import json
 import time
+import urllib.parse
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli.cluster import api_clock, instructions, names
+from fairlead_cli.cluster import api_clock, collections, instructions, join_tokens, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import APPROVE_FENCE, APPROVE_IDENTITY
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import Column, View
+from fairlead_cli.text import counts
 
 if TYPE_CHECKING:
     from fairlead_hub.identity.revocation import Revoked
@@ -27,6 +30,10 @@ REASON_CHARS_MAX = 256
 NOTICED_SECONDS = 5.0
 """How long a hub is waited for that says what it made of it."""
 LOOK_SECONDS = 0.2
+ENDED_SECONDS = 10.0
+"""How long the hub may take to write that a session has ended."""
+RECORDS_SECONDS = 30.0
+"""How long the hub may take to delete the records of a node that was deleted."""
 CONFLICT = 409
 VIEW = View(
     kind="edgenode.fairlead.dev",
@@ -34,6 +41,7 @@ VIEW = View(
     columns=(Column("NODE", lambda row: row["metadata"]["name"]),),
 )
 """For -o name alone."""
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 FORMS = ("text", "name", "json", "yaml")
 
 
@@ -42,11 +50,12 @@ def register(root: click.Group) -> None:
     root.add_command(node)
 
 
-@click.group(short_help="Refuse the certificates of a node, or take one that waits.")
+@click.group(short_help="Revoke a node's certificates, approve one that is held, or delete the node.")
 def node() -> None:
-    """Which certificates of a node are taken.
+    """Which certificates of a node are accepted, and a node's end.
 
     \b
+    It was taken out of service:            fairlead node delete shop-17
     A device was stolen, its disk copied:   fairlead node revoke shop-17 --reason "stolen on Tuesday"
     It gets a successor of the same name:   fairlead token create --node shop-17 --replace
     Its Node was deleted and made again:    fairlead node approve shop-17
@@ -136,6 +145,182 @@ def approve(name: str, target: Target, shown: Printer) -> None:
 
     found, said = target.ask(act)
     _answer(found, said, shown)
+
+
+@node.command(short_help="Remove a node that was taken out of service from the cluster.")
+@click.argument("name", metavar="NODE", shell_complete=names.nodes)
+@click.option("--force", is_flag=True, help="Also while it is connected, or holds messages that were not delivered.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@targets.options()
+def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
+    """Revoke the certificates of NODE and delete its tokens, its Node, and the records of its objects.
+
+    Take the device out of service first, while it is connected (fairlead edge leave): it delivers what it has accepted.
+    Its EdgeNode stays as long as it has to remember which certificates are revoked, so that no copy of the disk is
+    accepted when a Node of this name is made again. The same command again goes on where it was.
+
+    \b
+    fairlead node delete shop-17
+    fairlead node delete shop-17 --dry-run
+    fairlead node delete shop-17 --force        # the device is lost, with what it had not delivered
+
+    Exit codes: 0 deleted; 1 refused, and why, or there is no such node.
+    """
+
+    async def act(kube: Kube) -> None:
+        leaving = await _Leaving.of(kube, name)
+        if not (leaving.node or leaving.edge_node or leaving.tokens or leaving.records):
+            raise click.ClickException(f"there is no Node and no EdgeNode {name}; fairlead nodes lists them")
+        end = time.monotonic() + ENDED_SECONDS
+        while (why := leaving.why_not()) and not force:
+            if not leaving.is_connected or time.monotonic() > end:
+                raise click.ClickException(why)
+            await asyncio.sleep(LOOK_SECONDS)
+            leaving = await _Leaving.of(kube, name)
+        for line in leaving.lines():
+            click.echo(f"{'would be ' if dry_run else ''}{line}")
+        if not dry_run:
+            await leaving.delete(kube)
+
+    target.ask(act)
+
+
+class _Leaving:
+    """What there is in the cluster of one node."""
+
+    def __init__(
+        self,
+        name: str,
+        node: dict[str, Any] | None,
+        edge_node: dict[str, Any] | None,
+        tokens: list[str],
+        records: int,
+        now: str,
+    ) -> None:
+        self.name = name
+        self.node = node
+        self.edge_node = edge_node
+        self.tokens = tokens
+        self.records = records
+        self._status: dict[str, Any] = (edge_node or {}).get("status") or {}
+        identity = self._status.get("identity") or {}
+        self.is_connected = bool(self._status.get("connected"))
+        self._expires: str = identity.get("expires") or ""
+        self._is_revoked = identity.get("state") == "Revoked"
+        self._can_come_back = bool(identity.get("issued")) and self._expires > now
+
+    @classmethod
+    async def of(cls, kube: Kube, name: str) -> _Leaving:
+        tokens = [
+            str(each["metadata"]["name"])
+            for each in await collections.items(kube, join_tokens.PATH)
+            if each.get("spec", {}).get("node") == name
+        ]
+        node = await _found(kube, _node_path(name))
+        edge_node = await _found(kube, instructions.node_path(name))
+        now = f"{api_clock.now(kube):{RFC_3339}}"
+        return cls(name, node, edge_node, tokens, await _records(kube, name), now)
+
+    def why_not(self) -> str:
+        """Why it is not deleted without --force; "" when nothing speaks against it."""
+        if self.is_connected:
+            return (
+                f"node/{self.name} is connected: take it out of service first, on the device: fairlead edge leave; or"
+                " --force, which ends its session"
+            )
+        waiting = sum(each.get("length") or 0 for each in self._status.get("queues") or ())
+        if waiting and self.node is not None:
+            return (
+                f"node/{self.name} had {counts.of(waiting, 'message')} to deliver when the hub last heard of it: let it"
+                " connect and leave (fairlead edge leave on the device); or --force, where the device or the messages"
+                " are given up"
+            )
+        return ""
+
+    def lines(self) -> list[str]:
+        """What is done, in its order."""
+        revokes = self._can_come_back and not self._is_revoked
+        lines = [f"revoked    the certificates of {self.name}"] if revokes else []
+        lines += [f"deleted    jointoken/{id}" for id in self.tokens]
+        if self.node is not None:
+            lines.append(f"deleted    node/{self.name}")
+        if self.records:
+            lines.append(f"deleted    {counts.of(self.records, 'record')} of its objects (by the hub)")
+        if self.edge_node is not None and not self._can_come_back:
+            lines.append(f"deleted    edgenode/{self.name}")
+        return lines
+
+    async def delete(self, kube: Kube) -> None:
+        """In an order in which a kill at any moment lets no certificate in again."""
+        if self._can_come_back and not self._is_revoked:
+            from fairlead_hub.identity.revocation import Revoked
+
+            found, _ = await _written(kube, self.name, lambda before: Revoked(before=before, reason="node deleted"))
+            await _noticed(kube, self.name, found)
+        for id in self.tokens:
+            await join_tokens.delete(kube, id)
+        if self.node is not None:
+            await _delete(kube, _node_path(self.name))
+        left = await _until(lambda: _records(kube, self.name), RECORDS_SECONDS)
+        if left:
+            click.echo(f"remaining  {counts.of(left, 'record')}: the hub deletes them when it runs", err=True)
+        if not self._can_come_back:
+            await _delete(kube, instructions.node_path(self.name))
+            return
+        click.echo(
+            f"kept       edgenode/{self.name}: it remembers that its certificates are revoked, until the last one ends"
+            f" ({self._expires}); the same command deletes it then"
+        )
+
+
+def _node_path(name: str) -> str:
+    return f"api/v1/nodes/{urllib.parse.quote(name, safe='')}"
+
+
+async def _found(kube: Kube, path: str) -> dict[str, Any] | None:
+    from fairlead_hub.io.cluster.api_error import Refused
+
+    try:
+        found: dict[str, Any] = json.loads(await kube.get(path))
+    except Refused as error:
+        if error.status != instructions.NOT_FOUND:
+            raise
+        return None
+    return found
+
+
+async def _delete(kube: Kube, path: str) -> None:
+    """Also when it is not there."""
+    from fairlead_hub.io.cluster.api_error import Refused
+
+    try:
+        await kube.request("DELETE", path)
+    except Refused as error:
+        if error.status != instructions.NOT_FOUND:
+            raise
+
+
+async def _records(kube: Kube, name: str) -> int:
+    """How many objects of the node have a record."""
+    from fairlead_hub.status import object_sync
+
+    label = f"{object_sync.NODE_LABEL}={object_sync.shortened(name, object_sync.LABEL_CHARS_MAX)}"
+    found = [
+        each
+        for path in (f"{OURS}/objectsyncs", f"{OURS}/clusterobjectsyncs")
+        for each in await collections.items(kube, path, labelSelector=label)
+    ]
+    return sum(each["spec"]["nodeName"] == name for each in found)
+
+
+async def _until(ask: Callable[[], Awaitable[int]], seconds: float) -> int:
+    """Until the answer is 0, or the time is over; the last answer."""
+    end = time.monotonic() + seconds
+    while True:
+        found = await ask()
+        if not found or time.monotonic() > end:
+            return found
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:

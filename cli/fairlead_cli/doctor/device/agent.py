@@ -34,6 +34,12 @@ def judge_programs(programs: Programs) -> Iterator[Finding]:
         yield warning("settings", f"the variable {name} is no setting of Fairlead's", "correct or remove it")
 
 
+def judge_left(node: str, at: str) -> Iterator[Finding]:
+    """No agent starts on this device, and nothing else about it is worth a look."""
+    text = f"{node} was taken out of service at {at}, so no agent starts on this device"
+    yield problem("service", text, "to give the device to a hub again: fairlead edge join")
+
+
 def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, here: str) -> Iterator[Finding]:
     """``status`` is the agent's own account, None when it gave none for the reason ``error`` ("": not asked)."""
     if not in_use and status is None:

@@ -27,6 +27,7 @@ from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding
 from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.identity import identity_files
+from fairlead_edge.io.moving.files import MoveFiles
 from fairlead_edge.io.objects import schema as objects_schema
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
 from fairlead_edge.settings import Settings
@@ -43,6 +44,8 @@ HUNG_DISK = "the disk does not answer; look at the kernel's log (dmesg)"
 def checks(settings: Settings) -> list[Check]:
     """What there is to look at; nothing is read before it runs."""
     folder = Path(settings.data_dir)
+    if (left := MoveFiles(folder).left()) is not None:
+        return [Check("service", LOCAL_SECONDS, lambda: agent.judge_left(left.node, left.at), "")]
     local = [
         ("versions", lambda: _programs(), "install the program again, from the package or wheel it came from"),
         ("clock", lambda: clock.judge(_now(), kernel_clock.synchronised()), clock.SYNCHRONISE),

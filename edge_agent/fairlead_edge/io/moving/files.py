@@ -6,6 +6,7 @@ move/plan.json      where to, and what to do with what cannot be delivered; whil
 move/switched.json  the same file under its other name: from this rename on the node belongs to the new hub
 move/progress.json  what the agent says of it
 moved.json          all is done but the settings file, which may belong to another user: until it says so, this counts
+left.json           the node is out of service; no agent starts here until the device joins a hub again
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner, give_
 from fairlead_wire.errors import FairleadError
 
 FOLDER: Final = "move"
+OUT_OF_SERVICE: Final = ""
+"""``Plan.until`` of a node that leaves its hub for no other."""
 FILE_BYTES_MAX: Final = 64 * 1024
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -34,7 +37,7 @@ class MoveFilesError(FairleadError):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` and ``until``: the hubs' URLs."""
+    """``since`` and ``until``: the hubs' URLs; ``until`` may be ``OUT_OF_SERVICE``."""
 
     node: str
     since: str
@@ -66,6 +69,16 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     tls_pair: str
 
 
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """The node that this device was, and its hub.  ``at``: RFC 3339.  ``waiting``: messages for the hub still here."""
+
+    node: str
+    hub: str
+    at: str
+    waiting: int = 0
+    purged: bool = False
+
+
 class MoveFiles:
     """Those below ``data_dir``; ``owner``: they are given to this user, which only root can do."""
 
@@ -79,6 +92,7 @@ class MoveFiles:
         self._staged = self.folder / "staged.json"
         self._progress = self.folder / "progress.json"
         self._moved = data_dir / "moved.json"
+        self.left_file = data_dir / "left.json"
 
     def make_folder(self) -> None:
         """Where it is not there yet."""
@@ -98,6 +112,23 @@ class MoveFiles:
 
     def moved(self) -> Moved | None:
         return _read(self._moved, Moved)
+
+    def left(self) -> Left | None:
+        """None also where the device has joined a hub since."""
+        return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, Left)
+
+    def leave(self, left: Left) -> None:
+        """The node is out of service; nothing of the plan is needed any longer."""
+        self._write(self.left_file, left)
+        with _sentence(self.folder):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def forget_left(self) -> None:
+        """The device has joined a hub again."""
+        if self.left_file.exists():
+            with _sentence(self.left_file):
+                self.left_file.unlink(missing_ok=True)
+                _flush(self.data_dir)
 
     def note_staged(self, until: str) -> None:
         """The identity is complete: a token is good once, so it is kept for another attempt."""

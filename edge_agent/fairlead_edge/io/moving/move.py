@@ -1,4 +1,4 @@
-"""``fairlead edge move``: the node goes over to another hub, with what it accepted delivered to the old one.
+"""``fairlead edge move``: the node moves to another hub, with what it accepted delivered to the old one.
 
     join the new hub, into a folder of its own ▸ ask the agent ▸ it delivers, closes, switches ▸ the settings file
 
@@ -27,7 +27,7 @@ from fairlead_edge.io.identity import join as joins
 from fairlead_edge.io.identity.device_settings import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pair
 from fairlead_edge.io.moving import switch
-from fairlead_edge.io.moving.files import MoveFiles, Plan, Progress
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, Plan, Progress
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity.join_token import JoinToken
 
@@ -63,8 +63,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
     """Raises a ``FairleadError``.  ``say(what, text)`` reports each step."""
-    settings, files = _found(wanted.config, environ)
-    with _alone(files):
+    settings, files = found(wanted.config, environ)
+    with alone(files):
         since = _since(files, settings)
         if (completed := files.switched() or files.moved()) is not None and completed.until == wanted.url:
             say("switch", "is done already: the settings file is completed")
@@ -74,7 +74,7 @@ async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
             return Done(node=settings.node, since=since, until=since)
         settings.write(_keys(settings, files, wanted.url), owner=None, dry=True)
         if plan is not None and plan.until != wanted.url:
-            raise CannotMove(f"a move to {plan.until} is under way: wait for it, or give it up with --cancel")
+            raise CannotMove(under_way(plan))
         if plan is None:
             await _stage(wanted, settings, files, say)
             plan = Plan(
@@ -88,25 +88,29 @@ async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
         elif (plan.deadline_seconds, plan.undelivered) != (wanted.deadline_seconds, wanted.undelivered):
             asked = f"--deadline {plan.deadline_seconds:g}s --undelivered {plan.undelivered}"
             say("under way", f"as it was asked for, with {asked}; --cancel it first to change that")
-        if not _runs(settings.data_dir):
+        if not runs(settings.data_dir):
             say("agent", "does not run: start it (systemctl start fairlead-edge); it moves then")
-        await _follow(plan, files, say)
+        await follow(plan, files, say)
+        say("switched", f"to {plan.until}")
         return _finish(wanted, settings, files, since, say)
 
 
 def cancel(config: Path, environ: Mapping[str, str]) -> str:
     """Where the node stays.  Raises ``CannotMove``."""
-    settings, files = _found(config, environ)
-    with _alone(files):
+    settings, files = found(config, environ)
+    with alone(files):
         if files.switched() is not None or files.moved() is not None:
             raise CannotMove("the node has switched already; to go back, move it to the old hub with a token of that")
+        if files.left() is not None:
+            raise CannotMove("the node is out of service already; to go back, join the hub again: fairlead edge join")
         if files.plan() is None and not files.folder.exists():
             raise CannotMove("no move is under way; nothing was done")
         files.cancel()
         return settings.text("hub_url")
 
 
-def _found(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
+def found(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
+    """Of a device that belongs to a hub.  Raises ``CannotMove``."""
     settings = DeviceSettings(config, environ)
     if not settings.exists or not settings.node or not settings.text("hub_url"):
         raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
@@ -148,23 +152,28 @@ def _is_good(pair: Pair | None) -> bool:
     return pair is not None and pair.certificate.not_after > datetime.datetime.now(datetime.UTC)
 
 
-async def _follow(plan: Plan, files: MoveFiles, say: Say) -> None:
+def under_way(plan: Plan) -> str:
+    """Of another plan than the one that is asked for."""
+    what = f"a move to {plan.until}" if plan.until != OUT_OF_SERVICE else "leaving the hub"
+    return f"{what} is under way: wait for it, or give it up with --cancel"
+
+
+async def follow(plan: Plan, files: MoveFiles, say: Say) -> None:
+    """Until the agent has switched.  Raises ``CannotMove``."""
     until = time.monotonic() + plan.deadline_seconds + GRACE_SECONDS
     said: Progress | None = None
     while True:
         progress = files.progress()
         if progress is not None and progress != said:
-            say("waiting", _sentence(progress))
+            say("waiting", _sentence(progress, "the hub" if plan.until == OUT_OF_SERVICE else "the old hub"))
             said = progress
-        moved = files.moved()
-        if moved is not None and moved.until == plan.until:
-            say("switched", f"to {plan.until}")
+        if _has_switched(plan, files):
             return
         if progress is not None and progress.step == "gave up":
             raise CannotMove(
                 f"{progress.waiting:,} messages were not delivered to {plan.since} in time, so the node stays there and"
                 " accepts messages again. Run it again with a longer --deadline when that hub is there; or with"
-                " --undelivered take-along: then they go to the new hub, and those whose answer was lost may be at both"
+                f" {_ANYWAY[plan.until == OUT_OF_SERVICE]}"
             )
         if time.monotonic() > until:
             raise CannotMove(
@@ -174,10 +183,23 @@ async def _follow(plan: Plan, files: MoveFiles, say: Say) -> None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-def _sentence(progress: Progress) -> str:
-    link = "" if progress.connected else ", the old hub is away"
+_ANYWAY: Final = {
+    False: "--undelivered take-along: then they go to the new hub, and those whose answer was lost may be at both",
+    True: "--undelivered leave: then it leaves all the same, and they stay on this disk",
+}
+
+
+def _has_switched(plan: Plan, files: MoveFiles) -> bool:
+    if plan.until == OUT_OF_SERVICE:
+        return files.left() is not None
+    moved = files.moved()
+    return moved is not None and moved.until == plan.until
+
+
+def _sentence(progress: Progress, hub: str) -> str:
+    link = "" if progress.connected else f", {hub} is away"
     door = "; no new ones are accepted for this moment" if progress.step == "close" else ""
-    return f"{progress.waiting:,} messages for the old hub{link}{door}"
+    return f"{progress.waiting:,} messages for {hub}{link}{door}"
 
 
 def _finish(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> Done:
@@ -190,7 +212,8 @@ def _finish(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, since: s
     return Done(node=settings.node, since=since, until=wanted.url)
 
 
-def _runs(folder: Path) -> bool:
+def runs(folder: Path) -> bool:
+    """Does an agent hold the folder?"""
     try:
         os.close(data_dir.lock(folder))
     except StoreUnusable:
@@ -199,8 +222,8 @@ def _runs(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(files: MoveFiles) -> Iterator[None]:
-    """One command at a time."""
+def alone(files: MoveFiles) -> Iterator[None]:
+    """One command at a time.  Raises ``CannotMove``."""
     try:
         opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -211,6 +234,6 @@ def _alone(files: MoveFiles) -> Iterator[None]:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise CannotMove("another fairlead edge move runs for this node: wait for it") from None
+        raise CannotMove("another fairlead edge move or leave runs for this node: wait for it") from None
     finally:
         os.close(opened)

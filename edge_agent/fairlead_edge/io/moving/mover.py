@@ -1,4 +1,7 @@
-"""In the agent: while there is a plan, deliver to the old hub, close the door for the last stretch, and switch."""
+"""In the agent: while there is a plan, deliver to the old hub, close the door for the last stretch, and switch.
+
+A node that is taken out of service does the same, and switches to no hub.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,20 @@ from typing import Final
 from fairlead_edge.drain import Drain, Seen
 from fairlead_edge.errors import Moving
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError, Plan, Progress
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MoveFilesError, Plan, Progress
 from fairlead_edge.io.outbox.upstream import Upstream
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.io import logs
 
 POLL_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.1
+LEAVING: Final = "the node is taken out of service"
 
 _log = logs.get("edge.move")
 
 
 class Switched(Exception):
-    """The node belongs to another hub from now on: open everything anew."""
+    """The node belongs to another hub from now on, or to none: open everything anew."""
 
 
 class Mover:
@@ -66,10 +70,11 @@ class Mover:
             if step == "give up":
                 publisher.open()
                 self._files.give_up(Progress(step="gave up", waiting=seen.waiting, connected=seen.connected))
-                _log.warning("move_given_up", hub=plan.until, waiting=seen.waiting, remedy="see `fairlead edge move`")
+                remedy = f"see `fairlead edge {'leave' if plan.until == OUT_OF_SERVICE else 'move'}`"
+                _log.warning("move_given_up", hub=plan.until, waiting=seen.waiting, remedy=remedy)
                 return
             if step == "closed":
-                publisher.close(Moving())
+                publisher.close(Moving(LEAVING) if plan.until == OUT_OF_SERVICE else Moving())
             else:
                 publisher.open()
             progress = Progress(
@@ -91,6 +96,7 @@ class Mover:
     async def _switch(self, plan: Plan, seen: Seen) -> None:
         if self._files.plan() != plan:
             return  # it was cancelled at this moment
+        self._files.say(Progress(step="close", waiting=seen.waiting, connected=seen.connected))
         self._files.switch()
         _log.info("move_switched", hub=plan.until, taken_along=seen.waiting)
         raise Switched

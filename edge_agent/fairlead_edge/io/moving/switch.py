@@ -6,21 +6,29 @@ stores         the highest fence obeyed is the old cluster's; so are the routes,
                are asked to come back, until the new hub sent its own.  Other objects stay until that hub compared them
 settings file  belongs to the command; until it is written ``moved.json`` counts where it still names the old hub
 
+A node that leaves its hub for no other keeps none of this: the identity and the cluster's objects, some of them
+Secrets, are removed.  Messages stay: what was not delivered, what modules have not taken, and dead letters.
+
 Each step may be done again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
+import time
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from fairlead_edge import node_routes
+from fairlead_edge.errors import OutOfService
+from fairlead_edge.io.encryption.opening import OBJECTS
 from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.identity_files import FOLDER as IDENTITY
 from fairlead_edge.io.identity.identity_files import IdentityFiles
-from fairlead_edge.io.moving.files import Moved, MoveFiles, MoveFilesError
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, Left, Moved, MoveFiles, MoveFilesError, Plan
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.settings import Settings
 from fairlead_wire.io import logs
@@ -35,10 +43,18 @@ _log = logs.get("edge.move")
 def in_force(settings: Settings, data_dir: Path) -> Settings:
     """The settings as they count; called with the folder's lock held.  Completes the identity after a switch.
 
-    Raises ``MoveFilesError`` and ``IdentityFilesError``.
+    Raises ``MoveFilesError``, ``IdentityFilesError`` and ``OutOfService``.
     """
     files = MoveFiles(data_dir)
+    if (left := files.left()) is not None:
+        raise OutOfService(_out_of_service(files, left), now=False)
     plan = files.switched()
+    if plan is not None and plan.until == OUT_OF_SERVICE:
+        if not files.left_file.exists():
+            raise OutOfService(_out_of_service(files, leave(files, plan)), now=True)
+        plan = None  # of the life before
+        files.cancel()
+    files.forget_left()
     if plan is not None:
         staged, own = files.staged, IdentityFiles.of(data_dir)
         own.make_folder()
@@ -80,6 +96,43 @@ async def complete(store: SqliteMetastore, data_dir: Path) -> None:
         last_session.write(data_dir, msgspec.structs.replace(last, store_epoch=NO_SESSION))
     files.complete(moved_of(files, plan.since, plan.until))
     _log.info("move_completed", hub=plan.until)
+
+
+def leave(files: MoveFiles, plan: Plan) -> Left:
+    """After the switch of a node that leaves for no other hub; called with the folder's lock held.
+
+    The files of identity that other programs put elsewhere are theirs.  Raises ``MoveFilesError``.
+    """
+    progress = files.progress()
+    remove(files.data_dir, (IDENTITY, last_session.FILE, f"{ROUTES_COPY}*", f"{OBJECTS}*"))
+    left = Left(
+        node=plan.node,
+        hub=plan.since,
+        at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        waiting=progress.waiting if progress is not None else 0,
+    )
+    files.leave(left)
+    _log.info("left", hub=plan.since, waiting=left.waiting)
+    return left
+
+
+def remove(data_dir: Path, patterns: tuple[str, ...]) -> None:
+    """Delete files and folders by their names.  Raises ``MoveFilesError``."""
+    for path in sorted(found for pattern in patterns for found in data_dir.glob(pattern)):
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise MoveFilesError(f"{error.filename or path}: cannot be deleted: {error.strerror or error}") from None
+
+
+def _out_of_service(files: MoveFiles, left: Left) -> str:
+    return (
+        f"{left.node} was taken out of service at {left.at}; to give this device to a hub again: fairlead edge join"
+        f" (or, for a hub without certificates, delete {files.left_file})"
+    )
 
 
 def moved_of(files: MoveFiles, since: str, until: str) -> Moved:

@@ -153,3 +153,52 @@ def test_an_approval_lifts_no_revocation(kube: Cluster) -> None:
     assert done.exit_code == 1 and "fairlead token create --node act-1 --replace" in done.output
     assert written_by_hand.instructions(kube, "enode", "act-1") == {}
     assert run(kube, "approve", "act-9").exit_code == 1
+
+
+EDGE_NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "act-1", "labels": {"node-role.kubernetes.io/edge": ""}},
+}
+
+
+@pytest.fixture
+def edge(kube: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """act-1 has a Node, too; no hub runs."""
+    monkeypatch.setattr(node, "RECORDS_SECONDS", 0.0)
+    monkeypatch.setattr(node, "ENDED_SECONDS", 0.0)
+    kube.apply(EDGE_NODE)
+    yield kube
+    kube.kubectl("delete", "node", "act-1", "--ignore-not-found")
+
+
+def says(cluster: Cluster, **status: Any) -> None:
+    cluster.kubectl(
+        "patch", "enode", "act-1", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status})
+    )
+
+
+def test_a_node_in_service_is_not_deleted(edge: Cluster) -> None:
+    """Connected, or with messages that it has not delivered; unless it is forced."""
+    done = run(edge, "delete", "act-1")
+    assert done.exit_code == 1 and "fairlead edge leave" in done.output
+    says(edge, connected=False, queues=[{"priority": 0, "length": 3}, {"priority": 5, "length": 4}])
+    done = run(edge, "delete", "act-1")
+    assert done.exit_code == 1 and "had 7 messages to deliver" in done.output
+    done = run(edge, "delete", "act-1", "--force", "--dry-run")
+    assert done.exit_code == 0 and "would be deleted    node/act-1" in done.output
+    assert "node/act-1" in edge.kubectl("get", "nodes", "-o", "name") and "revoked" not in stands(edge).get("spec", {})
+
+
+def test_a_deleted_node_stays_revoked_while_its_certificate_could_come_back(edge: Cluster) -> None:
+    says(edge, connected=False)
+    done = run(edge, "delete", "act-1")
+    assert done.exit_code == 0, done.output
+    assert "node/act-1" not in edge.kubectl("get", "nodes", "-o", "name").split()
+    assert stands(edge)["spec"]["revoked"]["reason"] == "node deleted"
+    assert "kept       edgenode/act-1" in done.output and "2027-01-01T00:00:00Z" in done.output
+    says(edge, identity=IDENTITY | {"state": "Expired", "expires": "2026-02-01T00:00:00Z"})
+    done = run(edge, "delete", "act-1")
+    assert done.exit_code == 0 and "deleted    edgenode/act-1" in done.output
+    done = run(edge, "delete", "act-1")
+    assert done.exit_code == 1 and "there is no Node and no EdgeNode act-1" in done.output

@@ -11,11 +11,19 @@ from tests.support.processes import free_ports
 
 from fairlead_cli.doctor import examination
 from fairlead_cli.doctor.device import disk, examine
+from fairlead_edge.io.moving.files import Left, MoveFiles
 from fairlead_edge.settings import Settings
 
 
 def found(settings: Settings) -> dict[str, str]:
     return {each.check: f"{each.level}: {each.message}" for each in examination.run(examine.checks(settings))}
+
+
+def test_a_node_that_has_left(tmp_path: Path) -> None:
+    """What else the settings name is not there any more, and no mistake."""
+    MoveFiles(tmp_path).leave(Left(node="edge-1", hub="ws://hub:1", at="2026-11-24T00:00:00Z"))
+    said = found(Settings(node="edge-1", hub_url="ws://hub:1", data_dir=str(tmp_path), security="insecure"))
+    assert list(said) == ["service"] and "edge-1 was taken out of service at 2026-11-24T00:00:00Z" in said["service"]
 
 
 def test_a_device_whose_certificate_has_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,119 @@
+"""`fairlead edge leave`: this node is taken out of service, with what it accepted delivered."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from fairlead_cli.commands.edge.joining_arguments import CONFIG, config_option, say
+from fairlead_cli.commands.edge.move import DEADLINE_MAX, DEADLINE_MIN
+from fairlead_cli.parameters.lifetime_option import Lifetime
+
+if TYPE_CHECKING:
+    from fairlead_edge.io.moving.leave import Done
+
+
+def register(root: click.Group) -> None:
+    """Add `leave` to `edge`."""
+    edge = root.commands["edge"]
+    assert isinstance(edge, click.Group)
+    edge.add_command(leave)
+
+
+@click.command("leave", short_help="Take this node out of service.")
+@config_option("The agent's settings.")
+@click.option(
+    "--deadline",
+    type=Lifetime(DEADLINE_MIN, DEADLINE_MAX),
+    default="10m",
+    show_default=True,
+    help="How long to deliver to the hub.",
+)
+@click.option(
+    "--undelivered",
+    type=click.Choice(["stay", "leave"]),
+    default="stay",
+    show_default=True,
+    help="When messages are left at the deadline: stay in service, or leave; they are on this disk then.",
+)
+@click.option("--purge", is_flag=True, help="Then delete everything that the agent has stored on this device.")
+@click.option("-y", "--yes", is_flag=True, help="Purge without asking; needed where there is no terminal.")
+@click.option("--cancel", is_flag=True, help="Stay in service after all, while the agent still delivers.")
+def leave(
+    config: Path,
+    deadline: datetime.timedelta,
+    undelivered: Literal["stay", "leave"],
+    purge: bool,
+    yes: bool,
+    cancel: bool,
+) -> None:
+    """Deliver what this node has accepted, delete its identity and the cluster's objects, and end the agent.
+
+    While it delivers, the agent accepts messages as ever; for the last moment publishing is answered with 503 and the
+    code moving. Messages that were not delivered, messages for modules and dead letters stay on this disk; --purge
+    deletes them as well. The agent does not start again before the device joins a hub (fairlead edge join). The same
+    command again, after a crash, goes on where it was; a node that has left is left alone.
+
+    \b
+    fairlead edge leave
+    fairlead edge leave --purge --yes
+    fairlead edge leave --deadline 1s --undelivered leave     # the hub is gone for good
+    fairlead edge leave --cancel
+
+    Then, in the cluster: fairlead node delete NODE. Exit codes: 0 the node is out of service; 1 it stays in service,
+    and why; 2 wrong use.
+    """
+    from fairlead_edge.io.moving import leave as leaving
+    from fairlead_edge.io.moving import move as moves
+    from fairlead_wire.errors import FairleadError
+
+    if cancel and purge:
+        raise click.UsageError("--cancel and --purge are two wishes; give one")
+    try:
+        if cancel:
+            click.echo(f"the node stays in service, at {moves.cancel(config, os.environ)}")
+            return
+        if purge and not yes:
+            _confirm(*leaving.bytes_kept(config, os.environ))
+        wanted = leaving.Wanted(
+            config=config,
+            deadline_seconds=deadline.total_seconds(),
+            undelivered="take-along" if undelivered == "leave" else "stay",
+            purge=purge,
+        )
+        done = asyncio.run(leaving.leave(wanted, os.environ, say))
+    except FairleadError as error:
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        click.echo("interrupted; the agent goes on, the same command shows it, --cancel ends it", err=True)
+        sys.exit(1)
+    _report(done, config)
+
+
+def _confirm(node: str, folder: Path, size: int) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("--purge deletes data; with no terminal to ask at, say --yes")
+    if not click.confirm(
+        f"Delete {size / 1e6:,.1f} MB in {folder}: all that {node} has stored, dead letters included?"
+    ):
+        click.echo("not confirmed; nothing was changed")
+        sys.exit(1)
+
+
+def _report(done: Done, config: Path) -> None:
+    left = done.left
+    if left.waiting:
+        say("not delivered", f"{left.waiting:,} messages; they are on this disk until --purge")
+    if done.left_alone:
+        say("left alone", f"{', '.join(done.left_alone)}: not the agent's")
+    service = "systemctl disable --now fairlead-edge; " if config == CONFIG else ""
+    click.echo(
+        f"{left.node} is out of service since {left.at}{', and purged' if left.purged else ''}; {service}"
+        f"in the cluster: fairlead node delete {left.node}"
+    )

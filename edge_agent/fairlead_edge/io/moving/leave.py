@@ -1,0 +1,148 @@
+"""``fairlead edge leave``: the node leaves its hub for no other.
+
+    ask the agent ▸ it delivers, closes, switches: identity and objects are removed, it ends ▸ purge, where asked for
+
+The same command again goes on where it was.  Messages that were not delivered, messages for modules and dead letters
+stay on the disk until a purge, which deletes all that agents write into the folder, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.drain import Undelivered
+from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import data_dir
+from fairlead_edge.io.encryption.opening import MESSAGES, OBJECTS
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.identity_files import FOLDER as IDENTITY
+from fairlead_edge.io.moving import files as move_files
+from fairlead_edge.io.moving import move as moves
+from fairlead_edge.io.moving import switch
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, Left, MoveFiles, Plan
+from fairlead_edge.io.moving.move import CannotMove, Say
+
+WRITTEN: Final = (
+    IDENTITY,
+    move_files.FOLDER,
+    last_session.FILE,
+    f"{switch.ROUTES_COPY}*",
+    f"{OBJECTS}*",
+    f"{MESSAGES}*",
+    "moved.json",
+    "link.day*",
+    "token*",
+    "reserve*",
+)
+"""What agents write into their folder, but its lock and the note that the node has left."""
+END_SECONDS_MAX: Final = 60.0
+"""How long an agent that has switched may take to end."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line said.  ``undelivered`` "take-along": leave all the same, the messages stay here."""
+
+    config: Path
+    deadline_seconds: float = moves.DEADLINE_SECONDS
+    undelivered: Undelivered = "stay"
+    purge: bool = False
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """``left_alone``: names of files in the folder that are not an agent's; after a purge."""
+
+    left: Left
+    left_alone: tuple[str, ...] = ()
+
+
+async def leave(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
+    """Raises a ``FairleadError``."""
+    settings, files = moves.found(wanted.config, environ)
+    with moves.alone(files):
+        if files.left() is None:
+            await _leave(wanted, files, settings.node, settings.text("hub_url"), say)
+        left = files.left()
+        assert left is not None
+        if not wanted.purge:
+            return Done(left=left)
+        await _purge(files, left, settings.ca_file, say)
+        return Done(left=files.left() or left, left_alone=_others(files.data_dir))
+
+
+def bytes_kept(config: Path, environ: Mapping[str, str]) -> tuple[str, Path, int]:
+    """What a purge would delete: the node, its folder, and bytes.  Raises ``CannotMove``."""
+    settings, files = moves.found(config, environ)
+    found = [path for pattern in WRITTEN for path in files.data_dir.glob(pattern)]
+    parts = [part for path in found for part in (path.rglob("*") if path.is_dir() else (path,))]
+    return settings.node, files.data_dir, sum(data_dir.size(part) for part in parts if part.is_file())
+
+
+async def _leave(wanted: Wanted, files: MoveFiles, node: str, hub: str, say: Say) -> None:
+    plan = files.plan() or files.switched()
+    if plan is not None and plan.until != OUT_OF_SERVICE:
+        raise CannotMove(moves.under_way(plan))
+    if plan is None:
+        plan = Plan(
+            node=node,
+            since=hub,
+            until=OUT_OF_SERVICE,
+            deadline_seconds=wanted.deadline_seconds,
+            undelivered=wanted.undelivered,
+        )
+        files.make_folder()
+        files.ask(plan)
+    if not moves.runs(files.data_dir):
+        if files.switched() is None and wanted.undelivered == "stay":
+            say("agent", "does not run: start it (systemctl start fairlead-edge); it delivers, and leaves then")
+        else:
+            _leave_without_agent(files)
+            return
+    await moves.follow(plan, files, say)
+
+
+def _leave_without_agent(files: MoveFiles) -> None:
+    with _Locked(files.data_dir):
+        if files.plan() is not None:
+            files.switch()
+        if (plan := files.switched()) is not None:
+            switch.leave(files, plan)
+
+
+async def _purge(files: MoveFiles, left: Left, ca_file: Path, say: Say) -> None:
+    until = time.monotonic() + END_SECONDS_MAX
+    while moves.runs(files.data_dir):
+        if time.monotonic() > until:
+            raise CannotMove("the agent has left, but still runs: stop it (systemctl stop fairlead-edge), then purge")
+        await asyncio.sleep(moves.POLL_SECONDS)
+    with _Locked(files.data_dir):
+        switch.remove(files.data_dir, WRITTEN)
+        files.leave(msgspec.structs.replace(left, waiting=0, purged=True))
+    switch.remove(ca_file.parent, (ca_file.name,))
+    say("purged", str(files.data_dir))
+
+
+def _others(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(found.name for found in folder.iterdir() if found.name not in ("lock", "left.json")))
+
+
+class _Locked:
+    """Holds the folder as an agent would."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        try:
+            self._lock = data_dir.lock(self._folder)
+        except StoreUnusable as error:
+            raise CannotMove(f"{error}: run the same command again") from None
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._lock)

@@ -1,0 +1,58 @@
+"""`fairlead edge leave` as people type it; what it does is tried in tests/edge/test_leave_live.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fairlead_cli.main import build
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(build(), ["edge", "leave", *arguments])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "outbox.db").write_text("kept")
+    path = tmp_path / "edge.toml"
+    path.write_text(
+        f'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\nsecurity = "insecure"\ndata_dir = "{tmp_path}/data"\n'
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--deadline", "soon"), "deadline"),
+        (("--undelivered", "drop"), "leave"),
+        (("--cancel", "--purge"), "give one"),
+    ],
+)
+def test_wrong_use_is_2_with_a_sentence(arguments: tuple[str, ...], said: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2 and said in done.output, done.output
+
+
+def test_a_device_that_belongs_to_no_hub(tmp_path: Path) -> None:
+    done = run("--config", str(tmp_path / "edge.toml"))
+    assert done.exit_code == 1 and "fairlead edge join" in done.output
+
+
+def test_a_purge_needs_a_terminal_or_yes(config: Path) -> None:
+    done = run("--purge", "--undelivered", "leave", "--config", str(config))
+    assert done.exit_code == 2 and "--yes" in done.output
+    assert (config.parent / "data" / "outbox.db").exists()
+
+
+def test_it_says_what_is_next(config: Path) -> None:
+    """Without an agent, for which nothing is delivered any more; then with what is not the agent's."""
+    done = run("--undelivered", "leave", "--config", str(config))
+    assert done.exit_code == 0 and done.output.endswith("in the cluster: fairlead node delete edge-1\n"), done.output
+    (config.parent / "data" / "notes").write_text("of a person")
+    done = run("--purge", "--yes", "--config", str(config))
+    assert "left alone        notes: not the agent's" in done.output and "and purged" in done.output
