@@ -20,7 +20,6 @@ from fairlead_edge.settings import Settings as EdgeSettings
 from fairlead_hub.settings import Settings as HubSettings
 from fairlead_ingest.settings import Settings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire.io import other_names
 from fairlead_wire.validation import struct_mistakes
 
 CHARTS = Path(__file__).resolve().parent
@@ -47,27 +46,7 @@ def of(model: Any) -> dict[str, Any]:
     found = _inlined(whole, definitions)
     assert isinstance(found, dict)
     found.pop("required", None)
-    former = {name: _at(found, own.split(".")) for name, own in other_names.former(model).items()}
-    for name, schema in former.items():
-        _add(found, name.split("."), schema)
     return found
-
-
-def _at(schema: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    for key in path:
-        schema = schema["properties"][key.removesuffix("[]")]
-        schema = schema["items"] if key.endswith("[]") else schema
-    return schema
-
-
-def _add(schema: dict[str, Any], path: list[str], found: dict[str, Any]) -> None:
-    """A former name, as long as programs take it."""
-    for key in path[:-1]:
-        table = {"additionalProperties": False, "properties": {}, "type": "object"}
-        schema = schema["properties"].setdefault(key.removesuffix("[]"), table)
-        schema = schema["items"] if key.endswith("[]") else schema
-    properties = schema["properties"]
-    properties[path[-1]] = {"anyOf": [properties[path[-1]], found]} if path[-1] in properties else found
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:

@@ -121,7 +121,7 @@ async def rotation(lab: Lab) -> AsyncIterator[Row]:
     old, new = Authority(lab.folder / "old", "nodes 2026"), Authority(lab.folder / "new", "nodes 2027")
     server, trusted = internal.issue("hub", hosts=("127.0.0.1",)), lab.folder / "nodes.crt"
     trusted.write_bytes(old.certificate.read_bytes())
-    top = f'tls_ca = "{internal.certificate}"\nlink_ca = "{trusted}"\n'
+    top = f'tls_ca = "{internal.certificate}"\nidentity.link_ca = "{trusted}"\n'
     top += f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
 
     def contexts(authority: Authority) -> list[ssl.SSLContext]:

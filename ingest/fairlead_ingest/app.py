@@ -55,8 +55,7 @@ def run(config: Path | None) -> int:
     except settings_file.SettingsError as error:
         return settings_file.complain(ROOM, error)
     logs.configure(ROOM, settings.log_level)
-    settings_file.tell_strange(os.environ)
-    settings_file.tell_former(ROOM, Settings, config, os.environ)
+    settings_file.warn_unknown_variables(os.environ)
     _tell_ending(settings)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.

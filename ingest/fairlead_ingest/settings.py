@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Final, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, Self
 
 import pydantic
 from pydantic import AfterValidator, Field
@@ -185,11 +185,6 @@ class Events(Model):
 
 class Settings(Model):
     """The whole file."""
-
-    FORMER_NAMES: ClassVar[Mapping[str, str]] = {
-        "sink": "table_format",
-        "pipelines[].sink": "pipelines[].table_format",
-    }
 
     messaging_url: str
     """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""

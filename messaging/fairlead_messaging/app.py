@@ -34,7 +34,7 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_wire import distribution
 from fairlead_wire.io import logs, tls
-from fairlead_wire.io.settings import SettingsError, complain, load, tell_strange
+from fairlead_wire.io.settings import SettingsError, complain, load, warn_unknown_variables
 from fairlead_wire.io.spans import CannotTrace, open_spans
 from fairlead_wire.validation import listen_address
 
@@ -54,7 +54,7 @@ def run(config: Path | None) -> int:
     except SettingsError as error:
         return complain("messaging", error)
     logs.configure("messaging", settings.log_level)
-    tell_strange(os.environ)
+    warn_unknown_variables(os.environ)
     os.umask(OWNER_ONLY)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -78,8 +78,7 @@ def run(config: Path | None) -> int:
     try:
         settings = wire_settings.load(ROOM, hub_settings.Settings, config, os.environ)
         logs.configure(ROOM, settings.log_level)
-        wire_settings.tell_strange(os.environ)
-        wire_settings.tell_former(ROOM, hub_settings.Settings, config, os.environ)
+        wire_settings.warn_unknown_variables(os.environ)
         access = api_access.load(settings.kubeconfig)
         authorities = Authorities(settings) if settings.security == "mtls" else None
         signer = _signer(settings, authorities)

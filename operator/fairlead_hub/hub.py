@@ -238,12 +238,11 @@ class Hub:
 
     def edge_node_observed(
         self, node: str, observed: status_cache.Observed, annotations: Mapping[str, str], now: float
-    ) -> list[str]:
-        """An EdgeNode document as it stands, with its annotations.  Returns what to say of their old names, once."""
-        renamed = self._edge_nodes.observed(node, observed, annotations, now)
+    ) -> None:
+        """An EdgeNode document as it stands, with its annotations."""
+        self._edge_nodes.observed(node, observed, annotations, now)
         self._lifecycle.revoked(node, now)
         self._lifecycle.resync(node, annotations, now)
-        return renamed
 
     def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
         """It was deleted: its annotations are gone; it is written again, unless its Node is gone, too."""

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from fairlead_hub.cluster import object_pause
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.delivery import pause
 from fairlead_hub.status.object_sync import Record
 
 State = Literal["held", "pending", "away", "paused", "parked", "undeliverable", "removing"]
@@ -101,7 +101,7 @@ def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) 
         return "undeliverable", f"{live.problem.code}: {live.problem.reason}"
     if live.paused:
         return "paused", f"the object: {live.paused}"
-    if why := pause.paused((account.get("metadata") or {}).get("annotations") or {}):
+    if why := object_pause.reason((account.get("metadata") or {}).get("annotations") or {}):
         return "paused", f"the node: {why}"
     if record is not None and record.state == "Parked":
         again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""

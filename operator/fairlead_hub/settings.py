@@ -7,8 +7,8 @@ Times are seconds, sizes bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 import pydantic
@@ -229,12 +229,6 @@ class Console(Model):
 
 class Settings(Model):
     """The whole file."""
-
-    FORMER_NAMES: ClassVar[Mapping[str, str]] = {
-        **{f"brake.{key}": f"deletion_guard.{key}" for key in DeletionGuard.model_fields},
-        "identity": "lease_identity",
-        "link_ca": "identity.link_ca",
-    }
 
     kubeconfig: FilePath | None = None
     """Path; absent: in-cluster."""

@@ -135,24 +135,6 @@ def test_the_hub_is_told_who_signs_nodes(name: str, expected: dict[str, Any]) ->
     assert {key: found.get(key) for key in identity} == identity
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"link_ca": "/etc/mine/nodes.crt"}, {"link_ca": "/etc/mine/nodes.crt"}),
-        ({"identity": {"link_ca": "/etc/mine/nodes.crt"}}, {"identity.link_ca": "/etc/mine/nodes.crt"}),
-        ({"identity": "the-hub"}, {"lease_identity": "the-hub", "identity.link_ca": "/etc/fairlead/tls/link.crt"}),
-    ],
-)
-def test_former_names_of_settings_keep_their_meaning(config: dict[str, Any], expected: dict[str, str]) -> None:
-    """Values of an older release, which knew `link_ca` and a Lease's holder `identity`, say what they said."""
-    text = helm_with({"hub": {"config": config}}, "template", RELEASE, str(CHARTS / "fairlead"))
-    [made] = [each for each in yaml.safe_load_all(text) if each and "hub.toml" in (each.get("data") or {})]
-    found = tomllib.loads(made["data"]["hub.toml"])
-    flat = {**found, **{f"identity.{key}": value for key, value in found["identity"].items()}}
-    for key in ("link_ca", "identity.link_ca", "lease_identity"):
-        assert flat.get(key) == expected.get(key), key
-
-
 def test_edge_cannot_pose_as_the_hub(secrets: dict[str, dict[str, Any]]) -> None:
     """Edges trust the authority of the hub alone, which signs no edge."""
     assert certificates(secrets["edge-edge-1"], "ca.crt") == certificates(secrets["messaging-tls"], "ca.crt")

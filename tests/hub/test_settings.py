@@ -82,25 +82,6 @@ def test_a_link_to_traces_may_have_the_id_anywhere_behind_the_host(tmp_path):
         assert found.traces.link == link
 
 
-def test_the_deletion_guards_former_name_is_understood(tmp_path):
-    """For one version more, in the file as in the environment."""
-    file = tmp_path / "hub.toml"
-    file.write_text('security = "insecure"\n[brake]\nremovals_max = 7\n')
-    environ = {"FAIRLEAD_HUB_BRAKE_WINDOW_SECONDS": "9"}
-    found = load("hub", settings.Settings, file, environ).deletion_guard
-    assert (found.removals_max, found.window_seconds) == (7, 9)
-
-
-def test_former_names_of_identity_settings_are_understood(tmp_path):
-    """``identity`` was the Lease's holder, a text; ``link_ca`` stood at the top."""
-    file = tmp_path / "hub.toml"
-    file.write_text('identity = "hub-a"\nlink_ca = "edge.crt"\nsecurity = "insecure"\n')
-    found = load("hub", settings.Settings, file, {})
-    assert (found.lease_identity, found.identity.link_ca) == ("hub-a", "edge.crt")
-    file.write_text('lease_identity = "hub-a"\nsecurity = "insecure"\n[identity]\nlink_ca = "edge.crt"\n')
-    assert load("hub", settings.Settings, file, {}) == found
-
-
 @pytest.mark.parametrize(
     ("identity", "signs_with"),
     [("", "off"), ('signer = "off"\nca_key = "k"', "off"),

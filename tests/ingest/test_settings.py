@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead_ingest.settings import Settings
-from fairlead_wire.io import settings as settings_file
 from fairlead_wire.validation import model_mistakes
 
 BASE: dict[str, Any] = {
@@ -108,18 +106,3 @@ def test_pipelines_inherit_what_they_leave_out() -> None:
     first, second = job.jobs()
     assert (first.name, first.format, first.starting_position) == ("pipeline-1", "raw", "latest")
     assert (second.name, second.format) == ("alarms", "envelope")
-
-
-def test_sink_is_understood_as_the_former_name_of_table_format(tmp_path: Path) -> None:
-    """Of the job and of each of its pipelines; for one version more."""
-    file = tmp_path / "ingest.toml"
-    file.write_text(
-        'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\nsink = "parquet"\n'
-        '[[pipelines]]\ntopics = ["a/b"]\ntable = "/data/one"\ncheckpoint = "/data/1"\n'
-        '[[pipelines]]\ntopics = ["a/b"]\ntable = "/data/two"\ncheckpoint = "/data/2"\nsink = "delta"\n'
-    )
-    found = settings_file.load("ingest", Settings, file, {})
-    assert [job.table_format for job in found.jobs()] == ["parquet", "delta"]
-    file.write_text(file.read_text().replace('sink = "parquet"', ""))
-    found = settings_file.load("ingest", Settings, file, {"FAIRLEAD_INGEST_SINK": "parquet"})
-    assert [job.table_format for job in found.jobs()] == ["parquet", "delta"]

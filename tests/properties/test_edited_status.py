@@ -23,7 +23,7 @@ ANYTHING = st.recursive(
 )
 KEYS = (
     "connected", "lastContactTime", "hub", "storeEpoch", "agentVersion", "objectsWanted", "objectsHeld",
-    "objectsParked", "queues", "grantedTopics", "hold", "brake", "paused", "deletionGuard",
+    "objectsParked", "queues", "grantedTopics", "paused", "deletionGuard",
     "routes", "identity", "fence", "conditions", "state", "reason",
     "retries", "objectResourceVersion", "wantedResourceVersion", "objectDigest", "lastAckTime", "nextRetryTime",
 )  # fmt: skip
@@ -61,6 +61,7 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
     for _ in range(3):
         core.now += 200
         core.hub.reconcile(core.now)
+        core.hub.sweep(core.now)
         core.hub.report(core.now)
         await core.flush()
     if connected:
@@ -73,6 +74,7 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
 
 @example({}, {"state": []}, True)
 @example({}, {"state": {}}, False)
+@example({}, {"fence": 2**31}, False)
 @given(STATUS, STATUS, st.booleans())
 def test_no_edited_status_ends_the_hub(account: dict[str, Any], record: dict[str, Any], connected: bool) -> None:
     """Nor is it left as it is where the node can be asked."""

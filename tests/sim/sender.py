@@ -272,9 +272,7 @@ class Sender:
             done = run(self.outbox.checkpoint(queue))
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
             deferred = self.pump.deferred_topics(queue.priority)
-            left = [
-                item for item in waiting if (queue, item.offset) not in handed_out and item.topic not in deferred
-            ]
+            left = [item for item in waiting if (queue, item.offset) not in handed_out and item.topic not in deferred]
             is_free = queue not in settling and self.pump.state(queue.priority) is State.IDLE
             if self._plan is not None:  # what is held may be passed over, and what has a share may pass
                 if self._plan.gate.held(base(queue.priority), self.pump.bytes_in_flight, self._now()) is not None:

@@ -82,7 +82,7 @@ volume; only that, never the key beside it. */}}
 {{- $signer := include "fairlead.signer" . -}}
 {{- if ne .Values.certificates.source "existing" -}}
 {{- $_ := set $made "link_ca" "/etc/fairlead/tls/link.crt" -}}
-{{- else if and (eq $signer "files") (not .Values.hub.config.link_ca) -}}
+{{- else if eq $signer "files" -}}
 {{- $_ := set $made "link_ca" "/etc/fairlead/authority/tls.crt" -}}
 {{- end -}}
 {{- with .Values.hub.identity -}}

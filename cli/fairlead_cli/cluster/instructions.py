@@ -20,8 +20,6 @@ APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
 APPROVE_IDENTITY = "fairlead.dev/approve-identity"
 APPROVE_FENCE = "fairlead.dev/approve-fence"
 RESYNC = "fairlead.dev/resync"
-FORMER = {PAUSED: "fairlead.dev/hold", APPROVE_DELETIONS: "fairlead.dev/release-brake"}
-"""Names of before 0.2, which a hub still understands: they go together with their successor."""
 
 
 def node_path(node: str) -> str:
@@ -53,5 +51,4 @@ async def write(kube: Kube, path: str, changes: Mapping[str, str | None]) -> Non
     """None takes one away.  Nothing else of the object is touched."""
     from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
-    with_former = {**dict.fromkeys((FORMER[name] for name in changes if name in FORMER), None), **changes}
-    await kube.request("PATCH", path, {"metadata": {"annotations": with_former}}, content_type=MERGE_PATCH)
+    await kube.request("PATCH", path, {"metadata": {"annotations": dict(changes)}}, content_type=MERGE_PATCH)

@@ -35,13 +35,9 @@ class EdgeNodeChanges:
         self._terms = terms
         self._reports = reports
 
-    def observed(
-        self, node: str, observed: status_cache.Observed, annotations: Mapping[str, str], now: float
-    ) -> list[str]:
-        """With its annotations.  Returns what to say of their old names, once."""
+    def observed(self, node: str, observed: status_cache.Observed, annotations: Mapping[str, str], now: float) -> None:
+        """With its annotations."""
         controls = self._terms.controls
-        renamed = controls.renamed(node, annotations)
-        self._reports.notices([of_node(node, "Warning", "AnnotationRenamed", text) for text in renamed], now)
         readable = edge_node.readable(observed)
         is_news = self._cache.observe((EDGE_NODES, "", node), node, readable)
         connected = node in self._sessions.by_node
@@ -54,7 +50,6 @@ class EdgeNodeChanges:
         if controls.observed(node, annotations, observed.status):
             self._controls_changed(node, before, now)
         self._sessions.changed()
-        return renamed
 
     def _revoked(self, node: str, observed: status_cache.Observed, now: float) -> None:
         """What its spec says.  An Event where it is news, also to a hub that starts and finds it."""

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairlead_hub.cluster import object_pause
-from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuard as Limits
 
@@ -23,20 +22,6 @@ APPROVE_FENCE = "fairlead.dev/approve-fence"
 RESYNC = "fairlead.dev/resync"
 RESYNC_CHARS_MAX = 64
 """Of its value: a time will do."""
-FORMER = {"fairlead.dev/hold": PAUSED, "fairlead.dev/release-brake": APPROVE_DELETIONS}
-"""Names of before 0.2, understood for one version more."""
-
-
-def current(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """With former names replaced; where both stand there, the new one counts."""
-    if not FORMER.keys() & annotations.keys():
-        return annotations
-    return {FORMER[name]: value for name, value in annotations.items() if name in FORMER} | dict(annotations)
-
-
-def paused(annotations: Mapping[str, str]) -> str:
-    """Why nothing is sent to the node; empty when it is not paused."""
-    return object_pause.reason(current(annotations))
 
 
 class NodeControls:
@@ -50,7 +35,6 @@ class NodeControls:
         self._guards: dict[str, DeletionGuard] = {}
         self._seen: set[str] = set()
         """Nodes whose guard of an earlier life was taken over, or had not tripped."""
-        self._warned: set[tuple[str, str]] = set()
         self._fences: dict[str, str] = {}
         self._resyncs: dict[str, str] = {}
         """The value seen last; the first one asks for nothing: a node that comes to a new hub is compared anyway."""
@@ -84,8 +68,8 @@ class NodeControls:
         self._fences.pop(node, None)
         if fence := annotations.get(APPROVE_FENCE):
             self._fences[node] = fence
-        approved = self._is_approved(node, current(annotations).get(APPROVE_DELETIONS, ""))
-        return self._set_pause(node, paused(annotations)) or approved
+        approved = self._is_approved(node, annotations.get(APPROVE_DELETIONS, ""))
+        return self._set_pause(node, object_pause.reason(annotations)) or approved
 
     def is_fence_approved(self, node: str, fence: int) -> bool:
         """May the node give up this number at once?"""
@@ -98,12 +82,6 @@ class NodeControls:
         self._resyncs[node] = asked
         return before is not None and asked not in ("", before)
 
-    def renamed(self, node: str, annotations: Mapping[str, str]) -> list[str]:
-        """A warning for each annotation that still has its former name; each once."""
-        found = [(node, name) for name in FORMER if name in annotations and (node, name) not in self._warned]
-        self._warned.update(found)
-        return [f"annotation {name} is called {FORMER[name]} now; the former name ends with 0.3" for _, name in found]
-
     def vanished(self, node: str) -> bool:
         """Its EdgeNode was deleted, and the annotations with it.  The guard stays as it is."""
         self._fences.pop(node, None)
@@ -115,7 +93,6 @@ class NodeControls:
         self._guards.pop(node, None)
         self._seen.discard(node)
         self._resyncs.pop(node, None)
-        self._warned.difference_update({(node, name) for name in FORMER})
 
     def _set_pause(self, node: str, why: str) -> bool:
         before = self.pauses.pop(node, "")
@@ -132,7 +109,7 @@ class NodeControls:
         if node in self._seen:
             return
         self._seen.add(node)
-        said = status.get("deletionGuard") or status.get("brake")  # the former name is of hubs before 0.2
+        said = status.get("deletionGuard")
         guard = self.guard(node)
         if guard is None or guard.tripped is not None or not isinstance(said, dict) or not said.get("id"):
             return

@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_hub import explain as explaining
 from fairlead_hub import node_report
-from fairlead_hub.cluster import api_json, content, deletion_blocked, sync_rule
+from fairlead_hub.cluster import api_json, content, deletion_blocked, object_pause, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.object_pause import PAUSED
@@ -136,7 +136,8 @@ def _said_of_rules(said: dict[str, Any]) -> str:
 
 
 def paused_why(account: dict[str, Any]) -> str:
-    return pause.paused(account.get("metadata", {}).get("annotations") or {})
+    found: dict[str, str] = account.get("metadata", {}).get("annotations") or {}
+    return object_pause.reason(found)
 
 
 async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:

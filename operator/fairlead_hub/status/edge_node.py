@@ -103,9 +103,9 @@ STALE_HUB = "StaleHub"
 NUMBER_MAX = 2**53
 """No count and no epoch is as large."""
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str, "hold": str,
+    "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str,
     "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
-    "grantedTopics": list, "conditions": list, "queues": list, "brake": (dict, type(None)),
+    "grantedTopics": list, "conditions": list, "queues": list,
     "paused": str, "deletionGuard": (dict, type(None)),
     "identity": (dict, type(None)), "routes": list, "toTable": list,
 }  # fmt: skip
@@ -188,9 +188,6 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "toTable": list(facts.to_table),
         "paused": facts.paused,
         "deletionGuard": guard_status(facts.guard),
-        # Former names, for one version more; definitions of before 0.2 keep only these.
-        "hold": facts.paused,
-        "brake": _former_guard_status(facts.guard),
         "identity": facts.identity,
         "obeyedFence": facts.obeyed_fence,
         "fence": fence,
@@ -229,11 +226,6 @@ def guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
     return {"id": tripped.id, "count": guard.count, "since": tripped.since, "approved": guard.approved}
 
 
-def _former_guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
-    found = guard_status(guard)
-    return None if found is None else {"released": found.pop("approved"), **found}
-
-
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Nothing but times and queue lengths differ: no transition, so it can wait."""
     return decides_the_same_but_times(status, observed) and not (
@@ -245,7 +237,7 @@ def decides_the_same_but_times(status: dict[str, Any], observed: dict[str, Any])
     """Also how long messages take to a table may differ, of priorities that were measured before."""
     if "toTable" in observed and to_table.is_first(to_table.rows_in(status), to_table.rows_in(observed)):
         return False
-    keys = ("objectsWanted", "objectsHeld", "brake")
+    keys = ("objectsWanted", "objectsHeld", "deletionGuard")
     same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
     # Definitions older than ``routes`` do not keep it: without it is as good as the same.
     return (
@@ -257,13 +249,13 @@ def decides_the_same_but_times(status: dict[str, Any], observed: dict[str, Any])
 
 def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only what changes while a node comes up or leaves may differ, nothing that a person has to know or do."""
-    defaults: dict[str, Any] = {"objectsParked": 0, "hold": ""}
+    defaults: dict[str, Any] = {"objectsParked": 0, "paused": ""}
     granted = observed.get("grantedTopics")
     known = {DEFAULT_TOPIC, *(granted if isinstance(granted, list) else ())}
     return (
         all(status.get(key) == observed.get(key, default) for key, default in defaults.items())
         and known.issuperset(status["grantedTopics"])
-        and _brake_of(status) == _brake_of(observed)
+        and _guard_of(status) == _guard_of(observed)
         and _held_of(status) == _held_of(observed)
         and ("routes" not in observed or _mistakes_of(status) == _mistakes_of(observed))
         and _of_rules(status) == _of_rules(observed)
@@ -273,8 +265,8 @@ def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
-    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "hold")
-    same = all(status.get(key) == observed.get(key) for key in keys) and _brake_of(status) == _brake_of(observed)
+    keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "paused")
+    same = all(status.get(key) == observed.get(key) for key in keys) and _guard_of(status) == _guard_of(observed)
     same = same and _same_identity(status.get("identity"), observed.get("identity"))
     return same and _of_rules(status) == _of_rules(observed) and _stale_hub(status) == _stale_hub(observed)
 
@@ -284,9 +276,9 @@ def _stale_hub(status: dict[str, Any]) -> Any:
     return found.get("message", "") if found.get("reason") == STALE_HUB else ""
 
 
-def _brake_of(status: dict[str, Any]) -> tuple[Any, Any]:
-    guard = status.get("brake")
-    return (guard.get("id"), guard.get("released")) if isinstance(guard, dict) else (None, None)
+def _guard_of(status: dict[str, Any]) -> tuple[Any, Any]:
+    guard = status.get("deletionGuard")
+    return (guard.get("id"), guard.get("approved")) if isinstance(guard, dict) else (None, None)
 
 
 def _same_identity(identity: Any, observed: Any) -> bool:

@@ -257,7 +257,7 @@ class NodeStatus:
         self._unreported.add(node)
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         status = observed.status if observed is not None else {}
-        said = status.get("deletionGuard") or status.get("brake") or {}  # the former name is of hubs before 0.2
+        said = status.get("deletionGuard") or {}
         if guard is None or not guard.stops or guard.tripped is None or said.get("id") == guard.tripped.id:
             return []
         return [notice.of_node(node, "Warning", "DeletionGuard", guard.why)]

@@ -18,12 +18,12 @@ class Kube:
         return b"{}"
 
 
-async def test_a_former_name_goes_with_its_successor() -> None:
-    """Or the older one would still say what was taken back."""
+async def test_an_annotation_is_taken_back() -> None:
+    """And nothing else of the object is touched."""
     kube = Kube()
     await instructions.write(kube, instructions.node_path("a/b"), {instructions.PAUSED: None})  # type: ignore[arg-type]
     path = "apis/fairlead.dev/v1alpha1/edgenodes/a%2Fb"
-    assert kube.written == [("PATCH", path, {"fairlead.dev/hold": None, "fairlead.dev/paused": None})]
+    assert kube.written == [("PATCH", path, {"fairlead.dev/paused": None})]
 
 
 def test_an_object_without_annotations() -> None:

@@ -19,7 +19,6 @@ PLAIN = live(CONFIG_MAP, "a", metadata={"annotations": {"other": "x"}}, version=
     [
         (None, ""),
         ({}, ""),
-        ({"fairlead.dev/hold": "a node's former name"}, ""),
         ({PAUSED: ""}, "no reason given"),
         ({PAUSED: "a\n b"}, "a b"),
         ({PAUSED: "x" * 9999}, "x" * WHY_CHARS_MAX),

@@ -2,8 +2,9 @@
 
 import pytest
 
+from fairlead_hub.cluster import object_pause
 from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS, RESYNC, NodeControls, paused
+from fairlead_hub.delivery.pause import APPROVE_DELETIONS, RESYNC, NodeControls
 from fairlead_hub.settings import DeletionGuard as Limits
 
 
@@ -29,7 +30,7 @@ LONG = "x" * 9999
 )
 def test_whatever_stands_in_the_annotation_it_holds(text, why):
     """Also nothing, also a novel: one line of bounded length is shown."""
-    assert paused({PAUSED: text}) == why
+    assert object_pause.reason({PAUSED: text}) == why
 
 
 def test_a_deleted_edge_node_holds_nothing(node_controls):
@@ -56,7 +57,7 @@ def test_the_right_id_approves(node_controls):
 
 def test_a_guard_of_an_earlier_life_is_taken_over_once(node_controls):
     """Our own documents that come back later do not bring it back."""
-    said = {"brake": {"id": "0123abcd", "count": 7, "since": "t"}}
+    said = {"deletionGuard": {"id": "0123abcd", "count": 7, "since": "t"}}
     node_controls.observed("edge-1", {}, said)
     guard = node_controls.guard("edge-1")
     assert guard.stops and (guard.tripped.id, guard.count) == ("0123abcd", 7) and node_controls.tripped() == 1
@@ -65,7 +66,9 @@ def test_a_guard_of_an_earlier_life_is_taken_over_once(node_controls):
     assert not guard.stops
 
 
-@pytest.mark.parametrize("said", [{"brake": None}, {"brake": 7}, {"brake": {}}, {"brake": {"id": ""}}, {}])
+@pytest.mark.parametrize(
+    "said", [{"deletionGuard": None}, {"deletionGuard": 7}, {"deletionGuard": {}}, {"deletionGuard": {"id": ""}}, {}]
+)
 def test_nonsense_in_a_status_trips_nothing(node_controls, said):
     """Every program with the right may write it."""
     node_controls.observed("edge-1", {}, said)
@@ -75,25 +78,8 @@ def test_nonsense_in_a_status_trips_nothing(node_controls, said):
 def test_without_a_limit_there_is_no_guard():
     """Not even one of an earlier life."""
     made = NodeControls(Limits(), text=str)
-    made.observed("edge-1", {}, {"brake": {"id": "0123abcd", "count": 7}})
+    made.observed("edge-1", {}, {"deletionGuard": {"id": "0123abcd", "count": 7}})
     assert made.guard("edge-1") is None and made.tripped() == 0
-
-
-def test_former_names_are_understood_and_warned_of_once(node_controls):
-    """For one version more; where both stand there the new one counts."""
-    former = {"fairlead.dev/hold": "disk swap"}
-    assert node_controls.observed("edge-1", former, {}) and node_controls.paused("edge-1") == "disk swap"
-    [warning] = node_controls.renamed("edge-1", former)
-    assert "fairlead.dev/hold is called fairlead.dev/paused" in warning
-    assert node_controls.renamed("edge-1", former) == node_controls.renamed("edge-1", {PAUSED: "x"}) == []
-    assert node_controls.renamed("edge-2", former) != []
-    assert paused({**former, PAUSED: "inventory"}) == "inventory"
-
-
-def test_a_guard_that_tripped_in_a_former_hub_is_taken_over(node_controls):
-    """Its EdgeNode said it in other words."""
-    node_controls.observed("edge-1", {}, {"brake": {"id": "0123abcd", "count": 7}})
-    assert node_controls.observed("edge-1", {"fairlead.dev/release-brake": "0123abcd"}, {})
 
 
 def test_a_resync_is_asked_for_by_each_new_value(node_controls):

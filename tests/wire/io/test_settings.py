@@ -192,7 +192,7 @@ def test_variables_of_no_room_are_strange(monkeypatch):
     assert list(settings.strange(environ)) == [("FAIRLEAD_EGDE_NODE", "FAIRLEAD_EDGE_NODE"), ("FAIRLEAD_WHAT", None)]
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
-    settings.tell_strange(environ)
+    settings.warn_unknown_variables(environ)
     assert stream.getvalue().count("unknown_variable") == 2 and "did you mean FAIRLEAD_EDGE_NODE?" in stream.getvalue()
     assert settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", **environ}).node == "n"
 

@@ -6,9 +6,6 @@
 A model says which in ``OTHER_NAMES``, a mapping of paths.  A variable has the first part of the other name, in any
 case, with the room's prefix or without; of a longer path it holds JSON.  Both names at once are a mistake: one of the
 two values would not count.
-
-``FORMER_NAMES`` are our own of before, understood for one version more and reported (``in_use``); their variables are
-made as ours are: ``FAIRLEAD_HUB_BRAKE_REMOVALS_MAX``.
 """
 
 from __future__ import annotations
@@ -20,8 +17,6 @@ from typing import Any, NamedTuple
 from fairlead_wire.validation.mistakes import Mistake
 
 VARIABLE_CHARS_MAX = 4096
-LIST = "[]."
-"""After the name of a list of tables: ``pipelines[].sink`` is that key in each of them, in files."""
 
 
 class Moved(NamedTuple):
@@ -34,30 +29,9 @@ class Moved(NamedTuple):
 
 
 def of(model: Any) -> Mapping[str, str]:
-    """Other name, or former one → ours, both as paths with dots."""
+    """Other name → ours, both as paths with dots."""
     found: Mapping[str, str] = getattr(model, "OTHER_NAMES", {})
-    return {**found, **former(model)}
-
-
-def former(model: Any) -> Mapping[str, str]:
-    """Former name → the present one."""
-    found: Mapping[str, str] = getattr(model, "FORMER_NAMES", {})
     return found
-
-
-def in_use(values: Mapping[str, Any], environ: Mapping[str, str], prefix: str, model: Any) -> Iterator[tuple[str, str]]:
-    """Former names that a file or the environment still has, each with the present one."""
-    for name, own in former(model).items():
-        table, is_list, rest = name.partition(LIST)
-        if is_list:
-            if any(_is_value(each, rest) for each in _list(values, table)):
-                yield name, own
-            continue
-        *above, last = name.split(".")
-        if _is_value(_table(values, above) or {}, last):
-            yield name, own
-        if (variable := _variable(prefix, name)) in environ:
-            yield variable, _variable(prefix, own)
 
 
 def _variable(prefix: str, name: str) -> str:
@@ -67,20 +41,14 @@ def _variable(prefix: str, name: str) -> str:
 def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistake]:
     """Move what stands in ``values`` under another name to ours."""
     for other, own in names.items():
-        name, is_list, rest = other.partition(LIST)
-        if is_list:
-            for index, each in enumerate(_list(values, name)):
-                for wrong in in_file(each, {rest: own.removeprefix(name + LIST)}):
-                    yield Mistake(f"{name}[{index}].{wrong.key}", wrong.reason)
-            continue
         *place, key = own.split(".")
         places = [other.split("."), *([[*place, other]] if "." not in other else [])]  # also in the table of our key
         for *above, last in places:
             table = _table(values, above)
             if above and table == {}:
                 del (_table(values, above[:-1]) or {})[above[-1]]  # it says nothing, under either name
-            if not table or not _is_value(table, last):
-                continue
+            if not table or last not in table or isinstance(table[last], dict):
+                continue  # a table is none of the names, which are of values
             value = table.pop(last)
             if above and not table:  # what else stands in another program's table is refused as unknown
                 del (_table(values, above[:-1]) or {})[above[-1]]
@@ -94,16 +62,12 @@ def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistak
 
 
 def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
-    """The same for variables; ``prefix`` is the room's.  Our own former names never stood without it."""
+    """The same for variables; ``prefix`` is the room's."""
     moved = Moved(dict(environ), {}, [])
     for other, own in of(model).items():
-        if LIST in other:
-            continue  # a variable holds such a list in one piece
         first, *below = other.split(".")
         ours, whole = _variable(prefix, own), _variable(prefix, other)
-        wanted = {f"{prefix}{first}".lower(), whole.lower()}
-        if other not in former(model):
-            wanted.add(first.lower())
+        wanted = {f"{prefix}{first}".lower(), whole.lower(), first.lower()}
         for name in sorted(each for each in environ if each.lower() in wanted and each != ours):
             moved.environ.pop(name, None)
             value = environ[name] if name == whole else _member(environ[name], below)
@@ -115,16 +79,6 @@ def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
                 moved.environ[ours] = value
                 moved.called[ours] = name
     return moved
-
-
-def _is_value(table: Mapping[str, Any], key: str) -> bool:
-    """A table there is none of the names, which are of values: ``identity`` was text once."""
-    return key in table and not isinstance(table[key], dict)
-
-
-def _list(values: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    found = values.get(key)
-    return [each if isinstance(each, dict) else {} for each in found] if isinstance(found, list) else []
 
 
 def _table(values: Any, path: list[str]) -> dict[str, Any] | None:

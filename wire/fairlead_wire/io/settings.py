@@ -110,17 +110,10 @@ def complain(room: str, error: SettingsError) -> int:
     return EXIT_STATUS
 
 
-def tell_strange(environ: Mapping[str, str]) -> None:
-    """Log the variables that cannot be meant; call it when logs are configured."""
+def warn_unknown_variables(environ: Mapping[str, str]) -> None:
+    """Log variables that begin with FAIRLEAD_ and belong to no room; call it when logs are configured."""
     for name, meant in strange(environ):
         _log.warning("unknown_variable", variable=name, reason=_did_you_mean("no variable of Fairlead's", meant))
-
-
-def tell_former(room: str, model: Any, path: Path | None, environ: Mapping[str, str]) -> None:
-    """Log the settings that have a former name; call it when they were read and logs are configured."""
-    values = _read(path) if path else {}
-    for name, own in other_names.in_use(values, environ, f"{_PREFIX}{room.upper()}_", model):
-        _log.warning("setting_renamed", setting=name, remedy=f"call it {own}; the former name ends with 0.3")
 
 
 def strange(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:

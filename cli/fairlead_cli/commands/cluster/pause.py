@@ -81,5 +81,5 @@ async def _found(kube: Kube, what: str, target: Target) -> tuple[str, str, str]:
         found = await delivered.find(kube, kind, target.namespace, name)
         item, path, shown = found.item, found.path, f"{found.kind.kind.lower()}/{name}"
     there = instructions.of(item)
-    before = there.get(PAUSED, there.get(instructions.FORMER[PAUSED]))
+    before = there.get(PAUSED)
     return path, shown, "" if before is None else " ".join(before.split()) or "no reason given"

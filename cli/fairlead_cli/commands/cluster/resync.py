@@ -9,7 +9,7 @@ import click
 
 from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import FORMER, PAUSED, RESYNC
+from fairlead_cli.cluster.instructions import PAUSED, RESYNC
 from fairlead_cli.cluster.target import Target
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def resync(node: str, object_name: str | None, target: Target) -> None:
         await instructions.write(kube, instructions.node_path(node), {RESYNC: stamp})
         status = found.get("status") or {}
         said = f"node/{node}: the hub was asked to compare it again"
-        if not instructions.of(found).keys().isdisjoint((PAUSED, FORMER[PAUSED])):
+        if PAUSED in instructions.of(found):
             said += f"; it is paused, so nothing is sent: fairlead resume {node}"
         elif not status.get("connected"):
             said = f"node/{node} is not connected; it is compared when it comes back, as always"

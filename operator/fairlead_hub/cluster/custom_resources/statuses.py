@@ -251,13 +251,6 @@ class DeletionGuardStatus(Reported):
     approved: bool | None = Field(default=None, description="They were approved, and have not all gone.")
 
 
-class Brake(Reported):
-    id: str | None = None
-    count: int | None = None
-    since: str | None = Field(default=None, json_schema_extra=_TIME)
-    released: bool | None = None
-
-
 class NodeRoutes(Reported):
     name: str = Field(description="The EdgeRoutes object.")
     uid: str | None = Field(default=None, description="Its UID.")
@@ -322,7 +315,6 @@ class EdgeNodeStatus(Status):
         default=None,
         description="Why nothing is sent to this node (annotation fairlead.dev/paused); empty when it is not paused.",
     )
-    hold: str | None = Field(default=None, description="Former name of paused, for one version more.")
     identity: Identity | None = Field(
         default=None,
         description="Which life of the Node its certificates were used in; kept when the Node is deleted.",
@@ -332,9 +324,6 @@ class EdgeNodeStatus(Status):
         default=None,
         description="Deletions on this node are stopped, because they were too many at once.",
         json_schema_extra=_NONE,
-    )
-    brake: Brake | None = Field(
-        default=None, description="Former name of deletionGuard, for one version more.", json_schema_extra=_NONE
     )
     store_bytes: int | None = Field(
         default=None, description="Bytes those messages take on its disk.", json_schema_extra=_INT64

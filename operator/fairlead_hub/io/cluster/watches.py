@@ -198,8 +198,7 @@ class _OwnSink:
         if self._collection == EDGE_NODES:
             annotations = found.header.annotations or {}
             before = self._hub.identities.revoked.get(header.name)
-            for text in self._hub.edge_node_observed(header.name, observed, annotations, self._clock()):
-                _log.warning("annotation_renamed", edge_node=header.name, reason=text)
+            self._hub.edge_node_observed(header.name, observed, annotations, self._clock())
             after = self._hub.identities.revoked.get(header.name)
             if after is not None and after != before:
                 _log.warning("identity_revoked", node=header.name, before=after.before, reason=after.reason)

@@ -29,13 +29,12 @@ def run(cluster: Cluster, *words: str) -> tuple[int, str]:
 
 
 def test_a_node(installed: Cluster) -> None:
-    """Paused, paused for another reason, resumed; saying it twice does no harm; a former name goes, too."""
+    """Paused, paused for another reason, resumed; saying it twice does no harm."""
     said = [
         run(installed, "pause", "act-1", "--reason", "disk swap\non Tuesday"),
         run(installed, "pause", "act-1", "--reason", "stock taking"),
     ]
     assert written_by_hand.instructions(installed, "enode", "act-1") == {"fairlead.dev/paused": "stock taking"}
-    installed.kubectl("annotate", "enode", "act-1", "fairlead.dev/hold=long ago")
     said += [run(installed, "resume", "act-1"), run(installed, "resume", "act-1")]
     assert written_by_hand.instructions(installed, "enode", "act-1") == {}
     assert said == [

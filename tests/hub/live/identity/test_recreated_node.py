@@ -36,7 +36,7 @@ async def test_an_old_certificate_waits_for_approval(kube: Cluster, tmp_path: Pa
     """Also when the Node was made again while no hub ran; the EdgeNode says how to go on, and outlives the Node."""
     internal, edges = Authority(tmp_path / "internal", "internal"), Authority(tmp_path / "edge", "edge")
     server, client = internal.issue("hub", hosts=("127.0.0.1",)), edges.issue("edge-1")
-    top = f'tls_ca = "{internal.certificate}"\nlink_ca = "{edges.certificate}"\n'
+    top = f'tls_ca = "{internal.certificate}"\nidentity.link_ca = "{edges.certificate}"\n'
     top += f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
     hub = HubProcess(kube, tmp_path, top=top, toml="[record]\nflush_seconds = 0.1\n")
     hub.config.write_text(hub.config.read_text().replace('"insecure"', '"mtls"'))

@@ -34,7 +34,7 @@ class Lab:
         self.kube, self.folder, self.node = kube, folder, node
         self.internal, self.edges = Authority(folder / "internal", "internal"), Authority(folder / "edge", "edge")
         server = self.internal.issue("hub", hosts=("127.0.0.1",))
-        top = f'tls_ca = "{self.internal.certificate}"\nlink_ca = "{self.edges.certificate}"\n{top}'
+        top = f'tls_ca = "{self.internal.certificate}"\nidentity.link_ca = "{self.edges.certificate}"\n{top}'
         top += f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
         self.hub = HubProcess(kube, folder, top=top, toml="[record]\nflush_seconds = 0.1\n")
         self.hub.config.write_text(self.hub.config.read_text().replace('"insecure"', '"mtls"'))
