@@ -36,10 +36,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """The answer to a publish with a producer, with where the messages stand (headers of the answer).
+    """The answer to a publish with a producer, and where the messages stand (headers of the answer).
 
     What was stored has consecutive positions from ``first`` (hex id) on, in the order of the request; what was known
-    stands at ``newest`` or before.  Services before 0.3 do not say where.
+    stands at ``newest`` or before.
     """
 
     stored: tuple[int, ...] = ()

@@ -244,7 +244,6 @@ class Publishing:
         for topic, each in self._deferred.items():
             self._order.deferred.setdefault(topic, each)
         reasons = Reasons()
-        positions = self._positions() if self._header.positions else []
         return message.Ack(
             parent_id=self._header.id,
             refused=[
@@ -252,12 +251,12 @@ class Publishing:
                 for each in sorted(self.refused, key=_index)
             ],
             deferred=[msgspec.structs.replace(each, reason=reasons.shortened(each.reason)) for each in deferred],
-            positions=positions[:POSITIONS_MAX],
+            positions=self._positions(),
         )
 
     def put_off(self, answer: message.Nack) -> message.Nack:
         """The whole batch goes again, but for what is stored."""
-        return msgspec.structs.replace(answer, stored=sorted(self._stored))
+        return msgspec.structs.replace(answer, stored=sorted(self._stored), positions=self._positions())
 
     def _left(self) -> list[message.Deferred]:
         found = []
@@ -274,13 +273,15 @@ class Publishing:
         return sorted(found, key=_index)
 
     def _positions(self) -> list[message.TopicPosition]:
+        if not self._header.positions:
+            return []
         found = []
         for parcel in self._parcels:
             placed = self._placed.get((parcel.topic, parcel.epoch), [])
             whole = self._stored.issuperset(parcel.indexes) and len(placed) == 1
             if (at := _position(parcel, placed, is_whole=whole)) is not None:
                 found.append(at)
-        return found
+        return found[:POSITIONS_MAX]
 
 
 class Reasons:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from fairlead_hub.upstream import publish_batch
+from fairlead_messaging.api.responses import Placed
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec
@@ -217,11 +218,15 @@ def test_of_a_topic_that_is_deferred_in_the_middle_what_is_in_front_is_stored():
 
 
 def test_a_batch_that_is_put_off_says_which_of_its_messages_are_stored():
-    """Messaging went away in the middle."""
-    found = publishing(item(), item(topic="shop/alarms", sequence=4), item(sequence=5))
-    found.stored(found.next(), None)
+    """Messaging went away in the middle.  It says where they stand too: they are not sent again."""
+    header = msgspec.structs.replace(HEADER, positions=True)
+    found = publishing(item(), item(topic="shop/alarms", sequence=4), item(sequence=5), header=header)
+    found.stored(found.next(), Placed(stored=(7, 5), service="s", generation=1, first="a" * 40, newest="b" * 40))
     found.next()
-    assert found.put_off(NOT_NOW).stored == [0, 2]
+    answer = found.put_off(NOT_NOW)
+    [position] = answer.positions
+    assert answer.stored == [0, 2]
+    assert (position.index, position.first, position.newest) == (0, "a" * 40, "b" * 40)
 
 
 def test_beyond_so_many_deferred_topics_the_batch_is_put_off():

@@ -83,6 +83,8 @@ class Nack(Header, frozen=True, kw_only=True, tag="nack"):
     """As in ``Ack``."""
     stored: list[Place] = msgspec.field(default_factory=list)
     """Upstream only: these messages of the batch are durable all the same; the others go again."""
+    positions: list[TopicPosition] = msgspec.field(default_factory=list)
+    """As in ``Ack``, of the messages in ``stored``."""
 
 
 class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):

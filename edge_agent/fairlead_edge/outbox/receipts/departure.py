@@ -72,10 +72,11 @@ def departures(items: Sequence[Item], answer: message.Ack | message.Nack, *, now
     if isinstance(answer, message.Ack):
         deferred = answer.deferred_by_index([item.topic for item in items]) if answer.deferred else {}
         left = {*deferred, *(each.index for each in answer.refused)}
-        positions = answer.positions
     else:
-        left, positions = set(range(len(items))).difference(answer.stored), []
-    places = {(items[each.index].topic, items[each.index].epoch): each for each in positions if each.index < len(items)}
+        left = set(range(len(items))).difference(answer.stored)
+    places = {
+        (items[each.index].topic, items[each.index].epoch): each for each in answer.positions if each.index < len(items)
+    }
     found: list[Departure] = []
     for (topic, epoch), offsets in _groups(items, left).items():
         place = places.get((topic, epoch))

@@ -26,7 +26,7 @@ AHEAD_MAX: Final = 100_000
 """What waits before a message is counted up to so many."""
 FINAL: Final = frozenset({"in_table", "expired", "evicted", "dead_lettered"})
 _ORDER: Final = {"dead_lettered": 0, "evicted": 0, "expired": 0, "accepted": 1, "in_topic": 2, "in_table": 3}
-NO_POSITION: Final = "the hub or the messaging service does not say where messages stand (both do from 0.3 on)"
+NO_POSITION: Final = "the hub did not say at which position the message stands"
 NOT_TOLD: Final = "the hub has not said how far tables have read this topic"
 NO_TABLE: Final = "no table reads this topic, as far as the hub knows"
 MADE_ANEW: Final = "the topic was made anew since, or is another service's: whether a table has it is not known here"

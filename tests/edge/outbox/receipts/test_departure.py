@@ -61,6 +61,15 @@ def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
     assert alone is not None and (alone.position, alone.is_exact) == (NEWEST, False)
 
 
+def test_of_a_batch_that_goes_again_what_is_stored_stands_where_the_hub_says() -> None:
+    """Such a message is not sent again, so there is no later answer that could name its position."""
+    items = [item(0), item(1, "n/u"), item(2)]
+    answer = message.Nack(parent_id=1, code="over_quota", reason="", stored=[0, 2], positions=[place(0)])
+    [page] = departures(items, answer, now=9.0)
+    found = find(page, 2)
+    assert found is not None and (found.position, found.is_exact) == (nth(FIRST, 1), True)
+
+
 def test_a_batch_of_one_topic_is_one_page_without_a_list() -> None:
     items = [item(number) for number in range(7, 40)]
     [page] = departures(items, message.Ack(parent_id=1, positions=[place(0)]), now=0.0)
@@ -94,7 +103,7 @@ def test_positions_that_would_begin_again_are_not_believed() -> None:
     assert found is not None and (found.position, found.is_exact) == (last, False)
 
 
-def test_an_older_hub_says_no_position() -> None:
+def test_a_hub_may_say_no_position() -> None:
     [page] = departures([item(0)], message.Ack(parent_id=1), now=0.0)
     found = find(page, 0)
     assert found is not None and found.position == "" and not is_upto(found.position, NEWEST)
