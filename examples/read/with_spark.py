@@ -1,7 +1,6 @@
 """The same with Spark SQL, no jar of Delta needed:  python with_spark.py TABLE"""
 
 import sys
-from pathlib import Path
 
 from deltalake import DeltaTable
 from pyspark.sql import Row, SparkSession
@@ -13,8 +12,8 @@ QUERY = """
 
 
 def by_node(spark: SparkSession, table: str) -> list[Row]:
-    """Delta's log names the files of the newest version; a folder of plain Parquet shows what is committed."""
-    files = DeltaTable(table).file_uris() if Path(table, "_delta_log").is_dir() else [table]
+    """Delta's log names the files of the newest version."""
+    files = DeltaTable(table).file_uris()
     rows = spark.read.option("basePath", table).option("mergeSchema", True).parquet(*files)
     rows.createOrReplaceTempView("messages")
     return spark.sql(QUERY).collect()

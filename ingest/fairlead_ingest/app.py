@@ -56,7 +56,6 @@ def run(config: Path | None) -> int:
         return settings_file.complain(ROOM, error)
     logs.configure(ROOM, settings.log_level)
     settings_file.warn_unknown_variables(os.environ)
-    _tell_ending(settings)
     try:
         # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
         from fairlead_ingest.io.pipeline import preflight
@@ -73,14 +72,6 @@ def run(config: Path | None) -> int:
         print(f"fairlead ingest: {error}; install it with: {distribution.install('ingest')}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     return _Program(settings).run()
-
-
-def _tell_ending(settings: Settings) -> None:
-    """Log the pipelines whose tables are of a format that ends."""
-    for job in settings.jobs():
-        if job.table_format == "parquet":
-            reason = 'plain Parquet tables end with 0.3; move to "delta" or "iceberg" (examples/move/from_parquet.py)'
-            log.warning("table_format_ends", pipeline=job.name, reason=reason)
 
 
 class _Program:

@@ -31,8 +31,6 @@ from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import ListenAddress, Model
 
 AVAILABLE_NOW: Final = "available-now"
-SINK_DEFAULT: Final = "delta"
-SINKS: Final = (SINK_DEFAULT, "iceberg", "parquet")
 PORT_DEFAULT: Final = 11016
 _TOPIC = re.compile(r"[^/\s]+/[^/\s]+")
 _READER = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -97,7 +95,7 @@ Transform = Annotated[str, AfterValidator(_transform)]
 ConnectAddress = Annotated[str, AfterValidator(connect_address.check)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
-TableFormat = Literal["delta", "iceberg", "parquet"]
+TableFormatName = Literal["delta", "iceberg"]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -114,7 +112,7 @@ class Pipeline(Model):
     """What it is called in logs and metrics; absent: `pipeline-1` and so on."""
     format: Format | None = None
     """As `format` of the job."""
-    table_format: TableFormat | None = None
+    table_format: TableFormatName | None = None
     """As `table_format` of the job."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """As `schema` of the job."""
@@ -204,9 +202,8 @@ class Settings(Model):
     the first start only."""
     format: Format = "envelope"
     """`envelope` (columns below), or `raw` (`payload` and lineage)."""
-    table_format: TableFormat = "delta"
-    """What the tables are made of: `delta`, `iceberg` ([how](../howto/iceberg-tables.md)), or `parquet` for folders of
-    plain files, see below."""
+    table_format: TableFormatName = "delta"
+    """Format of the tables: `delta`, or `iceberg` ([how](../howto/iceberg-tables.md))."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """File with typed columns for the body, see below."""
     transforms: list[Transform] = Field(default=[])
@@ -338,9 +335,6 @@ def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
     for key in ("topics", "table", "checkpoint"):
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
-    if store_path.is_url(job.table) and job.table_format == "parquet":
-        remedy = 'plain files in a folder cannot be committed in a store; use table_format = "delta"'
-        yield Mistake(mistakes.join(where, "table_format"), remedy)
     if job.latest is not None:
         yield from latest_settings.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
     if len(set(job.topics)) != len(job.topics):

@@ -133,20 +133,6 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
         {"persistence": {"type": "emptyDir", "size": "1Gi"}},
         "lies in an emptyDir of the job's Pod, which no other Pod can mount; take .* or run it there: kubectl exec",
     ),
-    "plain files": (
-        {"config": {"table_format": "parquet"}},
-        "plain files cannot be joined while they may be read; take delta",
-    ),
-    "plain files of one pipeline": (
-        {
-            "config": {
-                "pipelines": [
-                    {"topics": ["a/b"], "table": "/data/x", "checkpoint": "/data/y", "table_format": "parquet"}
-                ]
-            }
-        },
-        r"ingest.config.pipelines\[0\].table_format=parquet",
-    ),
     "no time": ({"compaction": {"schedule": "at night"}}, "/ingest/compaction/schedule"),
     "no minute": ({"compaction": {"schedule": "61 * * * *"}}, "/ingest/compaction/schedule"),
     "no step": ({"compaction": {"schedule": "*/0 2 * * *"}}, "/ingest/compaction/schedule"),

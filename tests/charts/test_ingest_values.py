@@ -32,7 +32,6 @@ CHOICES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "iceberg in a REST catalog": {"config": {"table_format": "iceberg", "catalog": REST}},
         "iceberg in SQLite": {"config": {"table_format": "iceberg", "catalog": SQLITE}},
         "iceberg in no catalog": {"config": {"table_format": "iceberg"}},
-        "plain files": {"config": {"table_format": "parquet"}},
     },
     "contract": {
         "a file": {"files": {"rows.json": "{}"}, "config": {"schema": "/etc/fairlead/files/rows.json"}},
@@ -55,7 +54,6 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 AT_ONCE = {"local, on the volume": 2, "local, in a store": 1, "executors": 2}
 OF_PODS = (
     "which no other Pod can mount",
-    "plain files cannot be joined while they may be read",
     "with ingest.persistence.type=emptyDir the catalog is gone with the Pod",
     "what dedupe_seconds remembers lies in the checkpoint",
 )

@@ -315,12 +315,6 @@ def test_others_read_what_is_committed_and_only_that(table_format: TableFormat, 
         assert rows is not None
         assert duckdb.execute("select _topic, count(*) from rows group by 1").fetchall() == [(TOPIC, 2)]
         return
-    if table_format is tables.of("delta"):
-        found = {} if isinstance(table, Path) else object_store.storage_options(table.storage)
-        options = {key: value for key, value in found.items() if key.startswith("aws_")}
-        assert pl.scan_delta(str(table), storage_options=options).collect()["_id"].sort().to_list() == ["01", "02"]
-        return
-    pattern = f"{table}/**/*.parquet"
-    assert pl.scan_parquet(pattern, hive_partitioning=True).collect()["_topic"].to_list() == [TOPIC, TOPIC]
-    query = f"select _topic, count(*) from read_parquet('{pattern}', hive_partitioning = true) group by 1"
-    assert duckdb.execute(query).fetchall() == [(TOPIC, 2)]
+    found = {} if isinstance(table, Path) else object_store.storage_options(table.storage)
+    options = {key: value for key, value in found.items() if key.startswith("aws_")}
+    assert pl.scan_delta(str(table), storage_options=options).collect()["_id"].sort().to_list() == ["01", "02"]

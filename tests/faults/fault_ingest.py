@@ -24,7 +24,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 ROOM = "ingest"
 KILLS = 20
-PLACES = ("delta", "parquet", "delta in a store")
+PLACES = ("delta", "delta in a store")
 # Victim → what its command line says.
 PROCESSES = {
     "jvm": "org.apache.spark.deploy.SparkSubmit",

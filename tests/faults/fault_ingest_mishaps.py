@@ -35,7 +35,7 @@ FULL_SECONDS = 20.0
 
 def killed_between_commits(lab: IngestLab) -> Count:
     """The table has the batch, Spark does not know it."""
-    modules = ["fairlead_ingest.io.table.delta", "fairlead_ingest.io.table.parquet"]
+    modules = ["fairlead_ingest.io.table.delta"]
     environ = kill_after(lab.folder, modules, "append", "args[0].name == 'rows' and args[1]")
     _publish(lab, 0)
     job = lab.start(environ=environ)
@@ -274,10 +274,9 @@ MISHAPS: tuple[Callable[[IngestLab], Count], ...] = (
     two_jobs_on_one_table,
     two_jobs_on_one_checkpoint,
 )
-SINKS = ("delta", "parquet")
 IN_STORE = "delta in a store"
 STORIES = [
-    *((mishap, sink) for mishap in MISHAPS for sink in SINKS),
+    *((mishap, "delta") for mishap in MISHAPS),
     (machines_lost, IN_STORE),
     (two_machines_at_once, IN_STORE),
     (two_jobs_on_one_table_in_store, IN_STORE),

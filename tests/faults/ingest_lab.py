@@ -129,17 +129,13 @@ class IngestLab:
             job.kill()
 
     def rows(self, suffix: str = "") -> pl.DataFrame:
-        """The table by its public door: as Delta, or as files by their names."""
+        """The table as any reader of Delta sees it."""
         folder = f"{self.table}{suffix}"
         if self.store is not None:
             return self._rows_in(self.store, folder)
-        if self.sink == "delta":
-            if not Path(folder, "_delta_log").is_dir():
-                return pl.DataFrame()
-            return pl.scan_delta(folder).collect()
-        if not any(Path(folder).glob("_topic=*/_date=*/*.parquet")):
+        if not Path(folder, "_delta_log").is_dir():
             return pl.DataFrame()
-        return pl.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True).collect()
+        return pl.scan_delta(folder).collect()
 
     def _rows_in(self, store: ObjectStore, url: str) -> pl.DataFrame:
         options = object_store.storage_options(store.storage)

@@ -77,17 +77,6 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("table_format", "warns"), [("parquet", True), ("delta", False)])
-def test_a_format_that_ends_is_said_when_the_job_begins(tmp_path: Path, table_format: str, warns: bool) -> None:
-    """With what to do; the job then goes on as before (here as far as Java, which is not there)."""
-    path = config(tmp_path, "http://127.0.0.1:9", "a/t", table_format=table_format)
-    environ = {**{key: value for key, value in os.environ.items() if key != "JAVA_HOME"}, "PATH": ""}
-    ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, env=environ, timeout=300)
-    assert ended.returncode == 2
-    assert ("table_format_ends" in ended.stdout + ended.stderr) is warns
-
-
-@pytest.mark.process
 def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Path) -> None:
     """One sentence, with the address and the remedy."""
     path = config(tmp_path, "http://127.0.0.1:9", "a/t", table_format="iceberg")
@@ -130,8 +119,7 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingServic
             *([f'transforms = ["{tmp_path}/own.py:careful"]'] if name == "poisoned" else []),
         ]  # fmt: skip
     (tmp_path / "behind").mkdir()
-    (tmp_path / "behind" / "stranger.txt").write_text("no table")
-    (tmp_path / "behind" / "_commits").mkdir()
+    (tmp_path / "behind" / "metadata").mkdir()
     path = tmp_path / "ingest.toml"
     path.write_text("\n".join(values))
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")

@@ -10,7 +10,7 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.tables.table_formats import IN_FOLDERS, format_of
+from tests.support.tables.table_formats import format_of
 from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.table import tables
@@ -29,9 +29,9 @@ def example(name: str) -> ModuleType:
     return module
 
 
-@pytest.fixture(params=IN_FOLDERS)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return filled(tables.of(request.param), tmp_path)
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return filled(tables.of("delta"), tmp_path)
 
 
 def filled(table_format: TableFormat, tmp_path: Path) -> str:
@@ -50,7 +50,7 @@ def filled(table_format: TableFormat, tmp_path: Path) -> str:
 
 def grown(table: str) -> str:
     """The same table with a column that its first files lack, and one more message."""
-    table_format = tables.of("delta" if Path(table, "_delta_log").is_dir() else "parquet")
+    table_format = tables.of("delta")
     rows = tables.existing(table_format, Path(table)).to_table().slice(0, 1)
     rows = rows.append_column("warm", pa.array([True]))
     table_format.ensure(Path(table), rows.schema)
@@ -58,22 +58,6 @@ def grown(table: str) -> str:
     writing.add(rows)
     table_format.append(Path(table), writing.close(), tables.UNNUMBERED)
     return table
-
-
-def test_a_plain_parquet_table_is_moved_to_delta_once(tmp_path: Path) -> None:
-    """Run again after a stop, it brings what is missing."""
-    table = Path(filled(tables.of("parquet"), tmp_path))
-    spec = importlib.util.spec_from_file_location("from_parquet", EXAMPLES.parent / "move" / "from_parquet.py")
-    assert spec is not None and spec.loader is not None
-    moving = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(moving)
-    assert moving.move(table, tmp_path / "new") == 4
-    assert moving.move(table, tmp_path / "new") == 0
-    old, new = (
-        tables.existing(tables.of(name), path).to_table(columns=["_topic", "_id", "node", "body"]).sort_by("_id")
-        for name, path in (("parquet", table), ("delta", tmp_path / "new"))
-    )
-    assert old.to_pylist() == new.to_pylist()
 
 
 def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:

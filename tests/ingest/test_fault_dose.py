@@ -33,8 +33,8 @@ def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too() -> 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row() -> None:
-    """Forced, not waited for; into plain files, where the commit is ours."""
-    assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.killed_between_commits, "parquet"))
+    """Forced, not waited for."""
+    assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.killed_between_commits, "delta"))
 
 
 @pytest.mark.faults

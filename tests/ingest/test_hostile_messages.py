@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types
-from tests.support.tables.table_formats import IN_FOLDERS
 from tests.support.topics import hostile_messages as hostile
 from tests.support.topics.messaging_service import MessagingService
 
@@ -63,7 +62,6 @@ def ids_in(table_format: str, folder: Path) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("sink", IN_FOLDERS)
 @pytest.mark.parametrize(
     ("seed", "levels"),
     [
@@ -71,11 +69,9 @@ def ids_in(table_format: str, folder: Path) -> Counter[str]:
         *(pytest.param(*each, marks=pytest.mark.verify) for each in [(1, 0), (2, 300), (3, 600)]),
     ],
 )
-def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
-    tmp_path: Path, sink: str, seed: int, levels: int
-) -> None:
+def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(tmp_path: Path, seed: int, levels: int) -> None:
     """Read, judged, sifted, written and committed as Spark's workers and driver do it."""
-    table_format = tables.of(sink)
+    table_format = tables.of("delta")
     for suffix, schema in (
         ("", ROWS_SCHEMA),
         (tables.DEAD_LETTERS, tables.DEAD_LETTERS_SCHEMA),
@@ -85,7 +81,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "q"}')
     writer = StreamWriter(
-        table_format=sink,
+        table_format="delta",
         table=tmp_path / "rows",
         checkpoint_path=tmp_path / "checkpoint",
         on_expired="gap",
@@ -112,24 +108,23 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(
     assert isinstance(written, Written)
     written.fields = {}  # growing the table is for Spark's turn below
     writer.commit([written], 0)
-    assert ids_in(sink, tmp_path) == Counter(number.to_bytes(20, "big").hex() for number in range(len(payloads)))
+    assert ids_in("delta", tmp_path) == Counter(number.to_bytes(20, "big").hex() for number in range(len(payloads)))
     rows = tables.existing(table_format, tmp_path / "rows").to_table()
     assert rows.num_rows > len(payloads) / 4
     assert len(rows.to_pylist()) == rows.num_rows, "it can be read with Python"
 
 
-@pytest.mark.parametrize("sink", IN_FOLDERS)
 @pytest.mark.parametrize(
     "mode", ["none", *(pytest.param(each, marks=pytest.mark.verify) for each in ("rescue", "freeze", "evolve"))]
 )
 def test_every_message_is_a_row_or_a_dead_letter_in_spark(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, mode: str, sink: str
+    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, mode: str
 ) -> None:
     """Another seed for each; twice the same batch is the same, and what typed columns say is what bodies say."""
     payloads = hostile.messages(10 + len(mode), 2500)
     messaging.configure(topic, ttl=3600)
     messaging.publish(topic, payloads)
-    settings: dict[str, Any] = {"table_format": sink, "limits": {"page_rows": 400, "split_bytes": 1024 * 1024}}
+    settings: dict[str, Any] = {"limits": {"page_rows": 400, "split_bytes": 1024 * 1024}}
     if mode != "none":
         settings["schema"] = str(tmp_path / "schema.json")
         Path(settings["schema"]).write_text(json.dumps({"mode": mode, "columns": hostile.COLUMNS}))
@@ -139,16 +134,16 @@ def test_every_message_is_a_row_or_a_dead_letter_in_spark(
             break
         except Permanent as error:
             assert (mode, error.code) == ("evolve", errors.SCHEMA_GREW), error
-    first = ids_in(sink, tmp_path)
+    first = ids_in("delta", tmp_path)
     assert (len(first), set(first.values())) == (len(payloads), {1})
-    rows = tables.existing(tables.of(sink), tmp_path / "rows").to_table().to_pylist()
+    rows = tables.existing(tables.of("delta"), tmp_path / "rows").to_table().to_pylist()
     assert len(rows) > len(payloads) / 10
     for row in rows if mode != "none" else ():
         for name, data_type in hostile.COLUMNS.items():
             assert_unchanged(row, name, data_type)
     shutil.rmtree(tmp_path / "checkpoint")
     run(**settings)
-    assert ids_in(sink, tmp_path) == first
+    assert ids_in("delta", tmp_path) == first
 
 
 def assert_unchanged(row: dict[str, Any], name: str, data_type: str) -> None:

@@ -49,7 +49,6 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
         ({"table": "s3://bucket"}, "table: must name a path in the bucket"),
         ({"table": "s3://B/rows"}, "table: must name a bucket"),
         ({"checkpoint": "s3://bucket"}, "checkpoint: must name a path"),
-        ({"table": "s3://bucket/rows", "table_format": "parquet"}, "table_format: plain files in a folder"),
         ({"storage": {"endpoint_url": "http://store.example.com"}}, "storage.endpoint_url: must be https://"),
         ({"storage": {"access_key_id": "key\n"}}, "storage.access_key_id: must be printable"),
         ({"storage": {"region": "two words"}}, "storage.region: must be printable"),

@@ -9,9 +9,6 @@ Compaction of the job's tables by a Pod of its own: which volume it needs, and w
 {{- define "fairlead.compactionVolume" -}}
 {{- $own := list }}
 {{- range (include "fairlead.ingestJobs" . | fromYaml).jobs }}
-{{- if eq .table_format "parquet" }}
-{{- fail (printf "ingest.compaction: %s.table_format=parquet: plain files cannot be joined while they may be read; take delta, or ingest.compaction.enabled=false" .config) }}
-{{- end }}
 {{- if include "fairlead.liesIn" (list .table (list "/data")) }}
 {{- $own = append $own .table }}
 {{- end }}

@@ -208,9 +208,6 @@ is installed. An installation of the version before lacks the newest values.
 {{- $root := index . 0 }}
 {{- $catalog := ($root.Values.ingest.config | default dict).catalog | default dict }}
 {{- with index . 1 }}
-{{- if and (eq .table_format "parquet") (hasPrefix "s3://" .table) }}
-{{- fail (printf "%s.table_format: plain files (parquet) cannot be committed in an object store; take delta, or a table below /data" .config) }}
-{{- end }}
 {{- if and (not .latest.key) (omit .latest "key") }}
 {{- fail (printf "%s.latest.key: required with the other keys of latest; name a column, for example [node]" .config) }}
 {{- else if and .latest.key (ne .table_format "delta") }}

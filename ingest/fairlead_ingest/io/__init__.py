@@ -4,10 +4,10 @@ letters          dead letters: listed, exported, repaired
 pipeline         one pipeline as a Spark query: built, started, watched, stopped; backfill
 spark            the Spark that a job runs on: its session, its executors, its failures
 topics           the Spark data source ``fairlead``: topics read as a stream or a batch, and written
-sink             the Spark sinks ``fairlead_delta``, ``fairlead_iceberg`` and ``fairlead_parquet``
+sink             the Spark sinks ``fairlead_delta`` and ``fairlead_iceberg``
 service_tls      the files for mutual TLS with the service
 checkpoint       what Spark and our tasks wrote into a checkpoint
-table            table formats behind one protocol: Delta, Iceberg, plain Parquet
+table            table formats behind one protocol: Delta and Iceberg
 http             health, metrics and receipts over HTTP
 contracts        contract files, and what plays them against topics and tables
 status, metrics, event_publisher, report: how a job stands, for people and programs

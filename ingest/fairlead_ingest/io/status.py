@@ -11,7 +11,7 @@ import msgspec
 from fairlead_ingest.io.latest import latest_status
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.settings import SINK_DEFAULT, Pipeline
+from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.catalog import Catalog
@@ -33,7 +33,7 @@ def of(
     catalog: Catalog | None = None,
 ) -> dict[str, Any]:
     """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
-    table_format = tables.of(pipeline.table_format or SINK_DEFAULT, catalog)
+    table_format = tables.of(pipeline.table_format or tables.DELTA, catalog)
     found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
     are_open, repaired = tables.letter_counts(table_format, table)

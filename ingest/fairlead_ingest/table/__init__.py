@@ -9,5 +9,5 @@
 
     history ─▶ commit ─▶ commit_info ─▶ source.offsets, source.gaps
 
-Formats (Delta, plain Parquet) are in ``io.table``; they store and read what is decided here.
+Formats (Delta, Iceberg) are in ``io.table``; they store and read what is decided here.
 """

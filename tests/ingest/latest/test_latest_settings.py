@@ -33,14 +33,11 @@ def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: 
     assert [each for each in said if each.startswith(reason)], said
 
 
-def test_plain_files_and_a_folder_that_is_taken_are_refused() -> None:
+def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
     """With what to do."""
-    for other in ("parquet", "iceberg"):
-        given = {**BASE, "latest": {"key": ["node"]}, "table_format": other, "catalog": {"uri": "sqlite:////tmp/c.db"}}
-        if other == "parquet":
-            del given["catalog"]
-        wrong = [str(each) for each in model_mistakes.find(given, Settings)]
-        assert f'latest: is kept from the log of a Delta table, not {other}; use table_format = "delta"' in wrong
+    catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
+    wrong = [str(each) for each in model_mistakes.find({**BASE, "latest": {"key": ["node"]}, **catalog}, Settings)]
+    assert 'latest: is kept from the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
     (said,) = (str(each) for each in model_mistakes.find(both, Settings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said

@@ -100,12 +100,10 @@ def found(sink: str, folder: Path) -> dict[str, Any]:
         tables.existing(table_format, path).to_table().to_pylist()
         for path in (table, tables.beside(table, tables.DEAD_LETTERS), tables.beside(table, tables.GAPS))
     )
-    by_name = [] if sink != "parquet" else sorted(str(path) for path in (table / "_pending").glob("*.parquet"))
     return {
         "rows": sorted(row["sequence"] for row in rows),
         "dead": sorted(row["payload"].decode() for row in dead),
         "gaps": sorted(row["reason"] for row in gaps),
-        "seen_unfinished": by_name,
     }
 
 

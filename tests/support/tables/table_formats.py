@@ -1,21 +1,16 @@
-"""Table formats by their names, each with what it needs beside a folder: for Iceberg a catalog, here in SQLite.
-
-A test that asks every format what all of them promise takes ``FORMATS``; one that takes long and asks about folders
-takes ``IN_FOLDERS``.
-"""
+"""Table formats by their names, each with what it needs beside a folder: for Iceberg a catalog, here in SQLite."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.settings import SINKS
+from fairlead_ingest.settings import TableFormatName
 from fairlead_ingest.table.catalog import Catalog
 
-FORMATS: Final = SINKS
-IN_FOLDERS: Final = ("delta", "parquet")
+FORMATS: Final[tuple[str, ...]] = get_args(TableFormatName)
 
 
 def catalog_of(name: str, folder: Path) -> Catalog | None:

@@ -35,8 +35,6 @@ LAST = 10_000
 # Of a contract's name; a topic's may be longer.
 NAME_CHARS_MAX = 128
 LAST_MAX = 1_000_000_000
-# Formats of tables that a folder alone names.
-IN_PLACES = ("delta", "parquet")
 
 Topic = tuple[str, str]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -164,7 +162,7 @@ def _asked(
 
 
 def _place(table: str | None, settings: Settings | None) -> list[tuple[str, TableFormat, Place]]:
-    """A table named by its place, which is of one of the formats that are known by it."""
+    """A table named by its place: a Delta table, the one format that needs no catalog to be found."""
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.table import store_path
     from fairlead_ingest.table.store_path import Storage
@@ -175,9 +173,7 @@ def _place(table: str | None, settings: Settings | None) -> list[tuple[str, Tabl
         place = settings.place(table) if settings else store_path.place(table, Storage())
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--table") from None
-    kept = [(name, tables.of(name)) for name in IN_PLACES]
-    there = [each for each in kept if each[1].dataset(place) is not None] if isinstance(place, Path) else kept[:1]
-    return [(name, table_format, place) for name, table_format in there or kept[:1]]
+    return [(tables.DELTA, tables.of(tables.DELTA), place)]
 
 
 def _settings(config: Path) -> Settings:

@@ -272,7 +272,7 @@ def backfill(
         bounds.append(moment)
     if bounds[0] is not None and bounds[1] is not None and bounds[1] <= bounds[0]:
         raise click.BadParameter(f"{end} is not after --from {begin}", param_hint="--until")
-    tables = [_into(settings, into or job.table, job.table_format or settings.table_format) for job in jobs]
+    tables = [_into(settings, into or job.table) for job in jobs]
     logs.configure("ingest", "warning")
     if not settings.spark.remote:
         session.require_java(os.environ)
@@ -323,15 +323,12 @@ def latest(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: 
     return ingest_latest.run(settings, jobs, as_json=as_json, rebuild=rebuild)
 
 
-def _into(settings: Settings, table: str, sink: str) -> Place:
+def _into(settings: Settings, table: str) -> Place:
     """Where a backfill writes; refused before Spark is started."""
     try:
-        place = settings.place(table)
+        return settings.place(table)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--into") from None
-    if not isinstance(place, Path) and sink == "parquet":
-        raise click.BadParameter(f"a table of {sink} files lies in a folder, not in a store", param_hint="--into")
-    return place
 
 
 def _status_text(facts: dict[str, Any]) -> str:

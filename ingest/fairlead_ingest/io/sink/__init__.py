@@ -1,4 +1,4 @@
-"""The Spark sinks ``fairlead_delta``, ``fairlead_iceberg``, ``fairlead_parquet``: tasks write, the driver commits.
+"""The Spark sinks ``fairlead_delta`` and ``fairlead_iceberg``: tasks write, the driver commits.
 
 spark_sink    the names Spark looks for, the writers of streams and batches
 task_writer   what one task does: files of good rows, of dead letters, counts

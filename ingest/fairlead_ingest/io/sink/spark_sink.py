@@ -1,4 +1,4 @@
-"""The Spark sinks ``fairlead_delta``, ``fairlead_iceberg``, ``fairlead_parquet``: tasks write, the driver commits.
+"""The Spark sinks ``fairlead_delta`` and ``fairlead_iceberg``: tasks write, the driver commits.
 
     write (each task)   rows → files of good rows, files of dead letters, gap records, counts
     commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
@@ -136,12 +136,6 @@ class IcebergSink(DeltaSink):
     """The same into Iceberg tables; ``catalog``: where they are known by name, a JSON object."""
 
     table_format = "iceberg"
-
-
-class ParquetSink(DeltaSink):
-    """The same into folders of plain Parquet files."""
-
-    table_format = "parquet"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from fairlead_ingest.cluster.connect_address import KUBERNETES, standalone_masters
-from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink, ParquetSink
+from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink
 from fairlead_ingest.io.spark import connect, spark_away
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_wire.errors import LocalError
@@ -143,11 +143,10 @@ def _cores(settings: Mapping[str, str]) -> int:
 
 
 def register(session: SparkSession) -> None:
-    """Make ``fairlead``, ``fairlead_delta`` and ``fairlead_parquet`` known to a session."""
+    """Make ``fairlead``, ``fairlead_delta`` and ``fairlead_iceberg`` known to a session."""
     session.dataSource.register(FairleadDataSource)
     session.dataSource.register(DeltaSink)
     session.dataSource.register(IcebergSink)
-    session.dataSource.register(ParquetSink)
 
 
 def activate(session: SparkSession) -> None:

@@ -3,7 +3,6 @@
 table_format  the protocol, and what the formats have in common
 delta         Delta tables through delta-rs, a room of its own
 iceberg       Iceberg tables through pyiceberg, a room of its own
-parquet       folders of plain Parquet files with a commit log of our own
 files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas
 object_store  objects by obstore: upload, read, write, probe
@@ -17,5 +16,5 @@ collisions    commits tried again where other writers were first
 unique_append rows once by their identity, beside every other writer
 receipt       is message X in the table
 
-tables ─▶ delta, parquet ─▶ table_format ─▶ files
+tables ─▶ delta ─▶ table_format ─▶ files
 """

@@ -2,8 +2,7 @@
 
 Files are complete and on disk (fsync), or in the store (their upload is answered), before their names leave the task;
 until the driver commits them to a table they belong to no table, and vacuum finds those of a killed task. Rows wait in
-memory up to ``GROUP_BYTES`` per file. Where the folder itself is what readers look at (plain Parquet), files wait in
-``_pending`` until they are committed.
+memory up to ``GROUP_BYTES`` per file.
 """
 
 from __future__ import annotations
@@ -33,9 +32,6 @@ COMPRESSION_LEVEL = 1
 FILES_AT_ONCE = 8
 """Files that are finished side by side: a disk that flushes several at once takes little longer than for one."""
 PARTITION_COLUMNS = ("_topic", "_date")
-PENDING = "_pending"
-# No ending that a reader's pattern for Parquet files takes.
-PENDING_SUFFIX = ".pending"
 # Longer texts would make every entry of a table's log as long.
 BOUND_CHARS_MAX = 128
 # Bounds of any text.
@@ -55,11 +51,6 @@ class WrittenFile:
     date: str
     minimum: dict[str, str] = field(default_factory=dict)
     maximum: dict[str, str] = field(default_factory=dict)
-
-
-def pending_path(table: Path, path: str) -> Path:
-    """Where the file that readers shall find at ``path`` waits for its commit."""
-    return table / PENDING / (path.rpartition("/")[2] + PENDING_SUFFIX)
 
 
 def sync(path: Path) -> int:
@@ -83,8 +74,7 @@ def open_parquet(table: Place, path: str) -> pq.ParquetFile:
     """A finished file of ``table``, committed or not.  Raises ``OSError``, ``Wait``, ``Stop``."""
     if isinstance(table, StorePath):
         return pq.ParquetFile(arrow_threads.reader(object_store.read(table / path)))
-    waiting = pending_path(table, path)
-    return pq.ParquetFile(waiting if waiting.exists() else table / path)
+    return pq.ParquetFile(table / path)
 
 
 def content(table: Place, file: WrittenFile) -> pa.Table:
@@ -123,13 +113,11 @@ def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[st
 class PartitionedFiles:
     """One file for each (topic, date) that comes by.
 
-    ``pending``: kept apart from what readers see (folders only). ``is_whole``: the partition columns are in the files
-    too, which some formats' readers want.
+    ``is_whole``: the partition columns are in the files too, which some formats' readers want.
     """
 
-    def __init__(self, table: Place, *, pending: bool = False, is_whole: bool = False) -> None:
+    def __init__(self, table: Place, *, is_whole: bool = False) -> None:
         self._table = table
-        self._pending = pending
         self._left_out = [] if is_whole else list(PARTITION_COLUMNS)
         self._open: dict[tuple[str, str], _File] = {}
 
@@ -139,7 +127,7 @@ class PartitionedFiles:
         for key, part in _split(rows):
             part = part.drop_columns(self._left_out)
             if key not in self._open:
-                self._open[key] = _File(self._table, *key, pending=self._pending)
+                self._open[key] = _File(self._table, *key)
             self._open[key].add(part)
 
     def close(self) -> list[WrittenFile]:
@@ -152,13 +140,11 @@ class PartitionedFiles:
 
 
 class _File:
-    def __init__(self, table: Place, topic: str, date: str, *, pending: bool) -> None:
+    def __init__(self, table: Place, topic: str, date: str) -> None:
         folder = f"_topic={quote(topic, safe='')}/_date={date}"
         self._path = f"{folder}/part-{uuid.uuid4().hex}.zstd.parquet"
         self._out: _Folder | _Store = (
-            _Store(table / self._path)
-            if isinstance(table, StorePath)
-            else _Folder(pending_path(table, self._path) if pending else table / self._path)
+            _Store(table / self._path) if isinstance(table, StorePath) else _Folder(table / self._path)
         )
         self._topic, self._date = topic, date
         self._writer: pq.ParquetWriter | None = None

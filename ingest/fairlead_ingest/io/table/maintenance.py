@@ -2,13 +2,9 @@
 
 Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
 longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
-Plain Parquet cannot be compacted: no file system takes several files away and puts another in their place in one step,
-so a program that reads the folder meanwhile would meet rows twice or not at all.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from deltalake import DeltaTable
 
@@ -16,7 +12,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.table.compaction import Compaction
 from fairlead_ingest.io.table.delta import compaction as delta_compaction
-from fairlead_ingest.io.table.table_format import COMMITS, TableFormat
+from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.settings import Pipeline, Settings
 from fairlead_ingest.table.store_path import Place
 
@@ -49,12 +45,6 @@ def open_table(path: Place) -> DeltaTable:
     found = delta.open_table(path)
     if found is not None:
         return found
-    if isinstance(path, Path) and (path / COMMITS).is_dir():
-        raise errors.Stop(
-            errors.TABLE_UNFIT,
-            f"{path}: plain Parquet files cannot be joined while the folder may be read (rows would be there"
-            ' twice or not at all); a longer trigger makes fewer files, table_format = "delta" joins them at any time',
-        )
     raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here")
 
 

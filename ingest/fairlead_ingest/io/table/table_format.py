@@ -19,9 +19,6 @@ from fairlead_ingest.table.commit import Append, TableState
 from fairlead_ingest.table.commit_info import LogEntry
 from fairlead_ingest.table.store_path import Place
 
-# Where plain Parquet keeps its log.
-COMMITS = "_commits"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
@@ -33,7 +30,7 @@ class Size:
     bytes: int
 
 
-MARKS = {"delta": "_delta_log", "parquet": COMMITS, "iceberg": "metadata"}
+MARKS = {"delta": "_delta_log", "iceberg": "metadata"}
 """By format, a folder that its tables have and no others."""
 
 

@@ -2,10 +2,9 @@
 
     delta     a Delta table through delta-rs: any number of files in or out in one commit, for readers that know Delta
     iceberg   an Iceberg table through pyiceberg: the same, for readers that ask a catalog for it by name
-    parquet   a folder of Parquet files with a commit log of our own: for readers that know nothing but files
 
 Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``; a fourth,
-``<table>_repairs``, is made by the first repair. All formats obey one conformance suite.
+``<table>_repairs``, is made by the first repair. Both formats obey one conformance suite.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, parquet
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.table_format import TableFormat, reached_by_rows
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import Pipeline, Settings
@@ -34,6 +33,7 @@ from fairlead_wire import distribution
 
 P = TypeVar("P", bound=Path | StorePath)
 
+DELTA = "delta"
 ICEBERG = "iceberg"
 # A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
 UNNUMBERED = Append()
@@ -89,9 +89,7 @@ REPAIRS_SCHEMA = pa.schema(
 def of(name: str, catalog: Catalog | None = None) -> TableFormat:
     """The table format that the setting ``table_format`` names; ``catalog``: where its tables are known by name, for
     formats that have one. Raises ``Stop`` where what it needs is not installed."""
-    if name == ICEBERG:
-        return _iceberg(catalog)
-    return {"delta": delta, "parquet": parquet}[name]
+    return _iceberg(catalog) if name == ICEBERG else delta
 
 
 def of_pipeline(settings: Settings, pipeline: Pipeline) -> TableFormat:

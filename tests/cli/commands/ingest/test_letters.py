@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tests.support.tables.letters_world import TOPIC, World, name, payload
-from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables
 
 
-@pytest.fixture(params=IN_FOLDERS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+@pytest.fixture
+def world(tmp_path: Path) -> World:
     """Five messages read: 1 and 3 are letters, one of them no text and one with a terminal's orders in it."""
-    made = World(tables.of(request.param), tmp_path / "rows")
+    made = World(tables.of("delta"), tmp_path / "rows")
     made.publish({number: payload(number) for number in range(5)})
     made.publish({1: b"\xff\xfe", 3: b"\x1b[2J\nnot json"})
     made.run_job(4)
@@ -25,12 +24,10 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 
 
 @pytest.fixture
-def config(world: World, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    kind = request.node.callspec.params["world"]
+def config(world: World, tmp_path: Path) -> str:
     path = tmp_path / "ingest.toml"
     path.write_text(
         f'messaging_url = "http://127.0.0.1:9"\nsecurity = "insecure"\ntopics = ["default/t"]\n'
-        f'table_format = "{kind}"\n'
         f'table = "{tmp_path}/rows"\ncheckpoint = "{tmp_path}/checkpoint"\n'
     )
     return str(path)

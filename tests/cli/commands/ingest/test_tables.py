@@ -151,15 +151,6 @@ def test_tables_of_either_kind_are_answered_for(
     assert said in run(*words, "--config", str(config)).stdout
 
 
-def test_plain_files_are_not_compacted_and_the_reason_is_given(config: Path, tmp_path: Path) -> None:
-    """With what to do instead."""
-    make_tables(tmp_path, "parquet")
-    config.write_text('table_format = "parquet"\n' + config.read_text())
-    refused = run("compact", "--config", str(config))
-    assert refused.exit_code == 1
-    assert "a longer trigger makes fewer files" in refused.stderr
-
-
 def test_a_stretch_that_ends_before_it_begins_is_refused(config: Path) -> None:
     """Before Spark is started; it would read nothing and say so only then."""
     ended = run("backfill", "--config", str(config), "--from", "2026-11-22", "--until", "2026-11-21")

@@ -19,7 +19,7 @@ from fairlead_ingest.io.http import receipts
 from fairlead_ingest.io.http.health import Health, HealthServer
 from fairlead_ingest.io.http.receipts import ReceiptsHttp
 from fairlead_ingest.io.metrics import Metrics
-from fairlead_ingest.io.table import parquet
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
@@ -33,16 +33,16 @@ SCHEMA = pa.schema(
 
 def commit(table: Path, name: str, *, days_ago: int = 0) -> None:
     moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days_ago)
-    parquet.ensure(table, SCHEMA)
+    delta.ensure(table, SCHEMA)
     row = {"id": name, "node": "edge 1", "_topic": "a/t", "_id": "0a", "_batch": 3, "_date": moment.date()}
-    writing = parquet.writing(table)
+    writing = delta.writing(table)
     writing.add(pa.Table.from_pylist([{**row, "_published_at": moment, "_ingested_at": moment}], schema=SCHEMA))
-    parquet.append(table, writing.close(), UNNUMBERED)
+    delta.append(table, writing.close(), UNNUMBERED)
 
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    receipts_http = ReceiptsHttp([("first", parquet, tmp_path / "none"), ("second", parquet, tmp_path / "rows")])
+    receipts_http = ReceiptsHttp([("first", delta, tmp_path / "none"), ("second", delta, tmp_path / "rows")])
     serving = HealthServer("127.0.0.1", 0, Health(), Metrics().registry, receipts_http)
     yield serving.port
     serving.close()
@@ -73,7 +73,7 @@ def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(
     def version(_: Path) -> int:
         raise error
 
-    monkeypatch.setattr(parquet, "version", version)
+    monkeypatch.setattr(delta, "version", version)
     status, answer = ask(port, "m1")
     assert (status, answer["error"]) == (503, {"code": "table_away", "message": "away"})
 

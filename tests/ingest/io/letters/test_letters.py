@@ -9,16 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.tables.letters_world import TOPIC, World, name, payload
-from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.letters.selection import Selection
 
 
-@pytest.fixture(params=IN_FOLDERS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    made = World(tables.of(request.param), tmp_path / "rows")
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tables.of("delta"), tmp_path / "rows")
     made.publish({number: b"broken" * 100 if number % 2 else payload(number) for number in range(40)})
     made.run_job(19)
     made.run_job(39)

@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
-from tests.support.tables.table_formats import IN_FOLDERS
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
@@ -133,27 +132,6 @@ def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
 
 
 @pytest.mark.verify
-def test_a_plain_folder_that_was_taken_back_is_noticed(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """From a backup, or not there at all."""
-    messaging.publish(topic, messages(*range(6)))
-    run(table_format="parquet")
-    shutil.copytree(tmp_path / "rows", tmp_path / "backup")
-    messaging.publish(topic, messages(*range(6, 12)))
-    run(table_format="parquet")
-    shutil.rmtree(tmp_path / "rows")
-    for _ in range(2):
-        with pytest.raises(Permanent) as stopped:
-            run(table_format="parquet")
-        assert stopped.value.code == errors.TABLE_BEHIND
-        if not (tmp_path / "rows").exists():
-            shutil.copytree(tmp_path / "backup", tmp_path / "rows")
-    run(table_format="parquet", checkpoint=str(tmp_path / "checkpoint-2"))
-    assert everything("parquet", tmp_path) == once(*range(12))
-
-
-@pytest.mark.verify
 def test_what_others_do_to_a_table_does_not_stop_the_job(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
@@ -208,42 +186,40 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("sink", IN_FOLDERS)
 def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
-    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
+    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Into the stopped job's own table, what is beyond its position, of topics it has begun and of new ones."""
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, messages(*range(10)))
-    run(table_format=sink)
+    run()
     messaging.publish(topic, messages(*range(10, 20)))
     messaging.publish(other, messages(*range(20, 25)))
-    assert backfilled(table_format=sink) == 0
-    assert backfilled(table_format=sink, topics=[topic, other]) == 4
+    assert backfilled() == 0
+    assert backfilled(topics=[topic, other]) == 4
     messaging.publish(other, messages(*range(25, 30)))
-    run(table_format=sink, topics=[topic, other])
-    assert backfilled(table_format=sink, topics=[topic, other]) == 0
-    assert everything(sink, tmp_path) == once(*range(30))
+    run(topics=[topic, other])
+    assert backfilled(topics=[topic, other]) == 0
+    assert everything("delta", tmp_path) == once(*range(30))
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("sink", IN_FOLDERS)
 def test_a_backfill_before_the_first_start_is_gone_on_from(
-    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path, sink: str
+    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """The rows say how far it went; a batch that the checkpoint has planned already is the job's."""
     messaging.publish(topic, messages(*range(10)))
-    assert backfilled(table_format=sink) == 8
+    assert backfilled() == 8
     messaging.publish(topic, messages(*range(10, 15)))
-    run(table_format=sink)
-    assert everything(sink, tmp_path) == once(*range(15))
+    run()
+    assert everything("delta", tmp_path) == once(*range(15))
     for suffix in ("", tables.DEAD_LETTERS, tables.GAPS):
         shutil.rmtree(tmp_path / f"rows{suffix}")
     shutil.rmtree(tmp_path / "checkpoint" / "commits")
-    assert backfilled(table_format=sink) == 8  # what lies before the checkpoint's first batch belongs to no batch
-    run(table_format=sink)
-    assert everything(sink, tmp_path) == once(*range(15))
+    assert backfilled() == 8  # what lies before the checkpoint's first batch belongs to no batch
+    run()
+    assert everything("delta", tmp_path) == once(*range(15))
 
 
 # --- what expired, and what was rolled back
@@ -257,17 +233,13 @@ def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Messagi
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize(
-    ("sink", "tidy", "own"),
-    [("delta", True, True), ("parquet", True, False), ("parquet", False, True), ("delta", False, False)],
-)
+@pytest.mark.parametrize(("tidy", "own"), [(True, True), (True, False), (False, True), (False, False)])
 def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
     run: Run,
     messaging: MessagingService,
     tidy_messaging: MessagingService,
     topic: str,
     tmp_path: Path,
-    sink: str,
     tidy: bool,
     own: bool,
 ) -> None:
@@ -284,10 +256,10 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
         wait_until("they have expired", lambda: service.visible(topic) <= (before if own else 0), seconds=120)
 
     def go() -> tuple[int, int, int]:
-        run(table_format=sink, on_expired="gap", messaging_url=service.url)
+        run(on_expired="gap", messaging_url=service.url)
         service.configure(topic, ttl=3600)
-        gaps = sum(gap["rows"] for gap in found(sink, tmp_path, tables.GAPS))
-        return len(found(sink, tmp_path)), gaps, newest(sink, tmp_path).totals.expired_unread
+        gaps = sum(gap["rows"] for gap in found("delta", tmp_path, tables.GAPS))
+        return len(found("delta", tmp_path)), gaps, newest("delta", tmp_path).totals.expired_unread
 
     lose(68)
     assert go() == (0, 68, 68)

@@ -19,7 +19,7 @@ KILLS_MIN = 6
 @pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.process
-@pytest.mark.parametrize(("kind", "every"), [("delta", 7), ("parquet", 9), ("iceberg", 23)])
+@pytest.mark.parametrize(("kind", "every"), [("delta", 7), ("iceberg", 23)])
 def test_two_at_once_one_killed_anywhere_and_run_again_bring_each_message_once(
     kind: str, every: int, tmp_path: Path
 ) -> None:

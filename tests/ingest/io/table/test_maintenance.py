@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, maintenance, parquet
+from fairlead_ingest.io.table import delta, maintenance
 from fairlead_ingest.io.table.delta import compaction
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
@@ -66,10 +66,3 @@ def test_no_table_is_said_so(tmp_path: Path) -> None:
         maintenance.open_table(tmp_path / "none")
     with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):
         maintenance.vacuum(delta, tmp_path / "none")
-
-
-def test_plain_files_are_not_joined(tmp_path: Path) -> None:
-    """A reader of the folder would meet rows twice or not at all."""
-    parquet.ensure(tmp_path / "rows", SCHEMA)
-    with pytest.raises(errors.Stop, match="plain Parquet files cannot be joined"):
-        maintenance.open_table(tmp_path / "rows")

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairlead_ingest.io.table import delta, parquet
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.receipt import Receipts
-from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
@@ -24,19 +23,18 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def commit(table: Path, *ids: str, node: str = "edge-1", table_format: TableFormat = delta) -> None:
-    table_format.ensure(table, SCHEMA)
-    writing = table_format.writing(table)
+def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
+    delta.ensure(table, SCHEMA)
+    writing = delta.writing(table)
     values = {"node": node, "_topic": "a/odd name=%", "_published_at": NOW, "_ingested_at": NOW, "_date": NOW.date()}
     writing.add(pa.Table.from_pylist([{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], schema=SCHEMA))
-    table_format.append(table, writing.close(), UNNUMBERED)
+    delta.append(table, writing.close(), UNNUMBERED)
 
 
-@pytest.mark.parametrize("table_format", [delta, parquet])
-def test_a_row_in_the_table_is_a_receipt(table_format: TableFormat, tmp_path: Path) -> None:
+def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
     """With where it is and when it came."""
-    commit(tmp_path / "rows", "m1", "m2", table_format=table_format)
-    found = Receipts(table_format, tmp_path / "rows", "m2").find()
+    commit(tmp_path / "rows", "m1", "m2")
+    found = Receipts(delta, tmp_path / "rows", "m2").find()
     assert found is not None
     assert (found["_topic"], found["_batch"], found["_id"], found["node"]) == ("a/odd name=%", 3, "0a", "edge-1")
     assert found["_published_at"] == "2026-11-20T12:00:00+00:00"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.tables.table_formats import IN_FOLDERS
+from fairlead_ingest.io.table import delta, tables
+from fairlead_ingest.table.catalog import Catalog
 
-from fairlead_ingest.io.table import delta, parquet, tables
 
-
-def test_every_sink_one_can_set_is_there() -> None:
-    """And is the module of its name."""
-    assert [tables.of(name) for name in IN_FOLDERS] == [delta, parquet]
+def test_a_format_is_found_by_its_name(tmp_path: Path) -> None:
+    assert tables.of("delta") is delta
+    assert type(tables.of("iceberg", Catalog(type="sql", uri=f"sqlite:///{tmp_path}/c.db"))).__name__ == "IcebergFormat"
 
 
 def test_a_companion_lies_beside_its_table() -> None:

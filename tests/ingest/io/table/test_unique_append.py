@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.tables.table_formats import IN_FOLDERS
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables, unique_append
@@ -22,9 +21,9 @@ def rows(*ids: str, topic: str = "n/a") -> pa.Table:
     return pa.Table.from_pylist([{"_id": each, "_topic": topic, "_date": DAY} for each in ids], SCHEMA)
 
 
-@pytest.fixture(params=IN_FOLDERS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture
+def kind() -> str:
+    return "delta"
 
 
 def ids(kind: str, table: Path) -> list[str]:

@@ -1,5 +1,0 @@
-"""Found by Spark itself: a module of this kind of name makes ``writeStream.format("fairlead_parquet")`` known."""
-
-from fairlead_ingest.io.sink.spark_sink import ParquetSink as DefaultSource
-
-__all__ = ["DefaultSource"]
