@@ -45,8 +45,8 @@ class StoreDamaged(StoreFailed):
     """The file is not what was written to it; open it anew, which saves what can be read of it."""
 
 
-class StoreTooNew(LocalError):
-    """A newer version of the program wrote this store; run that version, or give this one another folder."""
+class StoreVersionUnknown(LocalError):
+    """Another version of the program wrote this store; run that version, or give this one another folder."""
 
 
 class NotOurs(LocalError):

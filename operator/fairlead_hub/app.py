@@ -22,7 +22,7 @@ from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io import http, memory
 from fairlead_hub.io.change_traces import ChangeTraces
-from fairlead_hub.io.cluster import api_access, api_error, edge_node_owners, kopf_handlers, kube
+from fairlead_hub.io.cluster import api_access, api_error, kopf_handlers, kube
 from fairlead_hub.io.cluster.event_recorder import EventRecorder
 from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
 from fairlead_hub.io.cluster.status_reports import StatusReports
@@ -303,9 +303,6 @@ class _App:
             if self._authorities is not None:
                 tasks.append(group.create_task(self._authorities.keep_loaded(), name="tls"))
                 tasks.append(group.create_task(self._authorities.keep_link_loaded(), name="link tls"))
-                owners = edge_node_owners.drop(client, seconds_left=lambda: keeper.seconds_left)
-                tasks.append(group.create_task(owners, name="edge node owners"))
-            if self._authorities is not None:
                 await self._until_listed(hub)
             port = await server.start(*listen_address.parse(settings.listen))
             _log.info("link_listening", port=port, security=settings.security, fence=hub.fence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.errors import FULL_RETRY_SECONDS, KeyReused, StoreFailed, StoreFull, StoreTooNew
+from fairlead_edge.errors import FULL_RETRY_SECONDS, KeyReused, StoreFailed, StoreFull, StoreVersionUnknown
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 
 
@@ -20,4 +20,4 @@ def test_reused_key_is_permanent_and_named() -> None:
 
 def test_a_disk_that_failed_is_ours_to_end() -> None:
     """Not the caller's to repeat."""
-    assert issubclass(StoreFailed, LocalError) and issubclass(StoreTooNew, LocalError)
+    assert issubclass(StoreFailed, LocalError) and issubclass(StoreVersionUnknown, LocalError)

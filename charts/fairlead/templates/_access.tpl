@@ -1,19 +1,7 @@
-{{/* Whether messaging is told who may do what: as the values say, else where the names in the certificates are known, and
-the older key is not used. "" where an upgrade reuses values of before. */}}
-{{- define "fairlead.accessEnabled" -}}
-{{- with .Values.messaging.access -}}
-{{- if kindIs "bool" .enabled -}}
-{{- if .enabled }}true{{ end -}}
-{{- else if and (ne $.Values.certificates.source "existing") (not (hasKey $.Values.messaging.config "clients")) -}}
-true
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
 {{/* [[access]] of messaging.toml, as YAML {entries: []}: what this release's own rooms need, and nothing more. */}}
 {{- define "fairlead.access" -}}
 {{- $fullname := include "fairlead.fullname" . -}}
-{{- $access := .Values.messaging.access -}}
+{{- $access := default dict .Values.messaging.access -}}
 {{- $hubEvents := dig "events" "topic" "system/events" .Values.hub.config -}}
 {{- $ingestEvents := dig "events" "topic" "system/events" .Values.ingest.config -}}
 {{- $hub := $access.hubSubject | default (printf "%s-hub" $fullname) -}}

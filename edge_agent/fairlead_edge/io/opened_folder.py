@@ -18,7 +18,7 @@ import apsw
 
 from fairlead_edge import node_routes
 from fairlead_edge.agent_status import Encryption
-from fairlead_edge.errors import NotOurs, StoreTooNew, StoreUnusable
+from fairlead_edge.errors import NotOurs, StoreUnusable, StoreVersionUnknown
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.encryption import opening as encryption
 from fairlead_edge.io.file_access import PLAIN, FileAccess
@@ -90,5 +90,5 @@ def _open_outbox(path: Path, settings: Settings, thorough: bool, access: FileAcc
         )
     except NotOurs as error:
         raise StoreUnusable(f"{path}: {error}") from error
-    except (apsw.Error, StoreTooNew, OSError) as error:
+    except (apsw.Error, StoreVersionUnknown, OSError) as error:
         raise StoreUnusable(f"{path}: cannot be opened: {error}") from error

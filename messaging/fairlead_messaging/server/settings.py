@@ -97,15 +97,11 @@ class MessagingSettings(Model):
     """The service's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
-    access: list[AccessModel] | None = None
-    """Who may do what on which topics; what no entry grants is 403 `forbidden`, and `[]` grants nothing at all. Absent:
-    everyone for whom `tls_ca` vouches may do everything, with a warning at the start; the next version denies that.
-    Needs `mtls`."""
+    access: list[AccessModel] = Field(default=[])
+    """Who may do what on which topics; what no entry grants is 403 `forbidden`. Needs `mtls`."""
     token_review: TokenReviewModel = TokenReviewModel()
     quotas: list[QuotaModel] = Field(default=[])
     """How much a namespace may take; beyond it publishing and making topics are 429 with `Retry-After`."""
-    clients: list[str] | None = None
-    """The older key, for one version more: names in certificates that may do everything; write `access` entries."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])
     """Created at the start in namespace `system`, which is Fairlead's own; `prefix:N` stands for prefix0 … prefix(N-1).
     Hub and ingest make `system/events` themselves ([events](events.md))."""
@@ -157,11 +153,8 @@ class MessagingSettings(Model):
                 if not getattr(self, key):
                     yield Mistake(key, 'required with security = "mtls"')
         else:
-            for key in ("access", "clients"):
-                if getattr(self, key) is not None:
-                    yield Mistake(key, 'needs security = "mtls": without it no client has a name')
-        if self.access is not None and self.clients is not None:
-            yield Mistake("clients", "is the older key for what access says now: write an access entry for each name")
+            if self.access:
+                yield Mistake("access", 'needs security = "mtls": without it no client has a name')
         if self.transactions.lifetime_seconds_max < self.transactions.timeout_seconds_max:
             yield Mistake(
                 "transactions.lifetime_seconds_max",

@@ -8,7 +8,7 @@ import apsw
 
 from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.outbox.tables import settlement
-from fairlead_edge.io.outbox.tables.schema import migrate
+from fairlead_edge.io.outbox.tables.schema import prepare
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Refusal
@@ -19,7 +19,7 @@ from fairlead_edge.outbox.receipts.departure import Departure
 def tables() -> apsw.Connection:
     """An empty outbox."""
     opened = apsw.Connection(":memory:")
-    migrate(opened)
+    prepare(opened)
     return opened
 
 

@@ -41,7 +41,7 @@ class MessagingService:
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_ports(1)[0]
         self.url = f"http{'s' if authority else ''}://127.0.0.1:{self.port}"
-        security, self.tls = 'security = "insecure"\n', None
+        security, self.tls, self._access = 'security = "insecure"\n', None, ""
         if authority is not None:
             server = authority.issue("messaging", hosts=("127.0.0.1",))
             client = authority.issue("ingest")
@@ -50,6 +50,8 @@ class MessagingService:
                 f'security = "mtls"\ntls_ca = "{authority.certificate}"\n'
                 f'tls_cert = "{server.certificate}"\ntls_key = "{server.key}"\n'
             )
+            verbs = '["publish", "consume", "administer"]'
+            self._access = f'[[access]]\nsubject = "ingest"\nverbs = {verbs}\ntopics = ["*"]\n'
         self._log = folder / "messaging.log"
         self._config = folder / "messaging.toml"
         self._settings = (
@@ -61,8 +63,8 @@ class MessagingService:
         self._running: Running | None = None
 
     def set(self, more: str) -> None:
-        """Settings beside those of the test, from the next start on."""
-        self._config.write_text(self._settings + more)
+        """Settings beside those of the test, from the next start on; its client may do all unless they say who may."""
+        self._config.write_text(self._settings + ("" if "[[access]]" in more else self._access) + more)
 
     def start(self) -> MessagingService:
         """Start it and wait until it answers."""

@@ -116,8 +116,8 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
 def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
     in_use = agent_folder.in_use(folder)
     for what, limit, known in (
-        ("objects", settings.store.object_bytes, objects_schema.SCHEMA),
-        ("outbox", settings.store.message_bytes, len(outbox_schema.MIGRATIONS)),
+        ("objects", settings.store.object_bytes, objects_schema.VERSION),
+        ("outbox", settings.store.message_bytes, outbox_schema.VERSION),
     ):
         path = folder / f"{what}.db"
         yield from store.judge(store_file.look(path, what, limit_bytes=limit, known_version=known, in_use=in_use), what)

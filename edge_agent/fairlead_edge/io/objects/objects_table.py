@@ -14,7 +14,7 @@ import msgspec
 from fairlead_edge.errors import StoreDamaged, StoreUnusable
 from fairlead_edge.io.objects import schema, statuses_table
 from fairlead_edge.io.objects import statements as sql
-from fairlead_edge.io.objects.schema import SCHEMA, fact, held, remember
+from fairlead_edge.io.objects.schema import VERSION, fact, held, remember
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.link_state import StaleHub
@@ -51,13 +51,13 @@ class Opened(NamedTuple):
 def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> Opened:
     """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
     found = int(rows(connection, sqlite.USER_VERSION)[0][0])
-    if found > SCHEMA:
+    if found not in (0, VERSION):
         raise StoreUnusable(
-            f"has schema {found}, this program knows up to {SCHEMA}: run the newer version, or remove the file "
-            "(the hub sends everything again)"
+            f"has version {found}; this program reads version {VERSION}: run the program that wrote it, or remove the "
+            "file (the hub sends everything again)"
         )
-    if found < SCHEMA:
-        schema.migrate(connection, found)
+    if not found:
+        schema.create(connection)
     owner = fact(connection, "node")
     if owner not in (None, node):
         raise StoreUnusable(

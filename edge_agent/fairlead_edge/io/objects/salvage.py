@@ -28,7 +28,7 @@ def _look(path: Path, connection: apsw.Connection) -> str:
     if not rows(connection, sqlite.ANYTHING):
         return ""
     [(found,)] = rows(connection, sqlite.USER_VERSION)
-    return salvage.version_problem(path, found, schema.SCHEMA) or audit(connection)
+    return salvage.version_problem(path, found, schema.VERSION) or audit(connection)
 
 
 def audit(connection: apsw.Connection) -> str:
@@ -37,7 +37,7 @@ def audit(connection: apsw.Connection) -> str:
     if found != "ok":
         return str(found)
     [(version,)] = rows(connection, sqlite.USER_VERSION)
-    model = schema.model(version if version == schema.SCHEMA else 0)
+    model = schema.model(version if version == schema.VERSION else 0)
     return salvage.lacks(connection, model) if model is not None else ""
 
 
@@ -46,12 +46,7 @@ def run(path: Path, access: FileAccess = PLAIN) -> int:
     kept: list[int] = []
 
     def fill(source: apsw.Connection, target: apsw.Connection) -> None:
-        is_old = "checksum" not in salvage.columns(source, "objects") and bool(salvage.columns(source, "objects"))
-        if is_old:  # rows as they were; the opening brings them to the present version
-            target.execute(schema.TABLES)
-            rows(target, sqlite.set_user_version(1))
-        else:
-            schema.migrate(target, 0)
+        schema.create(target)
         for table in ("facts", "kinds"):
             salvage.copy_small(source, target, table)
         for table in ("objects", "fallbacks"):

@@ -1,4 +1,4 @@
-"""The tables of the object store, their rows with checksums, and how an older file becomes a present one.
+"""The tables of the object store, and their rows with checksums.
 
 objects    one row per (group, plural, namespace, name): identity, versions, canonical JSON
 fallbacks  the same, of objects whose version in ``objects`` cannot be used
@@ -20,17 +20,17 @@ from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects.content import verify
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject, Put
-from fairlead_wire.errors import Permanent
 from fairlead_wire.objects.resource import Resource
 
-SCHEMA: Final = 2
+VERSION: Final = 1
+"""The form of this file, in ``PRAGMA user_version``.  A file that says another is refused."""
 _ROW: Final = """(
   api_group TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
   version TEXT NOT NULL, uid TEXT NOT NULL, digest TEXT NOT NULL, resource_version TEXT NOT NULL,
-  local_version INTEGER NOT NULL, stored_at REAL NOT NULL, content BLOB NOT NULL
+  local_version INTEGER NOT NULL, stored_at REAL NOT NULL, content BLOB NOT NULL, checksum INTEGER
 )"""
 TABLES: Final = f"""
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value, checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS kinds (
   api_group TEXT, version TEXT, plural TEXT, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
   PRIMARY KEY (api_group, version, plural)
@@ -40,49 +40,22 @@ CREATE TABLE IF NOT EXISTS fallbacks {_ROW};
 CREATE UNIQUE INDEX IF NOT EXISTS objects_key ON objects (api_group, plural, namespace, name);
 CREATE INDEX IF NOT EXISTS objects_entries ON objects (uid, digest);
 """
-_CHECKSUMS: Final = ("objects", "fallbacks", "facts")
 
 
 def model(version: int) -> apsw.Connection | None:
     """An empty store of this version, in memory; None for one that this program does not know."""
-    if not 0 <= version <= SCHEMA:
+    if version not in (0, VERSION):
         return None
     connection = apsw.Connection(":memory:")
-    if version == SCHEMA:
-        migrate(connection, 0)
-    elif version:
-        connection.execute(TABLES)
+    if version:
+        create(connection)
     return connection
 
 
-def migrate(connection: apsw.Connection, found: int) -> None:
-    """Bring a file of version ``found`` to the present one; what an older program stored gets its checksums."""
+def create(connection: apsw.Connection) -> None:
+    """Make the tables in an empty file."""
     connection.execute(TABLES)
-    if found < SCHEMA:
-        for table in _CHECKSUMS:
-            connection.execute(sql.add_checksum(table))
-        if found:
-            _add_checksums(connection)
-    rows(connection, sqlite.set_user_version(SCHEMA))
-
-
-def _add_checksums(connection: apsw.Connection) -> None:
-    for name, value in rows(connection, sql.FACTS):
-        remember(connection, name, value)
-    for table in sql.TABLES_OF_OBJECTS:
-        for (number,) in rows(connection, sql.numbers(table)):
-            [row] = rows(connection, sql.row(table), (number,))
-            read = _row(row)
-            if read is not None and _is_as_announced(read):
-                connection.execute(sql.seal_row(table), (of(read), number))
-
-
-def _is_as_announced(read: HeldObject) -> bool:
-    try:
-        kind_of(read)
-    except Permanent:
-        return False
-    return True
+    rows(connection, sqlite.set_user_version(VERSION))
 
 
 def kind_of(read: HeldObject) -> Kind:

@@ -63,11 +63,6 @@ KEEP_AS_FALLBACK: Final = f"INSERT INTO fallbacks ({_COLUMNS}) SELECT {_COLUMNS}
 # ---- rows by number, for scrubs and salvage ------------------------------------------------------------------------
 
 
-def numbers(table: Table) -> str:
-    """The numbers of all rows."""
-    return f"SELECT rowid FROM {table}"
-
-
 def row(table: Table) -> str:
     """One row."""
     return f"SELECT {_ROW} FROM {table} WHERE rowid = ?"
@@ -93,22 +88,10 @@ def delete_type(table: Table) -> str:
     return f"DELETE FROM {table} WHERE api_group = ? AND plural = ?"
 
 
-def seal_row(table: Table) -> str:
-    """The checksum of a row that was stored without one."""
-    return f"UPDATE {table} SET checksum = ? WHERE rowid = ?"
-
-
-def add_checksum(table: str) -> str:
-    """A column for checksums, in a file from before there were any."""
-    return f"ALTER TABLE {table} ADD COLUMN checksum INTEGER"
-
-
 # ---- facts ---------------------------------------------------------------------------------------------------------
 
 FACT: Final = "SELECT value, checksum FROM facts WHERE name = ?"
 """One fact: node, fence, stale_hub_since, stale_hub_highest, version, contact_at, lacking."""
-FACTS: Final = "SELECT name, value FROM facts"
-"""All, as they were stored without checksums."""
 SET_FACT: Final = (
     "INSERT INTO facts(name, value, checksum) VALUES (?, ?, ?)"
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"

@@ -65,11 +65,11 @@ _Read = Callable[[Callable[[apsw.Connection], log.Found]], Awaitable[log.Found]]
 class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is made anew by the caller for each opening of the store.
 
-    Opening creates or migrates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
+    Opening creates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
     through while it is used already (``scrubber``), unless ``thorough``.  A damaged file is salvaged.
 
-    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds what
-    another node than ``node`` ("": any) accepted.
+    Raises ``apsw.Error``, ``StoreVersionUnknown`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds
+    what another node than ``node`` ("": any) accepted.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class SqliteOutbox:
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
-            schema.migrate(connection)
+            schema.prepare(connection)
             if node:
                 store_identity.own(connection, node)
             found.append(store_identity.load_stamp(connection))

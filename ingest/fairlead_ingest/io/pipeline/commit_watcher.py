@@ -31,8 +31,6 @@ PUBLISHED_AGAIN_MAX = 8
 # Positions are reported to the service beside the work, no longer than this at a time: a service that is slow or
 # silent would keep the other pipelines and a stop waiting, once for each topic.
 REPORT_SECONDS_MAX = 5.0
-# What a service before 0.3 answers to a field it does not know.
-UNKNOWN_FIELD = "bad_body"
 FIRST_COMMIT = 1
 # Entries of the log that are read first; more only where all of them are new.
 _ENTRIES = 8
@@ -67,7 +65,6 @@ class CommitWatcher:
         self._is_whole = pipeline.starting_position == "earliest"
         # By topic: its generation, and after which position the table has taken all of it, as far as commits were seen.
         self._starts: dict[str, tuple[int, str]] = {}
-        self._says_table = True
         # How far the table goes, as last seen.
         self.reached = Offsets()
 
@@ -148,19 +145,11 @@ class CommitWatcher:
         return "" if held is not None or self._is_whole else reached.position
 
     def _report(self, topic: str, offset: TopicOffset) -> None:
-        """With what nodes' receipts say of the table; a service before 0.3 takes the position alone."""
-        note = self._note(topic, offset) if self._says_table else None
-        if note is not None:
-            try:
-                self._connect().note_reader(
-                    topic, self._pipeline, position=offset.position, generation=offset.generation, table=note
-                )
-                return
-            except Permanent as error:
-                if error.code != UNKNOWN_FIELD:
-                    raise
-                self._says_table = False
-        self._connect().note_reader(topic, self._pipeline, position=offset.position, generation=offset.generation)
+        """With what nodes' receipts say of the table."""
+        note = self._note(topic, offset)
+        self._connect().note_reader(
+            topic, self._pipeline, position=offset.position, generation=offset.generation, table=note
+        )
 
     def _note(self, topic: str, offset: TopicOffset) -> TableNote | None:
         """None where no batch of this checkpoint was seen."""

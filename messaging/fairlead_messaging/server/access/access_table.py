@@ -78,9 +78,3 @@ class AccessTable:
         if identity.refused:
             return Grants()
         return Grants(tuple(each for each in self._entries if each.subject in identity.subjects))
-
-
-def everything_for(names: Iterable[str]) -> AccessTable:
-    """As the older key ``clients`` has it: each of these certificates may do all."""
-    every = (topic_glob.parse(topic_glob.EVERYTHING),)
-    return AccessTable(Entry(Subject("certificate", each), frozenset(Verb), every) for each in names)

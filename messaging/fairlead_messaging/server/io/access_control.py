@@ -15,9 +15,9 @@ from typing import Any, Final, NoReturn
 
 from fairlead_messaging.api.errors import CertificateEnded, Forbidden, Unauthenticated
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import access_model, access_table, subject
+from fairlead_messaging.server.access import access_model, subject
 from fairlead_messaging.server.access.access_table import AccessTable
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access.caller import Caller
 from fairlead_messaging.server.access.subject import Identity
 from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
 from fairlead_messaging.server.io.metrics import Metrics
@@ -39,11 +39,11 @@ _log = logs.get("messaging.access")
 
 
 class AccessControl:
-    """``table`` None: all that have a certificate, but nodes, may do everything, as an earlier version had it."""
+    """Who asks, and what of it an entry of ``table`` grants; the rest is refused."""
 
     def __init__(
         self,
-        table: AccessTable | None,
+        table: AccessTable,
         metrics: Metrics,
         reviewer: TokenReviewer | None = None,
         *,
@@ -84,14 +84,6 @@ class AccessControl:
 
         Raises: Unauthenticated, Forbidden for one whom nothing is granted, Unavailable when a token cannot be checked.
         """
-        if self._table is None:
-            if not certificate:
-                self._unknown("no certificate was shown", peer)
-            self._check_end(certificate, peer)
-            caller, refused = self._of_names(certificate.get("subject", ()), certificate.get("subjectAltName", ()))
-            if refused:
-                self._refuse_altogether(caller, refused, peer)
-            return UNRESTRICTED
         if authorization is not None and authorization[: len(BEARER)].lower() == BEARER and self._reviewer is not None:
             account = await self._reviewer.account(authorization[len(BEARER) :].strip(), peer)
             if account is None:
@@ -133,8 +125,6 @@ class AccessControl:
 
     def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
         """Who it is with what it is granted, and why it is refused altogether, or ""."""
-        if self._table is None:
-            return Caller(str(identity)), identity.refused
         grants = self._table.of(identity)
         refused = identity.refused or ("" if grants else "no access entry is about it")
         return Caller(str(identity), identity.owner, grants), refused
@@ -175,20 +165,10 @@ def _seconds(text: str) -> float:
 def of_settings(
     settings: MessagingSettings, metrics: Metrics, *, wall: Callable[[], float] = time.time
 ) -> AccessControl:
-    """As the settings have it.  What grants more than it should is said once, here."""
-    if settings.security == "insecure":
-        return AccessControl(None, metrics, wall=wall)
-    if settings.access is not None:
-        review = settings.token_review
-        names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
-        reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
-        return AccessControl(access_model.table(settings.access), metrics, reviewer, wall=wall)
-    if settings.clients is not None:
-        _log.warning("clients_is_old", reason="it grants everything to each name", remedy="write [[access]] entries")
-        return AccessControl(access_table.everything_for(settings.clients), metrics, wall=wall)
-    _log.warning(
-        "access_not_limited",
-        reason="without [[access]] every certificate of tls_ca may do everything; the next version denies that",
-        remedy="write an [[access]] entry for each client",
-    )
-    return AccessControl(None, metrics, wall=wall)
+    """As the settings have it; with ``security = "insecure"`` it is not asked."""
+    if settings.security == "mtls" and not settings.access:
+        _log.warning("access_denied_to_all", reason="there is no [[access]] entry", remedy="write one for each client")
+    review = settings.token_review
+    names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
+    reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
+    return AccessControl(access_model.table(settings.access), metrics, reviewer, wall=wall)

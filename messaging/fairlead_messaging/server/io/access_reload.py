@@ -56,17 +56,13 @@ async def keep_loaded(
             _log.error("access_kept", reason=str(error), remedy=f"mend {path}; the grants of before count until then")
             continue
         if changed:
-            _log.info("access_reloaded", entries=len(found.access or ()), file=str(path))
+            _log.info("access_reloaded", entries=len(found.access), file=str(path))
         if found != settings:
             _log.warning("restart_needed", file=str(path), reason="settings other than [[access]] changed")
 
 
 def _replace(access: AccessControl, found: MessagingSettings) -> None:
     """Raises ``CannotReplace``."""
-    if found.access is None:
-        raise CannotReplace(
-            "there is no [[access]] any more, and without it each client may do everything; restart to have that"
-        )
     accounts = any(each.entry.subject.kind == "serviceaccount" for each in found.access)
     if accounts and not access.takes_tokens:
         raise CannotReplace("an entry names a ServiceAccount, and no entry did when the service started; restart it")

@@ -2,6 +2,6 @@
 
 api_access, api_error ── kube   a client of raw bytes
 reflector ── kind_watch ── watches   kinds that rules name; kopf_handlers: kinds of our own
-status_writer, event_recorder, edge_node_owners   what the hub writes
+status_writer, event_recorder   what the hub writes
 lease_keeper
 """

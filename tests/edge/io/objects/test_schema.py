@@ -1,30 +1,20 @@
-"""The object store's rows: checked, upgraded, and kinds that follow from them.
-
-``data/objects-1.db.gz`` was written by the program before there were checksums: five ConfigMaps.
-"""
+"""The object store's rows: checked, and kinds that follow from them."""
 
 from __future__ import annotations
-
-import gzip
-from pathlib import Path
 
 import apsw
 import pytest
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.objects import schema, statements
-from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects import metastore
-from fairlead_edge.objects.kinds import Kind
-
-OLD = Path(__file__).parents[2] / "data" / "objects-1.db.gz"
 
 
 @pytest.fixture
 def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
-    schema.migrate(opened, 0)
+    schema.create(opened)
     held = metastore.hold(put(config_map("a")), local_version=7, now=3)
     opened.execute(statements.INSERT_OBJECT, schema.values(held))
     return opened
@@ -78,24 +68,3 @@ def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
         ("", "v1", "configmaps", "ConfigMap", 1),
         ("apps", "v1", "deployments", "Deployment", 1),
     ]
-
-
-async def test_an_older_store_is_watched_over_from_its_first_opening_on(tmp_path: Path) -> None:
-    """All is there; what was damaged before the upgrade, and what is after it, is not served."""
-    path = tmp_path / "objects.db"
-    path.write_bytes(gzip.decompress(OLD.read_bytes()))
-    connection = apsw.Connection(str(path))
-    connection.execute("UPDATE objects SET content = CAST(replace(content, '4', '5') AS BLOB) WHERE name = 'old-4'")
-    connection.close()
-    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1000)
-    held, _ = await store.select("", "configmaps")
-    assert [each.resource.name for each in held] == [f"old-{number}" for number in range(4)]
-    assert (await store.fence(), await store.contact_at(), store.damaged) == (5, 2.0, 1)
-    assert await store.kinds() == [Kind(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)]
-    await store.close()
-    connection = apsw.Connection(str(path))
-    connection.execute("UPDATE objects SET resource_version = '77' WHERE name = 'old-2'")
-    connection.close()
-    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1000)
-    assert len((await store.select("", "configmaps"))[0]) == 3
-    await store.close()

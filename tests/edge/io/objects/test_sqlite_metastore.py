@@ -68,12 +68,12 @@ async def test_a_file_that_is_no_store_is_refused_by_name(tmp_path: Path) -> Non
         opened(tmp_path)
 
 
-async def test_a_store_of_a_newer_program_is_refused(tmp_path: Path) -> None:
-    """An older program must not guess at what it does not know."""
+async def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    """A program must not guess at what it does not know."""
     connection = apsw.Connection(str(tmp_path / FILE_NAME))
     connection.pragma("user_version", 99)
     connection.close()
-    with pytest.raises(StoreUnusable, match="schema 99"):
+    with pytest.raises(StoreUnusable, match="version 99"):
         opened(tmp_path)
 
 

@@ -17,7 +17,7 @@ def store(tmp_path: Path) -> Path:
     path = tmp_path / "store.db"
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-    schema.migrate(connection)
+    schema.prepare(connection)
     connection.execute("INSERT INTO queues(endpoint, priority) VALUES('iothub', 0)")
     file = os.open(path, os.O_RDONLY)
     schema_pages.keep(connection, file, tmp_path / "store.db.schema")

@@ -22,7 +22,6 @@ from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_wire.errors import Permanent
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
@@ -164,23 +163,3 @@ def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_posit
     begins = {""} if starting_position == "earliest" else {places[0].upto, places[2].upto}
     assert reader["table"]["start"] in begins
     assert reader["position"] == places[2].upto
-
-
-def test_a_service_that_knows_no_tables_gets_the_position_alone(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It refuses what it does not know; it is not asked again."""
-    noted: list[dict[str, Any]] = []
-
-    class Older:
-        def note_reader(self, topic: str, reader: str, **more: Any) -> None:
-            noted.append(more)
-            if "table" in more:
-                raise Permanent("body: Object contains unknown field `table`", code="bad_body")
-
-    watcher = lab.watcher()
-    watcher.start()
-    monkeypatch.setattr(watcher, "_connect", Older)
-    for batch in range(2):
-        lab.commit(batch, TopicOffset(generation=1, position=f"{batch + 1:020x}" + "0" * 20))
-        assert watcher.observe() == 1
-    assert ["table" in each for each in noted] == [True, False, False]
-    assert watcher._reported == {lab.topic: "0" * 19 + "2" + "0" * 20}

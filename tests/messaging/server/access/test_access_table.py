@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import access_table, subject, topic_glob
+from fairlead_messaging.server.access import subject, topic_glob
 from fairlead_messaging.server.access.access_table import AccessTable, Entry, Grants
 from fairlead_messaging.server.access.subject import Identity, Subject
 
@@ -71,10 +71,3 @@ def test_every_topic_is_more_than_every_namespace_but_one() -> None:
     """What a transaction without topics asks for."""
     assert grants(AccessTable([entry("a", "administer", "*/*")]), "a").may_everywhere(Verb.ADMINISTER)
     assert not grants(AccessTable([entry("a", "administer", "*", "!b/*")]), "a").may_everywhere(Verb.ADMINISTER)
-
-
-def test_the_older_key_grants_everything_to_names_alone() -> None:
-    """As it was."""
-    table = access_table.everything_for(["hub"])
-    assert all(grants(table, "hub").may(verb, "system", "events") for verb in Verb)
-    assert not grants(table, "edge-1")

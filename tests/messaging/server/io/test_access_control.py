@@ -58,16 +58,14 @@ async def test_a_long_name_makes_no_long_answer() -> None:
 
 
 async def test_who_shows_nothing_is_not_known() -> None:
-    """401, also where everything is granted to all certificates; a token is no use where none is taken."""
+    """401; a token is no use where none is taken."""
     access, _ = control()
     for authorization in (None, "", "Basic YTpi", f"Bearer {SECRET}"):
         with pytest.raises(Unauthenticated) as caught:
             await access.caller(None, authorization, "10.0.0.1")
         assert SECRET not in str(caught.value)
     with pytest.raises(Unauthenticated):
-        await AccessControl(None, Metrics()).caller(None, None, "10.0.0.1")
-    with pytest.raises(Unauthenticated):
-        await AccessControl(None, Metrics()).caller({}, None, "10.0.0.1")
+        await access.caller({}, None, "10.0.0.1")
 
 
 async def test_a_subject_without_any_entry_is_refused_before_a_topic_is_looked_at() -> None:
@@ -79,16 +77,13 @@ async def test_a_subject_without_any_entry_is_refused_before_a_topic_is_looked_a
     assert b'access_refused_total{verb="none"} 2.0' in metrics.text()
 
 
-def test_settings_decide_whether_there_is_a_table(caplog: pytest.LogCaptureFixture) -> None:
-    """Without one everything is granted as before, and the log says so; an empty one grants nothing."""
+def test_a_service_that_grants_nothing_says_so_at_its_start(caplog: pytest.LogCaptureFixture) -> None:
+    """Deny by default: without an entry every request is refused."""
     with caplog.at_level(logging.WARNING):
-        of_settings(MessagingSettings(**FILES), Metrics())
-        assert "access_not_limited" in caplog.text
-        of_settings(MessagingSettings(**FILES, clients=["hub"]), Metrics())
-        assert "clients_is_old" in caplog.text
-        caplog.clear()
-        of_settings(MessagingSettings(**FILES, access=[]), Metrics())
+        of_settings(MessagingSettings(security="insecure"), Metrics())
         assert not caplog.text
+        of_settings(MessagingSettings(**FILES), Metrics())
+        assert "access_denied_to_all" in caplog.text
 
 
 def test_tokens_are_taken_where_an_entry_names_an_account() -> None:

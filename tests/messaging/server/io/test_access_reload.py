@@ -106,7 +106,6 @@ async def test_other_grants_count_without_a_restart(world: World) -> None:
         (TLS + "limit = " + "9" * 5000, "not TOML"),
         (TLS + entry("till").replace('"publish"', '"read"'), "verbs"),
         (TLS + entry("till") + "unknown = 3\n", "unknown"),
-        (TLS, "there is no [[access]] any more"),
         (TLS + entry("serviceaccount:shop:till"), "no entry did when the service started"),
     ],
 )

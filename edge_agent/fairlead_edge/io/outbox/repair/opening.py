@@ -1,6 +1,6 @@
-"""Before the outbox's file is used: it is looked through, salvaged if damaged, and brought to the present schema.
+"""Before the outbox's file is used: it is looked through, and salvaged if damaged.
 
-problem? ──no──▶ upgrade ──▶ problem? ──no──▶ used
+problem? ──no──▶ used
    └──yes──▶ salvage ──▶ from the beginning
 """
 
@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import salvage
-from fairlead_edge.io.outbox.tables import schema
 from fairlead_edge.outbox.gaps import Gap
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.totals import Totals
@@ -21,7 +20,7 @@ from fairlead_wire.io import logs
 
 SECONDS_MAX: Final = 0.5
 """How long a start looks through the file: a hundred thousand messages, or so."""
-SALVAGES_MAX: Final = 3
+SALVAGES_MAX: Final = 2
 
 _log = logs.get("edge.outbox")
 
@@ -38,15 +37,12 @@ class Sound(NamedTuple):
 def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool, access: FileAccess = PLAIN) -> Sound:
     """``kept``: the totals beside the file.  ``thorough``: look at all of it, however long that takes.
 
-    Raises ``apsw.Error``, ``StoreTooNew`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
+    Raises ``apsw.Error`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
     """
     seconds = None if thorough else SECONDS_MAX
     salvaged = ""
-    for _ in range(SALVAGES_MAX):  # an older file is salvaged as it was, and once more at its present version
+    for _ in range(SALVAGES_MAX):
         problem = salvage.problem(path, kept, seconds=seconds, access=access)
-        if not problem:
-            schema.upgrade(path, access)
-            problem = salvage.problem(path, kept, seconds=seconds, access=access)
         if not problem:
             return Sound(salvaged, problem is not None)
         _log.error("store_damaged", path=str(path), reason=problem)

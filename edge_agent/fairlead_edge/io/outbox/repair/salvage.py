@@ -68,12 +68,7 @@ def _fill(
     at: str,
     new_id: Callable[[], str],
 ) -> None:
-    version = _version(source)
-    for migration in schema.MIGRATIONS[:version]:
-        rows(target, migration)
-    if version == len(schema.MIGRATIONS):
-        rows(target, schema.ADDITIONS)
-    rows(target, sqlite.set_user_version(version))
+    schema.create(target)
     for (table,) in rows(target, sqlite.TABLES):
         if table not in _OWN_WAY:
             salvage.copy(source, target, table)
@@ -84,8 +79,6 @@ def _fill(
     for number in sorted(numbers | {number for (number, *_) in rows(target, sql.NUMBERED_QUEUES)}):
         salvage.copy(source, target, "runs", "segment", fixed=("queue", number))
         salvage.copy(source, target, "references_", "offset", fixed=("queue", number))
-    if version < len(schema.MIGRATIONS):
-        return  # rows as they were; brought to the present version first, they are looked at again
     target.execute(sqlite.BEGIN)
     ends = dict(rows(target, repair_sql.ENDS_OF_QUEUES))
     _restore_queues(target, kept)
@@ -104,18 +97,6 @@ def _fill(
     _balance(target)
     [(report.waiting,)] = rows(target, repair_sql.WAITING)
     target.execute(sqlite.COMMIT)
-
-
-def _version(source: apsw.Connection) -> int:
-    """That of the source, if it can be believed: an older one than the present keeps its form for now."""
-    present = len(schema.MIGRATIONS)
-    try:
-        found = rows(source, sqlite.USER_VERSION)[0][0]
-        if 0 < found < present and not set(salvage.columns(source, "runs")) >= {"inherits"}:
-            return int(found)
-    except salvage.READ_ERRORS:
-        pass
-    return present
 
 
 def _clock(target: apsw.Connection, kept: Totals | None) -> float:
@@ -254,12 +235,12 @@ def problem(path: Path, kept: Totals | None, *, seconds: float | None = None, ac
 
 def _look(path: Path, connection: apsw.Connection, *, kept: Totals | None, seconds: float | None) -> str:
     [(found,)] = rows(connection, sqlite.USER_VERSION)
-    if wrong := salvage.version_problem(path, found, len(schema.MIGRATIONS)):
+    if wrong := salvage.version_problem(path, found, schema.VERSION):
         return wrong
-    if found != len(schema.MIGRATIONS):
+    if found != schema.VERSION:
         if not rows(connection, sqlite.ANYTHING):
             return "it is empty" if kept is not None and kept.queues else ""
-        [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)  # older, newer, or not made yet
+        [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)  # of another version, or not made yet
         return "" if found == "ok" else str(found)
     model = schema.model(found, additions=False)  # these are made where they are missing
     assert model is not None

@@ -1,6 +1,6 @@
 """Inside the outbox's file: functions of a connection, called within one transaction of the writer or one read.
 
-    schema, upgrade                       make the tables, and change those of an older program
+    schema                                the tables, and which version of them is read
     append, settlement, expiry, eviction  what changes the logs; ``dead_letters`` what was refused for good
     attempts, inheritance                 messages that modules are working on; times to live that follow their object
     log, bodies, segment                  the logs, their messages, and how these are packed

@@ -1,4 +1,4 @@
-"""The tables of the outbox, and how an older file becomes a present one.
+"""The tables of the outbox.
 
     queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
     references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
@@ -16,27 +16,23 @@
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
 
-Rows that are sent or shown carry a checksum (``checksum``); in a file from before there were any, they are made once.
-
-``PRAGMA user_version`` says which migration came last.
+Rows that are sent or shown carry a checksum (``checksum``).  ``PRAGMA user_version`` is the version of this form.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import apsw
 
-from fairlead_edge.errors import StoreTooNew
-from fairlead_edge.io.file_access import PLAIN, FileAccess
+from fairlead_edge.errors import StoreVersionUnknown
 from fairlead_edge.io.outbox.tables.receipts import names
-from fairlead_edge.io.outbox.tables.upgrade import add_checksums
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 
-MIGRATIONS: Final = (
-    """
+VERSION: Final = 1
+"""The form of this file.  A file that says another is refused."""
+TABLES: Final = """
     CREATE TABLE queues(
         id INTEGER PRIMARY KEY,
         endpoint TEXT NOT NULL,
@@ -49,6 +45,7 @@ MIGRATIONS: Final = (
         sent INTEGER NOT NULL DEFAULT 0,
         expired INTEGER NOT NULL DEFAULT 0,
         evicted INTEGER NOT NULL DEFAULT 0,
+        damaged INTEGER NOT NULL DEFAULT 0,
         UNIQUE(endpoint, priority)
     );
     CREATE TABLE references_(
@@ -57,6 +54,7 @@ MIGRATIONS: Final = (
         segment INTEGER NOT NULL,
         start INTEGER NOT NULL,
         size INTEGER NOT NULL,
+        checksum INTEGER,
         PRIMARY KEY(queue, offset)
     ) WITHOUT ROWID;
     CREATE TABLE runs(
@@ -70,6 +68,9 @@ MIGRATIONS: Final = (
         enqueued REAL NOT NULL,
         expires REAL,
         topic TEXT NOT NULL,
+        checksum INTEGER,
+        inherits TEXT,
+        expiry_checksum INTEGER,
         PRIMARY KEY(segment, queue)
     ) WITHOUT ROWID;
     CREATE INDEX runs_by_expiry ON runs(expires) WHERE expires IS NOT NULL;
@@ -84,28 +85,23 @@ MIGRATIONS: Final = (
         at TEXT NOT NULL,
         code TEXT NOT NULL,
         reason TEXT NOT NULL,
-        content BLOB NOT NULL
+        content BLOB NOT NULL,
+        checksum INTEGER
     );
     CREATE INDEX dead_letters_by_queue ON dead_letters(queue);
-    CREATE TABLE receipts(key TEXT PRIMARY KEY, digest BLOB NOT NULL, answer BLOB NOT NULL, at REAL NOT NULL);
+    CREATE TABLE receipts(
+        key TEXT PRIMARY KEY, digest BLOB NOT NULL, answer BLOB NOT NULL, at REAL NOT NULL, checksum INTEGER
+    );
     CREATE INDEX receipts_by_time ON receipts(at);
     CREATE TABLE clock(
         id INTEGER PRIMARY KEY CHECK (id = 1),
         boot_id TEXT NOT NULL, boot_seconds REAL NOT NULL, wall_seconds REAL NOT NULL, age_seconds REAL NOT NULL
     );
-    CREATE TABLE usage(id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER NOT NULL);
-    INSERT INTO usage VALUES(1, 0);
-    """,
-    """
-    ALTER TABLE queues ADD COLUMN damaged INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE runs ADD COLUMN checksum INTEGER;
-    ALTER TABLE references_ ADD COLUMN checksum INTEGER;
-    ALTER TABLE dead_letters ADD COLUMN checksum INTEGER;
-    ALTER TABLE receipts ADD COLUMN checksum INTEGER;
-    ALTER TABLE usage ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
-    """,
-    "CREATE TABLE owner(id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL)",
-    """
+    CREATE TABLE usage(
+        id INTEGER PRIMARY KEY CHECK (id = 1), bytes INTEGER NOT NULL, commits INTEGER NOT NULL DEFAULT 0
+    );
+    INSERT INTO usage VALUES(1, 0, 0);
+    CREATE TABLE owner(id INTEGER PRIMARY KEY CHECK (id = 1), node TEXT NOT NULL);
     CREATE TABLE attempts(
         queue INTEGER NOT NULL,
         offset INTEGER NOT NULL,
@@ -118,12 +114,7 @@ MIGRATIONS: Final = (
         checksum INTEGER NOT NULL,
         PRIMARY KEY(queue, offset)
     ) WITHOUT ROWID;
-    """,
     """
-    ALTER TABLE runs ADD COLUMN inherits TEXT;
-    ALTER TABLE runs ADD COLUMN expiry_checksum INTEGER;
-    """,
-)
 
 ADDITIONS: Final = """
     CREATE TABLE IF NOT EXISTS names(
@@ -167,66 +158,44 @@ ADDITIONS: Final = """
     CREATE INDEX IF NOT EXISTS inputs_by_expiry ON inputs(expires);
     CREATE TABLE IF NOT EXISTS refused(number INTEGER PRIMARY KEY, at REAL NOT NULL);
     """
-"""Tables that a program of this version can do without: it goes on with such a file, so that going back is possible.
-What it takes out of the log leaves its names behind; they go at an opening here (``names.drop_below``)."""
-FORMER: Final = "DROP TABLE IF EXISTS marks; DROP TABLE IF EXISTS departures"
-"""Of programs that were never released, which kept the same in another form: receipts of before are not known."""
-
-_CHECKSUMS: Final = 2
-"""The version from which on rows have checksums."""
+"""Tables without which nothing is lost: made where they are missing, and anew where a disk changed their form."""
 
 
 def model(version: int, *, additions: bool = True) -> apsw.Connection | None:
     """An empty outbox of this version, in memory; None for one that this program does not know."""
-    if not 0 <= version <= len(MIGRATIONS):
+    if version not in (0, VERSION):
         return None
     connection = apsw.Connection(":memory:")
-    for migration in MIGRATIONS[:version]:
-        rows(connection, migration)
-    if additions and version == len(MIGRATIONS):
-        rows(connection, ADDITIONS)
+    if version:
+        create(connection, additions=additions)
     return connection
 
 
-def migrate(connection: apsw.Connection) -> None:
-    """Bring the file to the present version.  Raises ``StoreTooNew``; runs in the caller's transaction."""
+def create(connection: apsw.Connection, *, additions: bool = True) -> None:
+    """Make the tables in an empty file."""
+    rows(connection, TABLES)
+    if additions:
+        rows(connection, ADDITIONS)
+    rows(connection, sqlite.set_user_version(VERSION))
+
+
+def prepare(connection: apsw.Connection) -> None:
+    """Make what is missing.  Raises ``StoreVersionUnknown``; runs in the caller's transaction."""
     found: int = rows(connection, sqlite.USER_VERSION)[0][0]
-    if found > len(MIGRATIONS):
-        raise StoreTooNew(f"the outbox has version {found}, this program knows up to {len(MIGRATIONS)}")
-    for migration in MIGRATIONS[found:]:
-        rows(connection, migration)
-    if 0 < found < _CHECKSUMS:
-        add_checksums(connection)
-    _add(connection)
-    rows(connection, sqlite.set_user_version(len(MIGRATIONS)))
-
-
-def _add(connection: apsw.Connection) -> None:
-    """Make the additions; one of another form, of a program that was never released or of a disk, begins anew."""
-    rows(connection, FORMER)
+    if found not in (0, VERSION):
+        raise StoreVersionUnknown(f"the outbox has version {found}; this program reads version {VERSION}")
+    if not found:
+        create(connection)
+        return
     made = apsw.Connection(":memory:")
     rows(made, ADDITIONS)
     for (table,) in rows(made, sqlite.TABLES):
         try:
-            found = rows(connection, sqlite.table_info(table))
+            there = rows(connection, sqlite.table_info(table))
         except UnicodeDecodeError:  # a disk changed what a column is called
-            found = [()]
-        if found and found != rows(made, sqlite.table_info(table)):
+            there = [()]
+        if there and there != rows(made, sqlite.table_info(table)):
             rows(connection, sqlite.drop_table(table))
     made.close()
     rows(connection, ADDITIONS)
     names.drop_below(connection)
-
-
-def upgrade(path: Path, access: FileAccess = PLAIN) -> None:
-    """Bring an existing older file to the present version before it is looked through.  Raises as ``migrate``."""
-    if not path.exists():
-        return
-    connection = access.connect(path)
-    try:
-        if 0 < rows(connection, sqlite.USER_VERSION)[0][0] != len(MIGRATIONS):
-            connection.execute(sqlite.BEGIN_IMMEDIATE)
-            migrate(connection)
-            connection.execute(sqlite.COMMIT)
-    finally:
-        connection.close()

@@ -9,7 +9,7 @@ import pytest
 from fairlead_edge.io.outbox.repair import audit
 from fairlead_edge.io.outbox.tables import settlement, store_identity
 from fairlead_edge.io.outbox.tables.append import append
-from fairlead_edge.io.outbox.tables.schema import migrate
+from fairlead_edge.io.outbox.tables.schema import prepare
 from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queue_id import QueueId
@@ -20,7 +20,7 @@ REST = QueueId("iothub")
 @pytest.fixture
 def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
-    migrate(opened)
+    prepare(opened)
     entries = [Entry("", b"{}", (Reference(REST, 60.0),))] * 5
     append(opened, entries, epoch=1, now=0, max_bytes=10**9, idempotency=None)
     settlement.settle(opened, REST, sent=[0], refused=[], checkpoint=0, at="t")
@@ -32,7 +32,7 @@ def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
     """Some sent, some waiting; and a new one, of course."""
     assert audit.audit(connection) == ""
     new = apsw.Connection(":memory:")
-    migrate(new)
+    prepare(new)
     assert audit.audit(new) == ""
 
 

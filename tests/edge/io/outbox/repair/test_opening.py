@@ -12,7 +12,7 @@ from fairlead_edge.io.outbox.tables import schema
 
 def made(path: Path) -> None:
     connection = apsw.Connection(str(path))
-    schema.migrate(connection)
+    schema.prepare(connection)
     connection.close()
 
 

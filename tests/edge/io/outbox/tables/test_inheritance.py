@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.tables import inheritance, schema
+from fairlead_edge.io.outbox.tables import inheritance
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queue_id import QueueId
@@ -60,27 +60,3 @@ async def test_an_expiry_that_the_disk_changed_is_not_believed(tmp_path: Path) -
     assert await box.sweep(now=50, entire=True) == 0
     assert await box.scrubber.scrub() == 2
     await box.close()
-
-
-async def test_messages_of_an_older_file_keep_their_time(tmp_path: Path) -> None:
-    """They do not know whose time to live it was."""
-    box = opened(tmp_path)
-    await box.append([entry("a", origin="")], now=0)
-    await box.close()
-    make_older(tmp_path / "outbox.db")
-    box = opened(tmp_path)
-    await box.inherit({"plant": 5}, now=0)
-    assert await expiries(box) == [60] and box.salvaged == ""
-    await box.close()
-
-
-def make_older(path: Path) -> None:
-    """As the program before left it."""
-    connection = apsw.Connection(str(path))
-    before = schema.MIGRATIONS.index(next(each for each in schema.MIGRATIONS if "inherits" in each))
-    if before == len(schema.MIGRATIONS) - 1:
-        connection.execute("ALTER TABLE runs DROP COLUMN inherits")
-        connection.execute("ALTER TABLE runs DROP COLUMN expiry_checksum")
-        connection.execute(f"PRAGMA user_version = {before}")
-    connection.close()
-    path.with_name(f"{path.name}.schema").unlink()  # the pages kept of the newer form

@@ -36,15 +36,8 @@ async def statuses(folder: Path, *names: str, **keys: Any) -> list[int]:
 
 async def test_a_nodes_certificate_does_not_open_messaging(tmp_path: Path) -> None:
     """Nodes go through the hub, which stamps their name and knows their topics; one authority may sign both."""
-    older = {"access": None, "clients": ["hub", "ingest"]}
-    assert await statuses(tmp_path / "a", "hub", "edge-1", "hubs", **older) == [200, 200, 403, 403, 403, 403]
-    assert await statuses(tmp_path / "b", "hub", access=None, clients=[]) == [403, 403]
-    assert await statuses(tmp_path / "c", "hub", access=[]) == [403, 403]
-
-
-async def test_whom_the_authority_vouches_for_may_ask_unless_access_is_limited(tmp_path: Path) -> None:
-    """As an earlier version had it, for one version more."""
-    assert await statuses(tmp_path, "anybody", access=None) == [200, 200]
+    assert await statuses(tmp_path / "a", "administrator", "edge-1", "hubs") == [200, 200, 403, 403, 403, 403]
+    assert await statuses(tmp_path / "b", "administrator", access=[]) == [403, 403]
 
 
 @pytest.mark.parametrize(
@@ -169,17 +162,6 @@ async def test_a_node_named_like_the_hub_is_a_node(tmp_path: Path) -> None:
         refused = await service.publish("node", "default/a", "x")
         assert (refused.status, refused.code) == (403, "forbidden")
         assert "through the hub" in refused.body["error"]["message"]
-
-
-@pytest.mark.parametrize("older", [{"access": None}, {"access": None, "clients": ["fairlead-hub"]}])
-async def test_a_node_is_refused_where_access_is_not_limited(tmp_path: Path, older: dict[str, Any]) -> None:
-    """Nodes that join carry their role; one authority may sign all, and then each device could read every topic."""
-    async with guarded(tmp_path, **older) as service:
-        pair = service.authority.issue("fairlead-hub", hosts=("spiffe://fairlead/node/fairlead-hub",))
-        service.show("node", pair)
-        for method in ("PUT", "GET", "DELETE"):
-            assert await service.status("node", method, TOPIC) == 403
-        assert await service.status("fairlead-hub", "PUT", TOPIC) == 200
 
 
 async def test_a_uri_is_granted_as_such(tmp_path: Path) -> None:
@@ -310,11 +292,10 @@ async def test_a_certificate_of_another_authority_is_refused_where_none_is_neede
                     await service.ask(name, "GET", "/namespaces")
 
 
-@pytest.mark.parametrize("access", [[entry("app", "consume", "default/a")], None])
-async def test_a_kept_connection_ends_with_its_certificate(tmp_path: Path, access: Any) -> None:
+async def test_a_kept_connection_ends_with_its_certificate(tmp_path: Path) -> None:
     """Else who keeps one busy is let in for years after it; soon before its end each answer closes the connection."""
     now = time.time()
-    async with guarded(tmp_path, access=access, wall=lambda: now) as service:
+    async with guarded(tmp_path, entry("app", "consume", "default/a"), wall=lambda: now) as service:
         service.show("app", service.authority.issue("app", valid=datetime.timedelta(hours=1)))
         assert (kept := await service.ask("app", "GET", "/namespaces")).status == 200
         assert "Connection" not in kept.headers
