@@ -49,7 +49,7 @@ from benchmarks.downstream.lab import (
 from benchmarks.ingest import layers as ingest_layers
 from benchmarks.upstream import bench_upstream as upstream
 from fairlead_cli.simulation.simulated_node import SimulatedNode
-from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire import message
 
@@ -177,9 +177,9 @@ def _record(seen: Seen) -> Callable[[dict[str, object]], None]:
     return show
 
 
-def local(edge: EdgeProgram) -> Access:
+def local(edge: EdgeProgram) -> ApiAccess:
     """The agent's own API."""
-    return Access(edge.url, dict)
+    return ApiAccess(edge.url, dict)
 
 
 @contextlib.asynccontextmanager

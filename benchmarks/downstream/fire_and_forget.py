@@ -16,11 +16,11 @@ import uvloop
 from tests.support.processes import Running, free_ports, start
 
 from fairlead_hub.cluster import content
-from fairlead_hub.cluster.content import Kind
+from fairlead_hub.cluster.content import ServedKind
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector
-from fairlead_hub.io.link.acceptor import Acceptor
+from fairlead_hub.io.link.acceptor import LinkAcceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -28,7 +28,7 @@ from fairlead_wire.link import codec
 if TYPE_CHECKING:
     from benchmarks.downstream.lab import Lab
 
-KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+KIND = ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 WELCOME = message.Welcome(
     hub="baseline", fence=1, session=1, keepalive_seconds=60, frame_bytes_max=1 << 22, upstream_window=1
 )
@@ -42,7 +42,7 @@ class _Shout:
         self.listed = False
 
     async def listen(self, port: int) -> None:
-        self._acceptor = Acceptor(self._greet, context=None, slots_max=128, seconds_max=10, failed=Counter())
+        self._acceptor = LinkAcceptor(self._greet, context=None, slots_max=128, seconds_max=10, failed=Counter())
         await self._acceptor.start("127.0.0.1", port)
 
     def _greet(self, socket: LinkSocket) -> None:

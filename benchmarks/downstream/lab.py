@@ -22,7 +22,7 @@ from benchmarks.collect import Row
 from benchmarks.goals import GOALS
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.io.cluster import api_access
-from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -88,7 +88,7 @@ class Lab:
         async def work() -> None:
             while queue:
                 method, path, body, content_type = queue.pop()
-                with contextlib.suppress(Refused):
+                with contextlib.suppress(ApiRefused):
                     await self.kube.request(method, path, body, content_type=content_type)
 
         await asyncio.gather(*(work() for _ in range(WRITES_AT_ONCE)))

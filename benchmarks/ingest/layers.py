@@ -28,7 +28,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 from benchmarks.ingest.bench_ingest import MESSAGES, WARM_ROUNDS, fill
 from benchmarks.ingest.pipelines import Files, MemorySource, Pipelines, cpu_seconds, own_cpu_seconds
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import transforms
 from fairlead_ingest.source.offset_ranges import OffsetRange
@@ -91,7 +91,7 @@ PASSES: dict[str, Callable[[Layers], Pass]] = {
 def plain_loop(url: str, folder: Path) -> dict[str, float]:
     """The same work without Spark, in one thread: microseconds of CPU of each part."""
     spent = dict.fromkeys(("fetches pages", "parses with pyarrow", "writes Parquet"), 0.0)
-    options = Options.of({"url": url, "topics": TOPIC, "format": "raw", "splits": "1"})
+    options = SourceOptions.of({"url": url, "topics": TOPIC, "format": "raw", "splits": "1"})
     count = 0
     with BulkClient(url) as client, Files(folder / "loop.parquet") as files:
         plan = client.plan(TOPIC, after="")

@@ -34,7 +34,7 @@ from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.sink import spark_sink
 from fairlead_ingest.io.spark import session
 from fairlead_ingest.io.table import delta, tables
-from fairlead_ingest.io.topics.options import Options, spark_schema
+from fairlead_ingest.io.topics.options import SourceOptions, spark_schema
 from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.source.offset_ranges import OffsetRange
@@ -124,7 +124,7 @@ class Pipelines:
     def loop(self) -> Run:
         """What a small program does without Spark: fetch, parse with pyarrow, write Parquet; one thread."""
         name = self._fresh()
-        options = Options.of(self._options("raw"))
+        options = SourceOptions.of(self._options("raw"))
         began, cpu, count = time.monotonic(), time.process_time(), 0
         with BulkClient(self.url) as client, Files(name / "rows.parquet") as files:
             plan = client.plan(self.topic, after="")

@@ -24,7 +24,7 @@ from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.tables.receipts import departures, names
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.io.outbox.upstream_pump import NO_RECEIPTS
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.receipts.departure import RING_BYTES_MAX
@@ -80,7 +80,7 @@ class Cost:
     def __init__(self, folder: Path, size: int) -> None:
         self.path = folder / f"{size}.db"
         self._hub = CountingHub()
-        self._upstream: Upstream = open_upstream(self.path, self._hub)
+        self._upstream: UpstreamService = open_upstream(self.path, self._hub)
         self._receipts = self._upstream.pump._departed
         self._request = body(*[{"body": {"celsius": 20.25, "bar": 1.013, "number": n}} for n in range(size)])
         self._size = size

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from tests.support.edges.upstream import PropertyRouter, body
 from tests.support.otlp import Collector
 
-from fairlead_edge.io.outbox.publisher import Publisher
+from fairlead_edge.io.outbox.publisher import MessagePublisher
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_wire.io.spans import Spans, open_spans
 from fairlead_wire.traces.settings import TracesSettings
@@ -31,7 +31,7 @@ MANY = body(*[{"body": {"celsius": 81.5, "number": number}} for number in range(
 
 async def seconds(spans: Spans | None, content: bytes, headers: Mapping[str, str]) -> float:
     """CPU time of this process for ``REQUESTS`` publishes."""
-    publisher = Publisher(
+    publisher = MessagePublisher(
         MemoryOutbox(epoch=1, max_bytes=1 << 40),
         clock=lambda: 0.0,
         timestamp=lambda: "2026-11-20T12:00:00.000Z",

@@ -18,7 +18,7 @@ LINE_BYTES_MAX = 4 * 1024 * 1024
 """Longest line read, its newline included: room for a message of 256 KiB and a manifest, both quoted."""
 
 
-class BadLine(ValueError):
+class BadBatchLine(ValueError):
     """The line is not what this form takes; the text says why."""
 
 
@@ -75,5 +75,5 @@ def _answer(
         return error("expected one JSON object a line")
     try:
         return answer(request)
-    except BadLine as reason:
+    except BadBatchLine as reason:
         return error(str(reason))

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from fairlead_messaging.api import error_codes
-from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, Route
+from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, ApiRoute
 
 PAGE = Path(__file__).resolve().parent / "messaging-api.md"
 HEAD = """# Messaging: every call and every error code
@@ -48,7 +48,7 @@ def page() -> str:
     return f"{HEAD}{calls}\nEvery call: {every}.\n{CODES}{codes}\n"
 
 
-def _call(route: Route[Any]) -> str:
+def _call(route: ApiRoute[Any]) -> str:
     parts = [f"### `{route.method} {route.path}`" + (" (Arrow)" if route is ARROW_POLL else ""), "", route.summary, ""]
     if route.query is not None:
         parts.append(f"- Query: {', '.join(f'`{name}`' for name in route.query.__struct_fields__)}")

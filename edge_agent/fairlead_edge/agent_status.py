@@ -8,15 +8,15 @@ from typing import Any, Final
 import msgspec
 
 from fairlead_edge.identity import status as identity_status
-from fairlead_edge.identity.status import IdentityStatus
+from fairlead_edge.identity.status import CertificateStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.mqtt import status as mqtt_status
 from fairlead_edge.mqtt.status import MqttStatus
-from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
+from fairlead_edge.outbox.outbox import OutboxStatus, QueueCounts
 from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
-from fairlead_edge.outbox.plan.gate import Held, Why
+from fairlead_edge.outbox.plan.gate import HeldUntil, Why
 from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_edge.outbox.queue_id import base, is_held_for_routes, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
@@ -89,7 +89,7 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     certificate_ends: float | None = None
     """A Unix time; 0: it cannot be read, None: there is none."""
     encryption: Encryption = Encryption()
-    identity: IdentityStatus | None = None
+    identity: CertificateStatus | None = None
     """None: security is off."""
     mqtt: MqttStatus | None = None
     """None: MQTT is not spoken."""
@@ -105,7 +105,7 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
     line: LineStatus = LineStatus()
     """What the link carried, and what it may carry a day."""
-    queues_held: Mapping[tuple[str, int], Held] = {}
+    queues_held: Mapping[tuple[str, int], HeldUntil] = {}
     """By endpoint and priority: why messages may not leave now."""
 
 
@@ -246,12 +246,12 @@ def _two_digits(seconds: float) -> float:
     return float(f"{seconds:.2g}")
 
 
-def _stall_of(agent: AgentStatus, queue: QueueStatus) -> Stall | None:
+def _stall_of(agent: AgentStatus, queue: QueueCounts) -> Stall | None:
     """Why nothing at all is taken of a queue."""
     return next((stall for stall in _stalls_of(agent, queue) if not stall.topic), None)
 
 
-def _stalls_of(agent: AgentStatus, queue: QueueStatus) -> Sequence[Stall]:
+def _stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
     """Why nothing is taken of a queue, or of topics of it; what is held for a refused route waits for the routes."""
     if not is_held_for_routes(queue.endpoint):
         return agent.stalls.get((queue.endpoint, queue.priority), ())
@@ -267,7 +267,7 @@ def _stalls_of(agent: AgentStatus, queue: QueueStatus) -> Sequence[Stall]:
     return [Stall(for_seconds=seconds, code="route_refused", reason=reason, attempts=0, retry_in_seconds=None)]
 
 
-def _stands_still(agent: AgentStatus, queue: QueueStatus) -> dict[str, Any]:
+def _stands_still(agent: AgentStatus, queue: QueueCounts) -> dict[str, Any]:
     """Why nothing of it is taken.  That a budget is used up is said in the same place: hubs of all versions show it."""
     held = agent.queues_held.get((queue.endpoint, queue.priority))
     if held is None or held.why is not Why.DAY or not agent.line.used_up:
@@ -379,7 +379,8 @@ def families(agent: AgentStatus) -> list[Family]:
                 (queue.endpoint, _place(queue.priority), topic): seconds
                 for queue in outbox.queues
                 for topic, seconds in {
-                    "": 0.0, **{stall.topic: stall.for_seconds for stall in _stalls_of(agent, queue)}
+                    "": 0.0,
+                    **{stall.topic: stall.for_seconds for stall in _stalls_of(agent, queue)},
                 }.items()
             },
         )

@@ -32,7 +32,7 @@ from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, receipts_api, server, status_api
-from fairlead_edge.io.local_api.connections import Connections
+from fairlead_edge.io.local_api.connections import LocalConnections
 from fairlead_edge.io.local_api.listener import DRAIN_SECONDS_MAX, CannotListen, listen
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
@@ -40,7 +40,7 @@ from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError
 from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.opened_folder import OpenedFolder, open_folder
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.io.plan import opening
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.service_manager import ServiceManager
@@ -48,9 +48,9 @@ from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.module_tokens import BadTokens
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_edge.outbox.router import Router
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import distribution
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io import settings as settings_io
@@ -73,7 +73,7 @@ def run(config: Path | None) -> int:
     Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, or the node is out of service.
     """
     try:
-        load = partial(settings_io.load, "edge", Settings, config, os.environ)
+        load = partial(settings_io.load, "edge", EdgeSettings, config, os.environ)
         settings = load()
         logs.configure("edge", settings.log_level)
         os.umask(OWNER_ONLY)
@@ -99,7 +99,7 @@ def run(config: Path | None) -> int:
     return 0
 
 
-def _run_again_after_damage(settings: Settings, manager: ServiceManager, load: Callable[[], Settings]) -> None:
+def _run_again_after_damage(settings: EdgeSettings, manager: ServiceManager, load: Callable[[], EdgeSettings]) -> None:
     """A store found damaged while it is used is opened anew, which salvages it; but not for ever.  So is one whose node
     went over to another hub."""
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
@@ -120,7 +120,7 @@ def _run_again_after_damage(settings: Settings, manager: ServiceManager, load: C
                 settings = load()
 
 
-async def _serve(settings: Settings, manager: ServiceManager, *, thorough: bool) -> None:
+async def _serve(settings: EdgeSettings, manager: ServiceManager, *, thorough: bool) -> None:
     """``thorough``: damage was met, so that the stores are looked through whole before they are used."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ async def _serve(settings: Settings, manager: ServiceManager, *, thorough: bool)
 
 
 @contextlib.asynccontextmanager
-async def _opened(settings: Settings, *, thorough: bool) -> AsyncIterator[Agent]:
+async def _opened(settings: EdgeSettings, *, thorough: bool) -> AsyncIterator[Agent]:
     """The folder, its token and the stores; closed in the end whatever happened."""
     async with contextlib.AsyncExitStack() as stack:
         opened = await open_folder(settings, stack, thorough=thorough)
@@ -155,7 +155,7 @@ class Agent:
         tokens_file = settings.modules.tokens_file
         self._module_tokens = ModuleTokensFile(Path(tokens_file)) if tokens_file else None
         modules = self._module_tokens.read_tokens if self._module_tokens else None
-        guard = server.Guard(token, required=settings.security == "mtls", modules=modules)
+        guard = server.AccessGuard(token, required=settings.security == "mtls", modules=modules)
         access = guard if modules else None
         self._statuses = StatusSender(store.statuses, store.log, Random())
         self._objects = ObjectsApi(
@@ -194,7 +194,7 @@ class Agent:
             statuses=self._statuses,
         )
         self._statuses.follow(self._link)
-        self._upstream = Upstream(
+        self._upstream = UpstreamService(
             outbox=outbox,
             node=settings.node,
             link=self._link,
@@ -220,7 +220,7 @@ class Agent:
             use=self._use_router,
             changed=lambda: self._reporter.changed(),
         )
-        self._connections = Connections()
+        self._connections = LocalConnections()
         self._reporter = StatusReporter(
             node=settings.node,
             agent=agent,
@@ -362,7 +362,7 @@ class Agent:
         self._objects.watches.look()
         self._link.compare_again(f"{objects} objects on disk are damaged and are asked for again")
 
-    def _changed(self, change: Change[HeldObject]) -> None:
+    def _changed(self, change: VersionedChange[HeldObject]) -> None:
         self._reporter.follow(change)
         self._routes.follow(change)
 
@@ -384,6 +384,6 @@ class Agent:
         return "stopping" if self._stopping else ""
 
 
-def _files(settings: Settings) -> tls.Files:
+def _files(settings: EdgeSettings) -> tls.Files:
     assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
     return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_edge.outbox import manifest, manifest_union
 from fairlead_edge.outbox.manifest import RefusedRoute
 from fairlead_edge.outbox.router import Router
@@ -78,7 +78,7 @@ class NodeRoutes:
         """The objects these are the routes of."""
         return list(self._held.values())
 
-    def follow(self, change: Change[HeldObject]) -> bool:
+    def follow(self, change: VersionedChange[HeldObject]) -> bool:
         """Take a change of the store; True when it concerned routes and the router is a new one."""
         at = change.subject.resource
         if (at.group, at.plural) != (GROUP, PLURAL):
@@ -145,7 +145,7 @@ def _status(held: HeldObject, merged: manifest.Manifest, mistakes: tuple[Mistake
     )
 
 
-def _reported(bad: manifest.RouteError) -> message.RouteError:
+def _reported(bad: manifest.RouteProblem) -> message.RouteError:
     """Without a place inside the route's text, the path in the object says more than line 1, column 1."""
     text = f"spec.routes.{bad.name}.{bad.message}" if bad.key else bad.message
     line, column, end_column = bad.line or 1, bad.column or 1, bad.end_column or 1

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from fairlead_edge.mqtt.settings import MqttSettings, find_mistakes
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
-from fairlead_edge.outbox.outbox import REFUSED_INPUT_DEFAULT, RefusedInput
+from fairlead_edge.outbox.outbox import REFUSED_INPUT_DEFAULT, RefusedInputPolicy
 from fairlead_edge.outbox.plan.settings import LINK_BYTES_MAX, WindowSettings, zone_mistakes
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
 from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX, LIVE_FIRST_SHARE_MAX
@@ -68,15 +68,15 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.max_bytes // OBJECTS_SHARE
 
     @property
-    def refused_input(self) -> RefusedInput:
-        return RefusedInput(share=self.refused_share, seconds=self.refused_seconds)
+    def refused_input(self) -> RefusedInputPolicy:
+        return RefusedInputPolicy(share=self.refused_share, seconds=self.refused_seconds)
 
     @property
     def message_bytes(self) -> int:
         return self.max_bytes - self.object_bytes
 
 
-class CleanupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EdgeCleanup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When what has expired is removed."""
 
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
@@ -143,7 +143,7 @@ class BrokeredSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     When it allows no more the message is a dead letter."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file."""
 
     node: str
@@ -167,7 +167,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     store: StoreSettings = StoreSettings()
-    cleanup: CleanupSettings = CleanupSettings()
+    cleanup: EdgeCleanup = EdgeCleanup()
     link: LinkSettings = LinkSettings()
     upstream: UpstreamSettings = UpstreamSettings()
     brokered: BrokeredSettings = BrokeredSettings()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fairlead_ingest import errors
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.pipeline.progress_log import ProgressLog
-from fairlead_ingest.settings import PORT_DEFAULT, Settings
+from fairlead_ingest.settings import PORT_DEFAULT, IngestSettings
 from fairlead_wire import distribution
 from fairlead_wire.errors import LocalError
 from fairlead_wire.io import logs
@@ -51,7 +51,7 @@ _STEP_SECONDS = 0.2
 def run(config: Path | None) -> int:
     """Run the job described by ``config`` and the environment; the exit status."""
     try:
-        settings = settings_file.load(ROOM, Settings, config, os.environ)
+        settings = settings_file.load(ROOM, IngestSettings, config, os.environ)
     except settings_file.SettingsError as error:
         return settings_file.complain(ROOM, error)
     logs.configure(ROOM, settings.log_level)
@@ -75,17 +75,17 @@ def run(config: Path | None) -> int:
 
 
 class _Program:
-    def __init__(self, settings: Settings) -> None:
-        from fairlead_ingest.io.http.health import Health
-        from fairlead_ingest.io.metrics import Metrics
+    def __init__(self, settings: IngestSettings) -> None:
+        from fairlead_ingest.io.http.health import JobHealth
+        from fairlead_ingest.io.metrics import IngestMetrics
 
         self._settings = settings
         self._stop = threading.Event()
-        self._health = Health(waiting={job.name: "Spark starts" for job in settings.jobs()})
+        self._health = JobHealth(waiting={job.name: "Spark starts" for job in settings.jobs()})
         self._progress = {job.name: ProgressLog() for job in settings.jobs()}
         self._ask_at: dict[str, float] = {}
         self._doing: dict[str, str] = {}
-        self._metrics = Metrics()
+        self._metrics = IngestMetrics()
 
     def run(self) -> int:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]

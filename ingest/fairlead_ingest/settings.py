@@ -125,7 +125,7 @@ class Pipeline(Model):
     latest: LatestSettings | None = None
 
 
-class Limits(Model):
+class BatchLimits(Model):
     """How much one batch and one request may be."""
 
     batch_rows: Count = limits.BATCH_ROWS
@@ -174,14 +174,14 @@ class StorageSettings(Model):
     """File with a session's token, where the key is a temporary one."""
 
 
-class Events(Model):
+class IngestEvents(Model):
     """What the job publishes about its tables."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
     """Where commits, gaps and stops are published ([events](events.md)); empty: nowhere."""
 
 
-class Settings(Model):
+class IngestSettings(Model):
     """The whole file."""
 
     messaging_url: str
@@ -239,12 +239,12 @@ class Settings(Model):
     """Lines below this level are not written."""
     request_seconds: Annotated[float, Field(gt=0)] = limits.REQUEST_SECONDS
     """How long one request to a silent service may take before it counts as down."""
-    limits: Limits = Limits()
+    limits: BatchLimits = BatchLimits()
     spark: Spark = Spark()
     storage: StorageSettings = StorageSettings()
     latest: LatestSettings = LatestSettings()
     catalog: CatalogSettings = CatalogSettings()
-    events: Events = Events()
+    events: IngestEvents = IngestEvents()
     traces: TracesModel = TracesModel()
 
     @pydantic.model_validator(mode="after")

@@ -16,15 +16,15 @@ import uvloop
 from aiohttp import web
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.admission import Limits, limits_of
+from fairlead_messaging.server.admission import ConnectionLimits, limits_of
 from fairlead_messaging.server.io import access_control, access_reload
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import wall_clock_ms
 from fairlead_messaging.server.io.identity.api_server import NoApiServer
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.rest import routes
-from fairlead_messaging.server.io.rest.listening import Gate, Port, raise_descriptors
-from fairlead_messaging.server.io.stores.data_dir import DataDir
+from fairlead_messaging.server.io.rest.listening import ConnectionGate, Port, raise_descriptors
+from fairlead_messaging.server.io.stores.data_dir import ServiceDataDir
 from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
 from fairlead_messaging.server.io.stores.rocksdb_kv import OPEN_FILES_MAX, RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME as SQLITE_FILE
@@ -39,7 +39,7 @@ from fairlead_wire.io.spans import CannotTrace, open_spans
 from fairlead_wire.validation import listen_address
 
 DRAIN_SECONDS = 10.0
-HEALTH_LIMITS = Limits(total=128, peer=96, peer_waiting=64)
+HEALTH_LIMITS = ConnectionLimits(total=128, peer=96, peer_waiting=64)
 """Connections of ``health_listen``, which answers nothing but probes."""
 OWNER_ONLY = 0o077
 """What nodes say is between them and those who may ask: no other user of this machine reads the files."""
@@ -68,7 +68,7 @@ def run(config: Path | None) -> int:
 
 
 def open_store(
-    settings: MessagingSettings, metrics: Metrics | None = None, *, open_files_max: int = OPEN_FILES_MAX
+    settings: MessagingSettings, metrics: MessagingMetrics | None = None, *, open_files_max: int = OPEN_FILES_MAX
 ) -> OrderedKV:
     """The store of ``data_dir`` or of a keyspace, which no other process has until it is closed.
 
@@ -84,8 +84,8 @@ def open_store(
         from fairlead_messaging.server.io.stores.cassandra.observer import CassandraMetrics
 
         name = f"process {os.getpid()} on {socket.gethostname()} since {now}"
-        return open_cassandra(settings.cassandra, name, CassandraMetrics((metrics or Metrics()).registry))
-    folder = DataDir(directory, now)
+        return open_cassandra(settings.cassandra, name, CassandraMetrics((metrics or MessagingMetrics()).registry))
+    folder = ServiceDataDir(directory, now)
     try:
         match settings.store:
             case "rocksdb":
@@ -114,7 +114,7 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    metrics = Metrics()
+    metrics = MessagingMetrics()
     access = access_control.of_settings(settings, metrics)
     context, reloading = _tls(settings, metrics, tokens=access.takes_tokens)
     spans = open_spans(settings.traces, room="messaging", version=distribution.version(), environ=os.environ)
@@ -133,11 +133,11 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
         main = routes.application(broker, metrics, spans, access)
         if settings.health_listen is None and settings.security == "insecure":
             routes.add_health(main)
-        gate = Gate(limits, metrics, "main")
+        gate = ConnectionGate(limits, metrics, "main")
         ports.append(await _listen(main, settings.http_listen, context, "listening", gate))
         if settings.health_listen is not None:
             health = routes.health_application(broker, metrics)
-            gate = Gate(HEALTH_LIMITS, metrics, "health")
+            gate = ConnectionGate(HEALTH_LIMITS, metrics, "health")
             ports.append(await _listen(health, settings.health_listen, None, "health_listening", gate))
         await stop.wait()
         _log.info("stopping")
@@ -155,7 +155,7 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
 
 
 def _tls(
-    settings: MessagingSettings, metrics: Metrics, *, tokens: bool
+    settings: MessagingSettings, metrics: MessagingMetrics, *, tokens: bool
 ) -> tuple[ssl.SSLContext | None, asyncio.Task[None] | None]:
     if settings.security == "insecure":
         _log.warning("insecure", reason="no TLS and no identities; loopback only")
@@ -169,7 +169,7 @@ def _tls(
 
 
 async def _listen(
-    app: web.Application, listen: str, context: ssl.SSLContext | None, event: str, gate: Gate
+    app: web.Application, listen: str, context: ssl.SSLContext | None, event: str, gate: ConnectionGate
 ) -> contextlib.AsyncExitStack:
     host, port = listen_address.parse(listen)
     app.middlewares.insert(1, gate.note)  # behind the one that makes JSON of refusals

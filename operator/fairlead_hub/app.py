@@ -27,12 +27,12 @@ from fairlead_hub.io.cluster.event_recorder import EventRecorder
 from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
 from fairlead_hub.io.cluster.status_reports import StatusReports
 from fairlead_hub.io.cluster.status_writer import KubeStatusClient, StatusWriter
-from fairlead_hub.io.cluster.watches import INPUTS, Watches
+from fairlead_hub.io.cluster.watches import INPUTS, Reflectors
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
-from fairlead_hub.io.identity.authorities import Authorities
+from fairlead_hub.io.identity.authorities import LoadedAuthorities
 from fairlead_hub.io.inputs.access_review import AccessReview
-from fairlead_hub.io.inputs.inputs import Inputs
+from fairlead_hub.io.inputs.inputs import InputService
 from fairlead_hub.io.inputs.inputs_api import InputsApi
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.io.link.link_server import LinkServer
@@ -76,11 +76,11 @@ _log = logs.get("hub.app")
 def run(config: Path | None) -> int:
     """``fairlead hub run``: returns the exit code."""
     try:
-        settings = wire_settings.load(ROOM, hub_settings.Settings, config, os.environ)
+        settings = wire_settings.load(ROOM, hub_settings.HubSettings, config, os.environ)
         logs.configure(ROOM, settings.log_level)
         wire_settings.warn_unknown_variables(os.environ)
         access = api_access.load(settings.kubeconfig)
-        authorities = Authorities(settings) if settings.security == "mtls" else None
+        authorities = LoadedAuthorities(settings) if settings.security == "mtls" else None
         signer = _signer(settings, authorities)
         ring = SpanRing()
         around = ring.around if settings.console.enabled else None
@@ -102,7 +102,7 @@ def run(config: Path | None) -> int:
                 spans.close()
 
 
-def _signer(settings: hub_settings.Settings, authorities: Authorities | None) -> FileSigner | None:
+def _signer(settings: hub_settings.HubSettings, authorities: LoadedAuthorities | None) -> FileSigner | None:
     if authorities is None or settings.identity.signs_with == "off":
         return None
     from fairlead_hub.io.identity import identity_service
@@ -115,9 +115,9 @@ class _App:
 
     def __init__(
         self,
-        settings: hub_settings.Settings,
-        access: api_access.Access,
-        authorities: Authorities | None,
+        settings: hub_settings.HubSettings,
+        access: api_access.ApiAccess,
+        authorities: LoadedAuthorities | None,
         signer: FileSigner | None,
         spans: Spans | None,
         ring: SpanRing | None,
@@ -200,7 +200,7 @@ class _App:
         review = AccessReview(client, is_open=settings.security == "insecure", clock=clock)
         self._inputs_api = InputsApi(hub, review)
         self._inputs_api.add_to(app)
-        self._health = http.Health(nodes_api.stale)
+        self._health = http.HubHealth(nodes_api.stale)
         self._console = None
         if settings.console.enabled:
             self._console = Console(hub, self._freshness, self._health, clock, self._ring)
@@ -245,7 +245,7 @@ class _App:
         context = None if self._authorities is None else self._authorities.link
         traces = ChangeTraces(self._spans) if self._spans is not None else None
         identity = self._identity_service(hub, client, keeper)
-        inputs = Inputs(hub, messaging, counts=self._counts, may_send=keeper.may_send)
+        inputs = InputService(hub, messaging, counts=self._counts, may_send=keeper.may_send)
         server = LinkServer(
             hub,
             upstream,
@@ -278,7 +278,9 @@ class _App:
         publisher = self._publisher(hub, messaging)
         self._metrics.serves(server, publisher, identity, inputs)
         self._inputs_api.serves(inputs)
-        watches = Watches(client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts, traces=traces)
+        watches = Reflectors(
+            client, hub, clock=loop.time, freshness=self._freshness, counts=self._counts, traces=traces
+        )
         hub.started(loop.time())
         if self._console is not None:
             self._console.ask(messaging)
@@ -414,7 +416,7 @@ class _App:
             if seen >= hub.fence and keeper.valid:
                 try:
                     hub.raise_fence(await keeper.raise_to(seen + 1))
-                except (api_error.Refused, api_error.Unavailable) as error:
+                except (api_error.ApiRefused, api_error.ApiUnavailable) as error:
                     _log.warning("fence_not_raised", reason=str(error))
 
     def _lost(self, reason: str) -> None:

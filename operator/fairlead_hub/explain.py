@@ -64,7 +64,7 @@ class Step(NamedTuple):
 # ---- facts ---------------------------------------------------------------------------------------
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class InTransit(msgspec.Struct, frozen=True, kw_only=True):
     """Where a key is on its way to a node that has a session."""
 
     not_synced: str
@@ -88,7 +88,7 @@ class RoutesSaid(msgspec.Struct, frozen=True, kw_only=True):
     """(route, why)."""
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All that an answer depends on."""
 
     node: str
@@ -114,7 +114,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with rules that may have to do with it."""
     routes_broken: str | None
     """Why EdgeRoutes of this name cannot be read."""
-    delivery: Delivery | None
+    delivery: InTransit | None
     """None: the node is away, or there is no key."""
     last_contact: str
     identity_held: bool
@@ -130,7 +130,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 # ---- the answer ----------------------------------------------------------------------------------
 
 
-def explain(facts: Facts) -> Step:
+def explain(facts: ExplainFacts) -> Step:
     """At which step of the path to this node the object is."""
     if not facts.is_node:
         return Step("no_node", f"there is no edge Node {facts.node}")
@@ -155,7 +155,7 @@ def explain(facts: Facts) -> Step:
     return Step(found.code, f"{found.text}{_also_paused(facts.live)}")
 
 
-def step(at: Delivery) -> Step:
+def step(at: InTransit) -> Step:
     """Of what is on its way to a node, or there."""
     if at.not_synced:
         return Step("waiting", f"waiting: {at.not_synced}")
@@ -164,7 +164,7 @@ def step(at: Delivery) -> Step:
     match at.state:
         case key_state.InSync():
             return Step("held", "in sync") if at.is_held else Step("not_wanted", "not wanted")
-        case key_state.InFlight():
+        case key_state.KeyInFlight():
             return Step("in_flight", f"in flight, unacknowledged for {durations.span(at.seconds)}")
         case key_state.Backoff(due=due, retry=retry):
             return Step("waiting", f"waiting {durations.span(due - at.now)} for retry {retry}")
@@ -176,7 +176,7 @@ def step(at: Delivery) -> Step:
     return Step("queued", "queued")
 
 
-def _withheld(withheld: Withheld, at: Delivery) -> Step:
+def _withheld(withheld: Withheld, at: InTransit) -> Step:
     why = withheld.why
     match withheld.cause:
         case Cause.PAUSE:
@@ -197,7 +197,7 @@ def _withheld(withheld: Withheld, at: Delivery) -> Step:
             return Step("kept", f"kept, not deleted yet: {why}")
 
 
-def _nowhere(facts: Facts, key: str) -> Step:
+def _nowhere(facts: ExplainFacts, key: str) -> Step:
     """Not in the cluster: misspelled, or in another namespace?"""
     if facts.not_synced:
         return Step("no_object", facts.not_synced)
@@ -209,7 +209,7 @@ def _nowhere(facts: Facts, key: str) -> Step:
     return Step("no_object", nowhere(facts.kind or type, namespace, name, facts.namesakes))
 
 
-def _not_watched(facts: Facts, kind: str) -> Step:
+def _not_watched(facts: ExplainFacts, kind: str) -> Step:
     """Whether there is such an object is not known: nothing of its kind is listed."""
     notes = [f"no SyncRule names the kind {kind}, so it is not watched", *facts.rules[:NOTES_MAX]]
     return Step("not_watched", facts.not_synced or "; ".join(notes))
@@ -229,7 +229,7 @@ def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, st
     return f"{text}; did you mean {similar[0]}?" if similar else text
 
 
-def _unselected(facts: Facts, key: str) -> Step:
+def _unselected(facts: ExplainFacts, key: str) -> Step:
     type, _, name = key.split("/", 2)
     back = "; the node is away" if facts.delivery is None else ""
     if type == deletion_blocked.EDGE_ROUTES_TYPE:
@@ -242,7 +242,7 @@ def _unselected(facts: Facts, key: str) -> Step:
     return Step("not_selected", "; ".join(notes) + back)
 
 
-def _away(facts: Facts) -> Step:
+def _away(facts: ExplainFacts) -> Step:
     if facts.revoked:
         return Step("identity_revoked", facts.revoked)
     if facts.identity_held:

@@ -20,11 +20,11 @@ from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import TEXT, Operation
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ResponseBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Of an answer, read as it is written."""
 
 
-class Stale(Answer, frozen=True, kw_only=True):
+class Stale(ResponseBody, frozen=True, kw_only=True):
     """A collection of the API that is not followed at the moment."""
 
     collection: str
@@ -33,7 +33,7 @@ class Stale(Answer, frozen=True, kw_only=True):
     reason: str
 
 
-class RecordsRefused(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class RecordsRefused(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
     """Records that the API server does not take; ``since`` and ``reason`` of the oldest."""
 
     count: int
@@ -41,7 +41,7 @@ class RecordsRefused(Answer, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
 
 
-class Guard(Answer, frozen=True, kw_only=True):
+class Guard(ResponseBody, frozen=True, kw_only=True):
     """The deletion guard that stopped a node's deletions."""
 
     id: str
@@ -50,7 +50,7 @@ class Guard(Answer, frozen=True, kw_only=True):
     approved: bool
 
 
-class ToTable(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class ToTable(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
     """From acceptance at the node to a table, by the node's own clock: of messages of one priority.
 
     Of the latest ``window`` that were followed, of ``measured`` since its agent's start; the newest heard ``as_of``.
@@ -64,7 +64,7 @@ class ToTable(Answer, frozen=True, kw_only=True, omit_defaults=True):
     as_of: str = ""
 
 
-class NodeRow(Answer, frozen=True, kw_only=True):
+class NodeRow(ResponseBody, frozen=True, kw_only=True):
     """Where one node stands."""
 
     node: str
@@ -91,7 +91,7 @@ class NodeRow(Answer, frozen=True, kw_only=True):
     to_table: list[ToTable]
 
 
-class Unreadable(Answer, frozen=True, kw_only=True):
+class UnreadableObject(ResponseBody, frozen=True, kw_only=True):
     """A SyncRule or EdgeRoutes object that cannot be read."""
 
     kind: str
@@ -101,7 +101,7 @@ class Unreadable(Answer, frozen=True, kw_only=True):
     nodes: int
 
 
-class Nodes(Answer, frozen=True, kw_only=True):
+class Nodes(ResponseBody, frozen=True, kw_only=True):
     """Every edge node."""
 
     hub: str
@@ -109,10 +109,10 @@ class Nodes(Answer, frozen=True, kw_only=True):
     stale: list[Stale]
     records_refused: RecordsRefused
     nodes: list[NodeRow]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableObject]
 
 
-class PendingObject(Answer, frozen=True, kw_only=True):
+class PendingObject(ResponseBody, frozen=True, kw_only=True):
     """On its way, and at which step."""
 
     key: str
@@ -120,7 +120,7 @@ class PendingObject(Answer, frozen=True, kw_only=True):
     step: str
 
 
-class ParkedObject(Answer, frozen=True, kw_only=True):
+class ParkedObject(ResponseBody, frozen=True, kw_only=True):
     """Given up for now, and why."""
 
     key: str
@@ -130,7 +130,7 @@ class ParkedObject(Answer, frozen=True, kw_only=True):
     next_retry_seconds: float
 
 
-class KeptObject(Answer, frozen=True, kw_only=True):
+class KeptObject(ResponseBody, frozen=True, kw_only=True):
     """Not wanted and not removed yet, and why."""
 
     key: str
@@ -147,7 +147,7 @@ class NodeDetail(NodeRow, frozen=True, kw_only=True, omit_defaults=True):
     kept_objects: list[KeptObject] | None = None
 
 
-class Version(Answer, frozen=True, kw_only=True):
+class Version(ResponseBody, frozen=True, kw_only=True):
     """A version of an object and the digest of its content."""
 
     uid: str
@@ -155,7 +155,7 @@ class Version(Answer, frozen=True, kw_only=True):
     digest: str
 
 
-class Explained(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class Explained(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
     """Where one object is on its way to one node: ``code`` for programs, ``answer`` for people."""
 
     node: str
@@ -168,7 +168,7 @@ class Explained(Answer, frozen=True, kw_only=True, omit_defaults=True):
     held: Version | None = None
 
 
-class MessageState(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class MessageState(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a message: accepted (kept in messaging), delivered (durable at the node), consumed (its module
     acknowledged it), expired, evicted, dead_lettered, or refused by the node for ``reason``."""
 
@@ -179,7 +179,7 @@ class MessageState(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """While it is accepted."""
 
 
-class Sent(Answer, frozen=True, kw_only=True):
+class Sent(ResponseBody, frozen=True, kw_only=True):
     """``results`` in the order of the request; ``id`` and ``state`` are those of the first."""
 
     id: str

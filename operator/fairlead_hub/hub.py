@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.cluster.content import GroupKind, Kind, LiveObject
+from fairlead_hub.cluster.content import GroupKind, LiveObject, ServedKind
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_cache import ObjectCache
@@ -46,19 +46,19 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents
 from fairlead_hub.identity.known_identity import KnownIdentity
-from fairlead_hub.identity.late_renewal import Claim, Refusal
+from fairlead_hub.identity.late_renewal import Claim, RenewalRefusal
 from fairlead_hub.identity.renewal_plan import RenewalPlan
 from fairlead_hub.ready import Ready
 from fairlead_hub.rule_reader import RuleReader
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.node_status import NodeStatus
-from fairlead_hub.status.object_sync_status import ObjectSyncStatus
-from fairlead_hub.status.returning_nodes import Summary
+from fairlead_hub.status.object_sync_status import ObjectSyncRecords
+from fairlead_hub.status.returning_nodes import ReturnSummary
 from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.status.sync_controller import SyncController
-from fairlead_hub.upstream.grants import Grants
+from fairlead_hub.upstream.grants import TopicGrants
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.link import peer_json
@@ -71,7 +71,7 @@ class Hub:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: HubSettings,
         *,
         name: str,
         fence: int,
@@ -85,7 +85,7 @@ class Hub:
         self.object_cache = ObjectCache()
         self.placement = placement = Placement(self.object_cache, settings.delivery.policy())
         placement.paused_kinds.wait()
-        self.grants = Grants(placement)
+        self.grants = TopicGrants(placement)
         self.desired_state = desired = DesiredState(self.object_cache, placement, self.grants.unwritten)
         # The nodes.
         limit = settings.rate_limit
@@ -98,7 +98,7 @@ class Hub:
         self.status_cache = cache = status_cache.StatusCache(fence)
         self.edge_routes = routes = EdgeRoutesController(self.sessions, placement, cache)
         self.rule_statuses = RuleStatuses(placement, routes, cache, clock)
-        self.object_syncs = syncs = ObjectSyncStatus(cache, desired.kinds, clock)
+        self.object_syncs = syncs = ObjectSyncRecords(cache, desired.kinds, clock)
         self.node_status = nodes = NodeStatus(name, cache=cache, placement=placement, clock=clock, edge_routes=routes)
         self.sync_controller = controller = SyncController(
             self.sessions, desired_state=desired, object_syncs=syncs, node_status=nodes, settings=settings
@@ -177,7 +177,7 @@ class Hub:
         for change in self._objects.relist(kind, uids, now):
             self.sync_controller.object_changed(change, now)
 
-    def know_kind(self, kind: Kind) -> None:
+    def know_kind(self, kind: ServedKind) -> None:
         """Discovery found what a rule names."""
         self.desired_state.know_kind(kind)
 
@@ -218,7 +218,7 @@ class Hub:
     def set_rule(self, rule: sync_rule.Rule, now: float) -> None:
         self._open.compare(self._rules.set_rule(rule, now))
 
-    def break_rule(self, found: sync_rule.Unreadable, now: float) -> None:
+    def break_rule(self, found: sync_rule.BrokenRule, now: float) -> None:
         """It cannot be read: what it selected goes on, and nothing of that is removed until it is mended."""
         self._open.compare(self._rules.break_rule(found, now))
 
@@ -284,7 +284,7 @@ class Hub:
     def document_answered(
         self,
         wanted: status_cache.Wanted,
-        answer: status_cache.Answer,
+        answer: status_cache.WriteOutcome,
         there: status_cache.Observed | None,
         now: float,
         *,
@@ -366,7 +366,7 @@ class Hub:
         """When a node with this certificate should ask for the next one, in seconds; None: this hub signs none."""
         return self.renewal_plan.renew_after(issued=shown.issued, expires=shown.expires, issuer=shown.issuer, now=now)
 
-    def judge_late(self, claim: Claim, now: float, *, given_to: str = "") -> Refusal | None:
+    def judge_late(self, claim: Claim, now: float, *, given_to: str = "") -> RenewalRefusal | None:
         """A device away for too long has proved this; None: it may have a new certificate."""
         nodes = self.placement.rules.nodes if self.judges_certificates else None
         return self.certificates.judge_late(claim, nodes, now, given_to=given_to)
@@ -413,7 +413,7 @@ class Hub:
         self._reports.status_refused(session.node, live, code, reason, now)
         self._open.changed()
 
-    def messages_refused(self, node: str, refused: list[message.Refused], now: float) -> None:
+    def messages_refused(self, node: str, refused: list[message.RefusedItem], now: float) -> None:
         """Messages that will never be stored."""
         self.cloud_events.messages_refused(node, refused, now)
         self._open.changed()
@@ -437,7 +437,7 @@ class Hub:
         self.cloud_events.hub_stopped(self.fence, now)
         self._open.changed()
 
-    def heartbeat(self, now: float) -> Summary | None:
+    def heartbeat(self, now: float) -> ReturnSummary | None:
         """Asked every second or so.  Returns how the nodes' return after our start ended, once."""
         self.sweep(now)
         self.report(now)

@@ -1,7 +1,7 @@
 """For people and the command line: where every node stands, as rows, and the facts from which ``explain`` judges.
 
 Hub ─nodes, node, stale, unreadable─▶ rows of /v1/nodes
-    ─facts─▶ explain.Facts ─explain─▶ Step ─▶ the answer of /v1/explain
+    ─facts─▶ explain.ExplainFacts ─explain─▶ Step ─▶ the answer of /v1/explain
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlead_hub import explain
 from fairlead_hub.cluster import deletion_blocked
-from fairlead_hub.cluster.content import EDGE_ROUTES, Kind, LiveObject
+from fairlead_hub.cluster.content import EDGE_ROUTES, LiveObject, ServedKind
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.delivery.keys import key_state
@@ -117,7 +117,7 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
         "held": facts.held,
         "pending": len(session.unsynced.pending) if session is not None else 0,
         "lagSeconds": round(now - oldest, 3) if oldest is not None else 0,
-        "inFlight": session.unsynced.count(key_state.InFlight) if session is not None else 0,
+        "inFlight": session.unsynced.count(key_state.KeyInFlight) if session is not None else 0,
         "parked": facts.parked,
         "queued": facts.queued,
         "deadLetters": facts.dead_letters,
@@ -132,10 +132,10 @@ def _row(hub: Hub, name: str, now: float) -> dict[str, Any]:
     }
 
 
-def at(session: NodeSession, key: str, now: float) -> explain.Delivery:
+def at(session: NodeSession, key: str, now: float) -> explain.InTransit:
     """Where a key is on its way to this node."""
     record, guard = session.unsynced.get(key), session.deliveries.guard
-    return explain.Delivery(
+    return explain.InTransit(
         not_synced=session.not_synced,
         is_compared=session.live,
         is_held=key in session.held,
@@ -171,13 +171,13 @@ def explained(hub: Hub, name: str, type: str, namespace: str, object_name: str, 
     return answer
 
 
-def facts(hub: Hub, node: str, type: str, namespace: str, name: str, now: float) -> explain.Facts:
+def facts(hub: Hub, node: str, type: str, namespace: str, name: str, now: float) -> explain.ExplainFacts:
     """All that is known of one object (``type`` as people call it) and one node."""
     key = _key(hub, node, type, namespace, name)
     live = hub.object_cache.get(key) if key is not None else None
     kind = hub.desired_state.kinds.get(key.partition("/")[0]) if key is not None else None
     session = hub.sessions.get(node)
-    return explain.Facts(
+    return explain.ExplainFacts(
         node=node,
         is_node=node in hub.placement.rules.nodes,
         type=type,
@@ -207,7 +207,7 @@ def _behind(hub: Hub, node: str, live: LiveObject | None) -> str | None:
     return said.version if said is not None and said.state == "Behind" else None
 
 
-def _unlistable(placement: Placement, type: str, kind: Kind | None, *, is_known: bool) -> str:
+def _unlistable(placement: Placement, type: str, kind: ServedKind | None, *, is_known: bool) -> str:
     """Why the kind cannot be listed; where no kind is known by this name, as far as the name says."""
     if kind is not None:
         why = placement.listed.frozen.get(kind.group_kind)
@@ -223,14 +223,14 @@ def _unlistable(placement: Placement, type: str, kind: Kind | None, *, is_known:
     return ""
 
 
-def _namesakes(hub: Hub, kind: Kind) -> tuple[tuple[str, str], ...]:
+def _namesakes(hub: Hub, kind: ServedKind) -> tuple[tuple[str, str], ...]:
     """(namespace, name) of every object of the kind."""
     return tuple(
         (each.resource.namespace, each.resource.name) for each in hub.object_cache.of_kind(kind.group_kind).values()
     )
 
 
-def _rule_notes(placement: Placement, kind: Kind | None) -> tuple[str, ...]:
+def _rule_notes(placement: Placement, kind: ServedKind | None) -> tuple[str, ...]:
     """Which rules name the kind at a version that is not served, and which cannot be read."""
     rules = placement.rules
     unserved = [

@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
-from fairlead_hub.status.status_cache import Write
+from fairlead_hub.status.status_cache import StatusWrite
 from fairlead_wire.events.event import Event
 
 
@@ -21,7 +21,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     sessions: list[NodeSession]
     """Each has frames to send (``Hub.frames``).  They speak of nothing that ``documents`` say: status of what is sent
     now follows the edge's acknowledgement.  Ack before record, always."""
-    documents: list[Write]
+    documents: list[StatusWrite]
     """To be written into the API, each once until ``Hub.document_answered``; newer ones wait in the core and replace
     each other.  They say what edges acknowledged: written late they lag, and never lead."""
     kube_events: list[KubeEvent]

@@ -21,7 +21,7 @@ State = Literal["held", "pending", "away", "paused", "parked", "undeliverable", 
 STATES: tuple[State, ...] = get_args(State)
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
     """One node; ``version`` is what it holds, empty: nothing of this object."""
 
     node: str
@@ -37,7 +37,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     version: str
     digest: str
-    rows: tuple[Row, ...]
+    rows: tuple[NodeProgress, ...]
     doubts: tuple[str, ...] = ()
     """Why it is not known which nodes should hold it: what would say so cannot be read."""
 
@@ -54,7 +54,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
         return not self.doubts and all(row.state == "held" for row in self.rows)
 
     @property
-    def stopped(self) -> tuple[Row, ...]:
+    def stopped(self) -> tuple[NodeProgress, ...]:
         """Rows that stay as they are until a person acts."""
         return tuple(row for row in self.rows if row.state in ("paused", "parked", "undeliverable"))
 
@@ -71,7 +71,7 @@ def judge(
     nodes = sorted(wanted)
     rows = [_row(live, node, of_node.get(node), accounts.get(node, {})) for node in nodes]
     rows += [
-        Row(
+        NodeProgress(
             node=node,
             state="removing",
             version=record.version,
@@ -84,10 +84,10 @@ def judge(
     return Rollout(key=live.key, version=live.version, digest=live.digest, rows=tuple(rows), doubts=tuple(doubts))
 
 
-def _row(live: LiveObject, node: str, record: Record | None, account: Mapping[str, Any]) -> Row:
+def _row(live: LiveObject, node: str, record: Record | None, account: Mapping[str, Any]) -> NodeProgress:
     state, reason = _state(live, record, account)
     version = record.version if record is not None else ""
-    return Row(node=node, state=state, reason=reason, version=version, away=_is_away(account))
+    return NodeProgress(node=node, state=state, reason=reason, version=version, away=_is_away(account))
 
 
 def _is_away(account: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from fairlead_hub.status.notice import Notice
 MENDED = "it can be read again"
 
 
-class Read(msgspec.Struct, frozen=True, kw_only=True):
+class RulesRead(msgspec.Struct, frozen=True, kw_only=True):
     """What one reading changed."""
 
     nodes: frozenset[str] = frozenset()
@@ -34,33 +34,33 @@ class RuleReader:
         self._placement = placement
         self.rules = placement.rules
 
-    def read(self, rule: sync_rule.Rule) -> Read:
+    def read(self, rule: sync_rule.Rule) -> RulesRead:
         """The nodes are those it concerns, before or after."""
         was_broken = f"syncrules/{rule.name}" in self._placement.rules.broken
         nodes = self._placement.rules.set_rule(rule)
-        return Read(nodes=nodes, notice=_readable("SyncRule", rule.name) if was_broken else None)
+        return RulesRead(nodes=nodes, notice=_readable("SyncRule", rule.name) if was_broken else None)
 
-    def unreadable(self, found: sync_rule.Unreadable) -> Read:
+    def unreadable(self, found: sync_rule.BrokenRule) -> RulesRead:
         """Its last readable form stays in force.  The nodes are those a difference concerns."""
         before = self._stands(found.name)
         nodes = self._placement.rules.break_rule(found)
         if self._stands(found.name) == before:
-            return Read()  # the same again: its status was written, or it was listed anew
+            return RulesRead()  # the same again: its status was written, or it was listed anew
         if before[0] == found.reason:
-            return Read(nodes=nodes)
+            return RulesRead(nodes=nodes)
         text = f"{found.reason}; {deletion_blocked.consequence(self._placement, found.name)}"
-        return Read(nodes=nodes, notice=_unreadable("SyncRule", found.name, text))
+        return RulesRead(nodes=nodes, notice=_unreadable("SyncRule", found.name, text))
 
     def _stands(self, name: str) -> tuple[str, sync_rule.Rule | None, sync_rule.Rule | None]:
         placement = self._placement
         broken = placement.rules.broken.get(f"syncrules/{name}", "")
         return broken, placement.rules.readable.get(name), placement.rules.reaches.get(name)
 
-    def gone(self, name: str) -> Read:
+    def gone(self, name: str) -> RulesRead:
         """The nodes are those it concerned."""
-        return Read(nodes=self._placement.rules.drop_rule(name))
+        return RulesRead(nodes=self._placement.rules.drop_rule(name))
 
-    def routes_seen(self, live: LiveObject) -> Read:
+    def routes_seen(self, live: LiveObject) -> RulesRead:
         """Afterwards ``rules.routes`` has it where it is known which nodes it is for and which topics it names."""
         name, known = live.resource.name, f"edgeroutes/{live.resource.name}"
         before = self._placement.rules.broken.get(known, "")
@@ -71,11 +71,11 @@ class RuleReader:
         except ValueError as error:
             self._placement.rules.break_routes(name, str(error))
             if before == str(error):
-                return Read()
+                return RulesRead()
             text = f"{error}; {deletion_blocked.ROUTES_CONSEQUENCE}"
-            return Read(notice=_unreadable("EdgeRoutes", name, text))
+            return RulesRead(notice=_unreadable("EdgeRoutes", name, text))
         self._placement.rules.set_routes(routes)
-        return Read(notice=_readable("EdgeRoutes", name) if before else None)
+        return RulesRead(notice=_readable("EdgeRoutes", name) if before else None)
 
     def routes_gone(self, name: str) -> None:
         self._placement.rules.drop_routes(name)

@@ -26,7 +26,7 @@ from fairlead_wire.validation.model import ListenAddress, Model
 _TRUST_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
-class Delivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The delivery policy towards nodes: the shared policy with the hub's own defaults (contract section 5).
 
     One send and up to five retries, 1 to 30 s apart, then parked.  A SyncRule's ``delivery`` is read with the same
@@ -62,12 +62,12 @@ class DeliverySettings(DeliveryModel):
     ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
     """How long a message may be unanswered before the first delay starts; arriving parts restart it."""
 
-    def policy(self) -> Delivery:
+    def policy(self) -> NodeDelivery:
         """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
-        return Delivery(**self.model_dump())
+        return NodeDelivery(**self.model_dump())
 
 
-class Record(Model):
+class RecordSettings(Model):
     """When the status of objects (ObjectSync) is written."""
 
     flush_seconds: Annotated[float, Field(ge=0.01, le=3600)] = 1.0
@@ -99,7 +99,7 @@ class Reconcile(Model):
         return self
 
 
-class DeletionGuard(Model):
+class DeletionGuardSettings(Model):
     """When removals at a node stop until a person approves them."""
 
     removals_max: Annotated[int, Field(ge=0, le=1_000_000)] = 0
@@ -130,7 +130,7 @@ class RateLimit(Model):
     """So many at once after a pause."""
 
 
-class Link(Model):
+class LinkServerSettings(Model):
     """The server edges connect to."""
 
     keepalive_seconds: Annotated[float, Field(ge=0.1, le=600)] = 10.0
@@ -148,7 +148,7 @@ class Link(Model):
     """A certificate whose Node was deleted and made again waits for [approval](crds.md#identity), or is accepted."""
 
 
-class Events(Model):
+class EventSettings(Model):
     """What the hub publishes about nodes and objects."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
@@ -220,14 +220,14 @@ class IdentitySettings(Model):
         return self.signer or ("files" if self.ca_key else "off")
 
 
-class Console(Model):
+class ConsoleSettings(Model):
     """The [page for people](../howto/console.md) on `http_listen`."""
 
     enabled: bool = True
     """Served at `/console/`, to those who may ask for `/v1/…` there; false: 404."""
 
 
-class Settings(Model):
+class HubSettings(Model):
     """The whole file."""
 
     kubeconfig: FilePath | None = None
@@ -258,15 +258,15 @@ class Settings(Model):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     delivery: DeliverySettings = DeliverySettings()
-    record: Record = Record()
+    record: RecordSettings = RecordSettings()
     reconcile: Reconcile = Reconcile()
-    deletion_guard: DeletionGuard = DeletionGuard()
+    deletion_guard: DeletionGuardSettings = DeletionGuardSettings()
     window: WindowLimits = WindowLimits()
     rate_limit: RateLimit = RateLimit()
-    link: Link = Link()
-    events: Events = Events()
+    link: LinkServerSettings = LinkServerSettings()
+    events: EventSettings = EventSettings()
     traces: Traces = Traces()
-    console: Console = Console()
+    console: ConsoleSettings = ConsoleSettings()
     identity: IdentitySettings = IdentitySettings()
 
     @pydantic.model_validator(mode="after")

@@ -20,7 +20,7 @@ from tests.support import pages
 from tests.support.kube.charts import CHARTS, NAMESPACE, RELEASE, helm_with
 from tests.support.kube.cluster import Cluster
 
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 
@@ -87,7 +87,7 @@ def as_program(ingest: Mapping[str, Any]) -> dict[str, Any]:
 
 def accepts(settings: Mapping[str, Any]) -> bool:
     try:
-        Settings.model_validate(settings)
+        IngestSettings.model_validate(settings)
     except ValueError:
         return False
     return True

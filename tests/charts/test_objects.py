@@ -13,9 +13,9 @@ import pytest
 import yaml
 from tests.support.kube.charts import CHARTS, COMBINATIONS, objects, pods
 
-from fairlead_edge.settings import Settings as EdgeSettings
-from fairlead_hub.settings import Settings as HubSettings
-from fairlead_ingest.settings import Settings as IngestSettings
+from fairlead_edge.settings import EdgeSettings as EdgeSettings
+from fairlead_hub.settings import HubSettings as HubSettings
+from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io.settings import load
 from fairlead_wire.validation.model import Model

@@ -10,11 +10,11 @@ import pytest
 from tests.support.kube.charts import NAMESPACE, objects
 from tests.support.kube.cluster import Cluster
 
-from fairlead_cli.cluster.hub_role import Account
+from fairlead_cli.cluster.hub_role import ServiceAccount
 from fairlead_cli.doctor.cluster import rights
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
-HUB = Account(NAMESPACE, "fl-fairlead-hub")
+HUB = ServiceAccount(NAMESPACE, "fl-fairlead-hub")
 CERTIFICATE_REQUESTS = ("cert-manager.io", "certificaterequests")
 
 
@@ -30,7 +30,7 @@ def granted(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluste
     cluster.kubectl("delete", "-n", NAMESPACE, "-f", "-", stdin=only)
 
 
-def may(cluster: Cluster, right: rights.Right, account: Account = HUB) -> bool:
+def may(cluster: Cluster, right: rights.Right, account: ServiceAccount = HUB) -> bool:
     """As the API server decides."""
     path, body = rights.review(right, account)
     answer: dict[str, Any] = json.loads(

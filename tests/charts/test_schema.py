@@ -6,8 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from charts import schema
-from fairlead_hub.settings import Settings as HubSettings
-from fairlead_ingest.settings import Settings as IngestSettings
+from fairlead_hub.settings import HubSettings as HubSettings
+from fairlead_ingest.settings import IngestSettings as IngestSettings
 
 pytestmark = pytest.mark.process
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fairlead_edge.settings import Settings as EdgeSettings
-from fairlead_hub.settings import Settings as HubSettings
-from fairlead_ingest.settings import Settings as IngestSettings
+from fairlead_edge.settings import EdgeSettings as EdgeSettings
+from fairlead_hub.settings import HubSettings as HubSettings
+from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import settings
 

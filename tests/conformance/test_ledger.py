@@ -14,12 +14,12 @@ from fairlead_hub.io.cluster.status_writer import KubeStatusClient
 from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync import Record
-from fairlead_hub.status.status_cache import Answer, Observed, Removal
+from fairlead_hub.status.status_cache import Observed, Removal, WriteOutcome
 
 UID = "0f9a1c3e-0000-4000-8000-000000000001"
 
 
-class Stored(status_cache.Document, frozen=True, kw_only=True):
+class Stored(status_cache.StatusDocument, frozen=True, kw_only=True):
     """A record with a state and a fence."""
 
     record: Record
@@ -60,9 +60,9 @@ async def test_created_then_changed(target: tuple[status_cache.StatusClient, str
     """The first write creates head and status, the second changes the status only; versions differ."""
     store, namespace = target
     answer, first = await store.put(document(namespace), None, 1)
-    assert answer is Answer.WRITTEN and first is not None and first.status["state"] == "Synced"
+    assert answer is WriteOutcome.WRITTEN and first is not None and first.status["state"] == "Synced"
     answer, second = await store.put(document(namespace, "Parked"), first, 1)
-    assert answer is Answer.WRITTEN and second is not None
+    assert answer is WriteOutcome.WRITTEN and second is not None
     assert second.status["state"] == "Parked" and second.version != first.version
 
 
@@ -72,7 +72,7 @@ async def test_a_stale_version_conflicts_and_shows_what_is_there(target: tuple[s
     _, first = await store.put(document(namespace), None, 1)
     await store.put(document(namespace, "Parked"), first, 1)
     answer, there = await store.put(document(namespace, "Pending"), first, 1)
-    assert answer is Answer.CONFLICT and there is not None and there.status["state"] == "Parked"
+    assert answer is WriteOutcome.CONFLICT and there is not None and there.status["state"] == "Parked"
 
 
 async def test_a_record_that_was_not_expected_conflicts(target: tuple[status_cache.StatusClient, str]) -> None:
@@ -80,7 +80,7 @@ async def test_a_record_that_was_not_expected_conflicts(target: tuple[status_cac
     store, namespace = target
     await store.put(document(namespace), None, 1)
     answer, there = await store.put(document(namespace, "Pending"), None, 1)
-    assert answer is Answer.CONFLICT and there is not None
+    assert answer is WriteOutcome.CONFLICT and there is not None
 
 
 async def test_a_newer_hub_fences(target: tuple[status_cache.StatusClient, str]) -> None:
@@ -88,8 +88,8 @@ async def test_a_newer_hub_fences(target: tuple[status_cache.StatusClient, str])
     store, namespace = target
     _, first = await store.put(document(namespace, fence=9), None, 9)
     assert first is not None
-    assert (await store.put(document(namespace, "Parked"), first, 8))[0] is Answer.FENCED
-    assert await store.remove(Removal(name=document(namespace).name, node="edge-1"), first, 8) is Answer.FENCED
+    assert (await store.put(document(namespace, "Parked"), first, 8))[0] is WriteOutcome.FENCED
+    assert await store.remove(Removal(name=document(namespace).name, node="edge-1"), first, 8) is WriteOutcome.FENCED
 
 
 async def test_removed_once_gone_twice(target: tuple[status_cache.StatusClient, str]) -> None:
@@ -97,20 +97,20 @@ async def test_removed_once_gone_twice(target: tuple[status_cache.StatusClient, 
     store, namespace = target
     _, first = await store.put(document(namespace), None, 1)
     removal = Removal(name=document(namespace).name, node="edge-1")
-    assert await store.remove(removal, first, 1) is Answer.WRITTEN
-    assert await store.remove(removal, None, 1) is Answer.GONE
+    assert await store.remove(removal, first, 1) is WriteOutcome.WRITTEN
+    assert await store.remove(removal, None, 1) is WriteOutcome.GONE
 
 
 async def test_a_status_on_something_others_create(target: tuple[status_cache.StatusClient, str]) -> None:
     """Without a head nothing is ever created."""
     store, namespace = target
 
-    class Verdict(status_cache.Document, frozen=True, kw_only=True):
+    class Verdict(status_cache.StatusDocument, frozen=True, kw_only=True):
         def status(self, observed: Observed | None) -> dict[str, Any]:
             return {"state": "Synced"}
 
     verdict = Verdict(name=document(namespace).name, node="edge-1")
-    assert await store.put(verdict, None, 1) == (Answer.GONE, None)
+    assert await store.put(verdict, None, 1) == (WriteOutcome.GONE, None)
 
 
 async def test_a_fence_that_cannot_be_is_written_over(target: tuple[status_cache.StatusClient, str]) -> None:
@@ -119,9 +119,9 @@ async def test_a_fence_that_cannot_be_is_written_over(target: tuple[status_cache
     _, first = await store.put(document(namespace, fence=9_999_999_999_999_999), None, 1)
     assert first is not None and first.fence == 9_999_999_999_999_999
     answer, second = await store.put(document(namespace, "Parked", fence=3), first, 3)
-    assert answer is Answer.WRITTEN and second is not None and second.fence == 3
+    assert answer is WriteOutcome.WRITTEN and second is not None and second.fence == 3
     _, again = await store.put(document(namespace, fence=2**53), second, 3)
-    assert await store.remove(Removal(name=document(namespace).name, node="edge-1"), again, 3) is Answer.WRITTEN
+    assert await store.remove(Removal(name=document(namespace).name, node="edge-1"), again, 3) is WriteOutcome.WRITTEN
 
 
 async def test_a_delete_is_of_the_version_it_was_decided_on(target: tuple[status_cache.StatusClient, str]) -> None:
@@ -130,6 +130,6 @@ async def test_a_delete_is_of_the_version_it_was_decided_on(target: tuple[status
     removal = Removal(name=document(namespace).name, node="edge-1")
     _, first = await store.put(document(namespace), None, 1)
     _, second = await store.put(document(namespace, "Parked"), first, 1)
-    assert await store.remove(removal, first, 1) is Answer.CONFLICT
-    assert await store.remove(removal, second, 1) is Answer.WRITTEN
-    assert await store.remove(removal, None, 1) is Answer.GONE
+    assert await store.remove(removal, first, 1) is WriteOutcome.CONFLICT
+    assert await store.remove(removal, second, 1) is WriteOutcome.WRITTEN
+    assert await store.remove(removal, None, 1) is WriteOutcome.GONE

@@ -22,7 +22,7 @@ from fairlead_edge.objects.metastore import (
     Unchanged,
     WriteRefused,
 )
-from fairlead_edge.objects.watch_history import Expired
+from fairlead_edge.objects.watch_history import HistoryExpired
 from fairlead_wire.errors import LocalError
 from fairlead_wire.objects import digest, resource
 
@@ -331,7 +331,7 @@ async def test_everything_survives_a_restart_but_the_change_log(places: Places) 
     assert (await again.fence(), await again.contact_at()) == (9, 12.5)
     assert len(await again.kinds()) == 1
     assert again.log.version == 5000
-    with pytest.raises(Expired):
+    with pytest.raises(HistoryExpired):
         again.log.since(version)
 
 

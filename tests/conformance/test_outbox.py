@@ -17,7 +17,7 @@ from fairlead_edge.outbox.outbox import (
     Entry,
     IdempotencyKey,
     Outbox,
-    QueueStatus,
+    QueueCounts,
     Reference,
     Refusal,
     RefusedMessage,
@@ -52,12 +52,12 @@ async def fetch(
     return [item.offset for item in items]
 
 
-async def queue_status(box: Outbox, queue: QueueId, now: float = 0.0) -> QueueStatus:
+async def queue_status(box: Outbox, queue: QueueId, now: float = 0.0) -> QueueCounts:
     status = await box.status(now=now)
     return next(each for each in status.queues if each.queue == str(queue))
 
 
-def balanced(status: QueueStatus) -> bool:
+def balanced(status: QueueCounts) -> bool:
     return status.accepted == (status.sent + status.expired + status.evicted + status.dead_lettered + status.length)
 
 
@@ -345,7 +345,7 @@ async def test_refused_input_expires_by_its_age(box: Outbox) -> None:
     """A week, by the store's clock, whatever a wall clock says; what was accepted and failed stays."""
     await box.append([entry("failed", ALARMS)], now=0)
     await box.settle(ALARMS, refused=[Refusal(0, "denied", "no")], checkpoint=0, at="1970-01-01T00:00:00.000Z")
-    day, week = 86_400.0, outbox.RefusedInput().seconds
+    day, week = 86_400.0, outbox.RefusedInputPolicy().seconds
     for number in (1, 2, 3):
         await box.refuse(refused_input(str(number)), now=number * day, at="1970-01-01T00:00:00.000Z")
     assert await box.sweep(now=week + day - 1, entire=False) == 0

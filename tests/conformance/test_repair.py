@@ -17,7 +17,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.letters.correction import ByFile, ByFunction
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
@@ -135,7 +135,7 @@ def test_killed_at_any_commit_the_next_repair_ends_it(world: World, when: str, c
     with pytest.raises(Killed):
         world.repair()
     world.before = world.after = lambda _: None
-    done = world.repair(selection=Selection(ids=frozenset([name(7)])))
+    done = world.repair(selection=LetterSelection(ids=frozenset([name(7)])))
     assert done.is_done
     assert (world.rows(), world.marks()) == (names(0, 1, 3, 4, 6, 7, 8, 9), names(7))
 
@@ -256,5 +256,5 @@ def test_a_row_that_is_gone_comes_again_only_when_asked_for(world: World) -> Non
 
 def test_why_it_is_still_a_letter_is_the_reason_of_today(world: World) -> None:
     """With its code."""
-    done = world.repair(selection=Selection(ids=frozenset([name(7)])))
+    done = world.repair(selection=LetterSelection(ids=frozenset([name(7)])))
     assert (dict(done.still), done.examples[0].error) == ({"other": 1}, MISFIT)

@@ -17,7 +17,7 @@ from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import HeldObject, Remove
 from fairlead_edge.objects.presentation import listing
 from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch
-from fairlead_edge.objects.statuses.status_store import Key, Line, StatusStore
+from fairlead_edge.objects.statuses.status_store import Key, StatusStore, StatusSummary
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.objects import digest
@@ -134,7 +134,7 @@ async def test_only_what_a_rule_allows_is_taken(place: Place) -> None:
 
 
 async def test_an_answer_settles_what_it_is_about(place: Place) -> None:
-    heard: list[Line] = []
+    heard: list[StatusSummary] = []
     place.statuses.listen(heard.append)
     await place.report({"a": 1})
     first = await place.statuses.outgoing(A)

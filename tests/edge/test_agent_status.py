@@ -10,15 +10,15 @@ import pytest
 from fairlead_edge import agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
 from fairlead_edge.link_state import LinkState
-from fairlead_edge.outbox.outbox import OutboxStatus, QueueStatus
+from fairlead_edge.outbox.outbox import OutboxStatus, QueueCounts
 from fairlead_edge.outbox.plan import status as plan_status
-from fairlead_edge.outbox.plan.gate import Held, Why
-from fairlead_edge.outbox.plan.status import Limits, LineStatus
+from fairlead_edge.outbox.plan.gate import HeldUntil, Why
+from fairlead_edge.outbox.plan.status import LineStatus, PlanLimits
 from fairlead_wire import message
 
 
-def queue(priority: int, length: int) -> QueueStatus:
-    return QueueStatus(
+def queue(priority: int, length: int) -> QueueCounts:
+    return QueueCounts(
         endpoint="iothub",
         priority=priority,
         queue=f"iothub_Pri{priority}",
@@ -171,8 +171,8 @@ def test_a_deferred_topic_is_said_beside_its_queue() -> None:
 
 def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
     """As what a queue stands still by; hours that are over are no news, they are wanted."""
-    held = {("iothub", 1): Held(Why.DAY, 130.0)}
-    used_up = agent(queues_held=held, line=LineStatus(used=95, limits=Limits(100), used_up=True))
+    held = {("iothub", 1): HeldUntil(Why.DAY, 130.0)}
+    used_up = agent(queues_held=held, line=LineStatus(used=95, limits=PlanLimits(100), used_up=True))
     [queue] = agent_status.for_hub(used_up).queues
     assert queue.stalled_seconds == 30 and "bytes_per_day is used up" in queue.stalled_by
     assert agent_status.for_hub(used_up) == agent_status.for_hub(used_up)
@@ -180,7 +180,7 @@ def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
     assert found["queues"][1]["held"]["by"] == "day" and found["link"]["plan"]["usedUp"]
     text = metrics.render(agent_status.families(used_up))
     assert 'fairlead_edge_queue_held{endpoint="iothub",priority="1",by="day"} 1' in text
-    at_night = agent(queues_held={("iothub", 1): Held(Why.WINDOW, 130.0)})
+    at_night = agent(queues_held={("iothub", 1): HeldUntil(Why.WINDOW, 130.0)})
     assert agent_status.for_hub(at_night) == agent_status.for_hub(agent())
 
 

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge import app
 from fairlead_edge.errors import StoreDamaged
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
 from fairlead_wire.io import tls
 from fairlead_wire.link import codec
@@ -331,11 +331,11 @@ def test_what_it_creates_is_for_its_user_only(tmp_path: Path, agents: list[EdgeA
 def test_opened_anew_after_damage_it_has_the_settings_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was loaded at the start may name the hub from which the node has moved since."""
     old, new = (
-        Settings(node="a", hub_url=f"ws://{hub}:1", data_dir="/none", security="insecure") for hub in ("old", "new")
+        EdgeSettings(node="a", hub_url=f"ws://{hub}:1", data_dir="/none", security="insecure") for hub in ("old", "new")
     )
-    served: list[Settings] = []
+    served: list[EdgeSettings] = []
 
-    async def serve(settings: Settings, manager: object, *, thorough: bool) -> None:
+    async def serve(settings: EdgeSettings, manager: object, *, thorough: bool) -> None:
         served.append(settings)
         if not thorough:
             raise StoreDamaged("a page is not what was written")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairlead_edge import ascii_case
 from fairlead_edge.outbox import authorship, publishing
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 from fairlead_edge.routes.source import SourcePattern
 
 
@@ -42,4 +42,4 @@ def test_the_rule_of_tokens_takes_what_the_pattern_takes() -> None:
         found = authorship.stamped(
             Submission(source=source), module="", node="n", has_token=lambda name: ascii_case.same(name, "filter")
         )
-        assert isinstance(found, Reason)
+        assert isinstance(found, RefusalReason)

@@ -17,7 +17,7 @@ from tests.support.edges.held import config_map, put
 from tests.support.joining.pki import Authority
 from tests.support.kube.assets import assets
 
-from fairlead_edge.io.local_api.connections import Connections
+from fairlead_edge.io.local_api.connections import LocalConnections
 from fairlead_edge.io.local_api.listener import BACKLOG, Listener
 from fairlead_wire import message
 from fairlead_wire.io.acceptor import bound
@@ -205,7 +205,7 @@ async def test_over_tls_with_the_token_also_secrets(kubectl: Kubectl, tmp_path: 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
     server = kubectl.api.client.server.handler
-    port = Listener(bound("127.0.0.1", 0, backlog=BACKLOG), server, Connections(), context=context, plain=True)
+    port = Listener(bound("127.0.0.1", 0, backlog=BACKLOG), server, LocalConnections(), context=context, plain=True)
     try:
         code, printed = await kubectl(
             "get",

@@ -10,7 +10,7 @@ from tests.support.edges.held import config_map, held
 
 from fairlead_edge.node_routes import NodeRoutes, is_usable
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_edge.routes.message import RoutedMessage
 
 
@@ -53,7 +53,7 @@ def test_a_node_that_had_routes_once_has_a_router_without_any() -> None:
 def test_the_first_routes_bring_a_router() -> None:
     """The change that brings them is enough; no restart."""
     routes = NodeRoutes("edge-1", [], ever=False)
-    assert routes.follow(Change(version=1, previous=None, current=edge_routes("a", {"all": UP})))
+    assert routes.follow(VersionedChange(version=1, previous=None, current=edge_routes("a", {"all": UP})))
     assert taken(routes) == ["all"]
     status = routes.statuses["a"]
     assert (status.uid, status.resource_version, status.accepted, status.topics) == (
@@ -68,7 +68,7 @@ def test_other_objects_are_none_of_its_business() -> None:
     """A ConfigMap does not rebuild the router."""
     routes = NodeRoutes("edge-1", [edge_routes("a", {"all": UP})], ever=True)
     before = routes.router
-    assert not routes.follow(Change(version=1, previous=None, current=held(config_map("a"))))
+    assert not routes.follow(VersionedChange(version=1, previous=None, current=held(config_map("a"))))
     assert routes.router is before
 
 
@@ -100,12 +100,12 @@ def test_a_broken_route_takes_no_good_one_down_and_leaves_no_trace_when_it_goes(
     bad = edge_routes("aaa", {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": UP, "priority": 12}})
     routes = NodeRoutes("edge-1", [good], ever=True)
     before = routes.statuses["shops"]
-    routes.follow(Change(version=1, previous=None, current=bad))
+    routes.follow(VersionedChange(version=1, previous=None, current=bad))
     assert taken(routes) == ["alarms", "telemetry"]
     assert routes.statuses["shops"].accepted == ["alarms", "telemetry"] and not routes.statuses["shops"].errors
     assert {each.route for each in routes.statuses["shops"].warnings} == {"alarms", "telemetry"}
     assert [each.route for each in routes.statuses["aaa"].errors] == ["alarms", "telemetry"]
-    routes.follow(Change(version=2, previous=bad, current=None))
+    routes.follow(VersionedChange(version=2, previous=bad, current=None))
     assert routes.statuses == {"shops": before}
 
 
@@ -131,7 +131,7 @@ def test_routes_that_go_take_their_status_along() -> None:
     """Nothing is reported for an object that is not held."""
     first = edge_routes("a", {"all": UP})
     routes = NodeRoutes("edge-1", [first], ever=True)
-    routes.follow(Change(version=1, previous=first, current=None))
+    routes.follow(VersionedChange(version=1, previous=first, current=None))
     assert routes.statuses == {} and taken(routes) == []
 
 
@@ -139,11 +139,11 @@ def test_a_new_version_that_is_no_manifest_leaves_the_last_good_one_in_force() -
     """A typing error in a change must not send a node's messages nowhere; a new object starts anew."""
     good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
     routes = NodeRoutes("edge-1", [good], ever=False)
-    routes.follow(Change(version=2, previous=good, current=bad))
+    routes.follow(VersionedChange(version=2, previous=good, current=bad))
     assert taken(routes) == ["all"]
     assert routes.statuses["a"].errors
-    routes.follow(Change(version=3, previous=bad, current=None))
-    routes.follow(Change(version=4, previous=None, current=bad))
+    routes.follow(VersionedChange(version=3, previous=bad, current=None))
+    routes.follow(VersionedChange(version=4, previous=None, current=bad))
     assert routes.router is None and "schemaVersion" in routes.unusable
 
 
@@ -171,9 +171,9 @@ def test_first_routes_of_which_none_can_be_used_are_said_and_not_used(spec: dict
     routes = NodeRoutes("edge-1", [bad], ever=True)
     assert routes.router is None and "EdgeRoutes a: " in routes.unusable
     assert routes.statuses["a"].errors
-    routes.follow(Change(version=2, previous=bad, current=good))
+    routes.follow(VersionedChange(version=2, previous=bad, current=good))
     assert (taken(routes), routes.unusable) == (["all"], "")
-    routes.follow(Change(version=3, previous=good, current=edge_routes("a", {})))
+    routes.follow(VersionedChange(version=3, previous=good, current=edge_routes("a", {})))
     assert (taken(routes), routes.unusable) == ([], "")
 
 
@@ -193,7 +193,9 @@ def test_an_object_that_is_no_manifest_holds_what_no_other_takes_until_it_is_one
     assert routes.router is not None
     held = routes.router.hold(message, "/messages/other")
     assert held is not None and (held.route, held.origin) == ("", "b") and "schemaVersion" in held.reason
-    assert routes.follow(Change(version=2, previous=broken, current=edge_routes("b", {"n": "FROM /n INTO $upstream"})))
+    assert routes.follow(
+        VersionedChange(version=2, previous=broken, current=edge_routes("b", {"n": "FROM /n INTO $upstream"}))
+    )
     assert routes.router.hold(message, "/messages/other") is None
-    assert routes.follow(Change(version=3, previous=None, current=broken))
+    assert routes.follow(VersionedChange(version=3, previous=None, current=broken))
     assert routes.router.hold(message, "/messages/other") is None, "the last good version is in force"

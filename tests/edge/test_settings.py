@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.io.settings import SettingsError, load
 
 GOOD = {
@@ -17,9 +17,9 @@ GOOD = {
 }
 
 
-def read(**changes: str | None) -> Settings:
+def read(**changes: str | None) -> EdgeSettings:
     found = {**GOOD, **{f"FAIRLEAD_EDGE_{key.upper()}": value for key, value in changes.items()}}
-    return load("edge", Settings, None, {key: value for key, value in found.items() if value is not None})
+    return load("edge", EdgeSettings, None, {key: value for key, value in found.items() if value is not None})
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -99,7 +99,7 @@ def test_unknown_keys_are_refused(tmp_path: Path) -> None:
         'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\ndata_dir = "d"\nsecurity = "insecure"\nhttp_lisen = "x"\n'
     )
     with pytest.raises(SettingsError, match="http_lisen: unknown key"):
-        load("edge", Settings, file, {})
+        load("edge", EdgeSettings, file, {})
 
 
 @pytest.mark.parametrize("text", ["", ":1", "host", "host:x", "127.example.com:80", "0.0.0.0:80"])
@@ -127,5 +127,5 @@ def test_every_mistake_is_reported_at_once() -> None:
 def test_paths_may_begin_at_home(tmp_path: Path) -> None:
     """As the other programs of the device read them."""
     files = {"FAIRLEAD_EDGE_TLS_CA": "~/ca", "FAIRLEAD_EDGE_TLS_CERT": "~/cert", "FAIRLEAD_EDGE_TLS_KEY": "/k"}
-    found = load("edge", Settings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
+    found = load("edge", EdgeSettings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
     assert (found.data_dir, found.tls_ca, found.tls_key) == ("/home/me/d", "/home/me/ca", "/k")

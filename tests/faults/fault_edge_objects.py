@@ -71,7 +71,9 @@ class Fleet:
         while True:
             header, content = await peer.expect(message.Entries)
             plain = codec.unpack(header.encoding, content)
-            found |= {entry.resource: entry.digest for entry in msgspec.json.decode(plain, type=list[message.Entry])}
+            found |= {
+                entry.resource: entry.digest for entry in msgspec.json.decode(plain, type=list[message.HeldEntry])
+            }
             if header.last:
                 break
         if len(found) != peer.hello.held:

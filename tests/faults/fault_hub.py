@@ -27,9 +27,9 @@ from tests.support.processes import wait_until
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.cluster import content
-from fairlead_hub.cluster.content import Kind
+from fairlead_hub.cluster.content import ServedKind
 from fairlead_hub.io.cluster import api_access
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 
 ROOM = "downstream"
@@ -38,7 +38,7 @@ OBJECTS = 30
 NAMESPACE = "faults"
 ROOT = f"api/v1/namespaces/{NAMESPACE}/configmaps"
 RECORDS = f"apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
-KIND = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+KIND = ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 REAL = "edge-real"
 NODES = ("edge-well", "edge-deaf", "edge-flaps", "edge-slow", REAL)
 CALM_SECONDS = 240.0
@@ -135,7 +135,7 @@ class _World:
             name = f"c-{self.random.randrange(OBJECTS)}"
             self.changes += 1
             body = config_map(name, NAMESPACE, value=f"{self.changes} " + "x" * self.random.randrange(2000))
-            with contextlib.suppress(Refused, Unavailable):
+            with contextlib.suppress(ApiRefused, ApiUnavailable):
                 if self.random.random() < 0.2:
                     await self.kube.request("DELETE", f"{ROOT}/{name}", attempts=1)
                 elif self.random.random() < 0.5:

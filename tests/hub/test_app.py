@@ -20,7 +20,7 @@ from fairlead_hub import app
 from fairlead_hub.io.cluster import api_access, kopf_handlers
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.leadership import lease
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_wire import message
 from fairlead_wire.io import settings as wire_settings
 from fairlead_wire.io import tls
@@ -393,7 +393,7 @@ async def test_the_lease_is_given_back_before_what_takes_long(
 
     monkeypatch.setattr(kopf_handlers, "run", slow_to_end)
     config = HubProcess(kube, tmp_path).config
-    settings = wire_settings.load("hub", Settings, config, {})
+    settings = wire_settings.load("hub", HubSettings, config, {})
     running = app._App(settings, api_access.load(str(kube.kubeconfig)), None, None, None, None)
     task = asyncio.create_task(running.main())
     await until("it is the hub", lambda: lease.holder_of(kube.get(f"/{lease_path}")) != "")

@@ -11,7 +11,7 @@ from tests.support.hubs.live import CONFIG_MAP, ROUTES, live
 from fairlead_hub import explain, node_report
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.io.cluster.watches import EDGE_ROUTES_KIND
-from fairlead_hub.settings import DeletionGuard
+from fairlead_hub.settings import DeletionGuardSettings
 from fairlead_wire import message
 
 
@@ -156,7 +156,7 @@ def test_every_step_has_its_words(core):
 def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
     """A hub that starts after the rule was deleted never learns what the kind is called, but the node holds it."""
     one = core.put("a")
-    after = Core("edge-1", deletion_guard=DeletionGuard(removals_max=1))
+    after = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1))
     edge = after.connect("edge-1", one, live(CONFIG_MAP, "b"))
     assert edge.sent() == []
     after.hub.desired_state.kinds.clear()
@@ -263,7 +263,7 @@ def test_every_code_is_in_the_reference():
 
 
 def facts(**more):
-    found = explain.Facts(
+    found = explain.ExplainFacts(
         node="edge-1",
         is_node=True,
         type="configmap",

@@ -32,7 +32,7 @@ def test_each_route_is_described_and_no_other() -> None:
     nodes_api = http.NodesApi(core.hub, WatchHealth({"nodes"}), lambda: core.now)
     nodes_api.add_to(app)
     InputsApi(core.hub, AccessReview(Cluster(), is_open=True, clock=lambda: core.now)).add_to(app)
-    http.Health(nodes_api.stale).add_to(app, lambda: b"")
+    http.HubHealth(nodes_api.stale).add_to(app, lambda: b"")
     served = {
         (route.method, route.resource.canonical)
         for route in app.router.routes()

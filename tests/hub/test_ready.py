@@ -3,7 +3,7 @@
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.status.status_cache import Document
+from fairlead_hub.status.status_cache import StatusDocument
 
 
 @pytest.fixture
@@ -15,7 +15,9 @@ def core():
 
 def states(ready):
     """What the documents say of objects."""
-    found = [write.wanted.status(write.observed) for write in ready.documents if isinstance(write.wanted, Document)]
+    found = [
+        write.wanted.status(write.observed) for write in ready.documents if isinstance(write.wanted, StatusDocument)
+    ]
     return [status["state"] for status in found if "state" in status]
 
 

@@ -10,10 +10,10 @@ import pytest
 from fairlead_hub import rollout
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.rollout import Row
+from fairlead_hub.rollout import NodeProgress
 from fairlead_hub.status.object_sync import Record
 
-KIND = content.Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+KIND = content.ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 AWAY: dict[str, Any] = {"status": {"connected": False, "lastContactTime": "2026-11-20T12:00:00Z"}}
 HERE: dict[str, Any] = {"status": {"connected": True}}
 
@@ -32,7 +32,7 @@ def record(node: str, **fields: Any) -> Record:
     return Record(**{**defaults, **fields})
 
 
-def of(node_record: Record | None, account: dict[str, Any], **annotations: str) -> Row:
+def of(node_record: Record | None, account: dict[str, Any], **annotations: str) -> NodeProgress:
     records = [node_record] if node_record is not None else []
     (row,) = rollout.judge(live(**annotations), ["edge-1"], records, {"edge-1": account}).rows
     return row
@@ -41,21 +41,25 @@ def of(node_record: Record | None, account: dict[str, Any], **annotations: str) 
 @pytest.mark.parametrize("account", [HERE, AWAY, {}])
 def test_the_content_counts_not_the_version(account: dict[str, Any]) -> None:
     """A change of status alone moves the object's version; also a node that is away has what it acknowledged."""
-    assert of(record("edge-1"), account) == Row(node="edge-1", state="held", version="5", away=account is not HERE)
+    assert of(record("edge-1"), account) == NodeProgress(
+        node="edge-1", state="held", version="5", away=account is not HERE
+    )
 
 
 def test_what_is_on_its_way_is_waited_for() -> None:
     """Never sent, an older content, an object of the same name that is gone."""
     assert of(None, HERE).state == "pending"
-    assert of(record("edge-1", digest="old"), HERE) == Row(node="edge-1", state="pending", version="5")
-    assert of(record("edge-1", uid="u0"), HERE) == Row(node="edge-1", state="pending")
+    assert of(record("edge-1", digest="old"), HERE) == NodeProgress(node="edge-1", state="pending", version="5")
+    assert of(record("edge-1", uid="u0"), HERE) == NodeProgress(node="edge-1", state="pending")
     assert of(record("edge-1", version="", digest="", reason="Lagging", message="pending for 9 s"), HERE).reason == (
         "pending for 9 s"
     )
 
 
 def test_a_node_that_is_away_says_since_when() -> None:
-    assert of(None, AWAY) == Row(node="edge-1", state="away", reason="last contact 2026-11-20T12:00:00Z", away=True)
+    assert of(None, AWAY) == NodeProgress(
+        node="edge-1", state="away", reason="last contact 2026-11-20T12:00:00Z", away=True
+    )
     assert of(None, {}).reason == "never connected"
 
 
@@ -73,7 +77,7 @@ def test_what_stays_until_somebody_does_something() -> None:
         ("paused", "the node: for the night"),
         ("parked", "refused; tried again at soon"),
     ]
-    problem = content.Undeliverable("too_large", "it has 5 MB")
+    problem = content.UndeliverableObject("too_large", "it has 5 MB")
     huge = rollout.judge(msgspec.structs.replace(live(), problem=problem), ["edge-1"], [], {"edge-1": HERE})
     assert huge.rows[0].state == "undeliverable" and huge.stopped == huge.rows
 

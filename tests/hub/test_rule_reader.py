@@ -61,6 +61,6 @@ def test_routes_are_read_for_their_nodes_and_topics(core):
 def test_routes_no_edge_could_read_are_unreadable_here_too(core):
     """Nested deeper than a decoder goes."""
     deep = routes(routes={})
-    deep.problem = content.Undeliverable("too_deep", "nested deeper than 100 levels")
+    deep.problem = content.UndeliverableObject("too_deep", "nested deeper than 100 levels")
     core.hub.rules.routes_seen(deep)
     assert core.hub.placement.rules.broken["edgeroutes/main"] == "nested deeper than 100 levels"

@@ -16,7 +16,7 @@ def write(tmp_path, text):
 
 
 def read(tmp_path, text):
-    return load("hub", settings.Settings, write(tmp_path, text), {})
+    return load("hub", settings.HubSettings, write(tmp_path, text), {})
 
 
 def test_the_contracts_defaults(tmp_path):
@@ -72,13 +72,13 @@ def test_refusals_name_the_key(tmp_path, text, key):
 def test_a_link_to_traces_is_an_address_of_the_web(tmp_path, link):
     """Pages send people there; a password would be shown to all of them."""
     with pytest.raises(SettingsError) as caught:
-        load("hub", settings.Settings, write(tmp_path, INSECURE), {"FAIRLEAD_HUB_TRACES_LINK": link})
+        load("hub", settings.HubSettings, write(tmp_path, INSECURE), {"FAIRLEAD_HUB_TRACES_LINK": link})
     assert caught.value.key == "traces.link" and "pw" not in str(caught.value)
 
 
 def test_a_link_to_traces_may_have_the_id_anywhere_behind_the_host(tmp_path):
     for link in ("http://127.0.0.1:16686/trace/{trace_id}", 'https://g.example/explore?left={"q":"{trace_id}"}#a'):
-        found = load("hub", settings.Settings, write(tmp_path, INSECURE), {"FAIRLEAD_HUB_TRACES_LINK": link})
+        found = load("hub", settings.HubSettings, write(tmp_path, INSECURE), {"FAIRLEAD_HUB_TRACES_LINK": link})
         assert found.traces.link == link
 
 
@@ -91,7 +91,7 @@ def test_a_link_to_traces_may_have_the_id_anywhere_behind_the_host(tmp_path):
 def test_who_signs_follows_from_what_is_given(tmp_path, identity, signs_with):
     file = tmp_path / "hub.toml"
     file.write_text(f'tls_ca = "a"\ntls_cert = "b"\ntls_key = "c"\n[identity]\n{identity}\n')
-    assert load("hub", settings.Settings, file, {}).identity.signs_with == signs_with
+    assert load("hub", settings.HubSettings, file, {}).identity.signs_with == signs_with
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_refusals_of_identity_settings_name_the_key(tmp_path, text, key):
     file = tmp_path / "hub.toml"
     file.write_text(f'tls_ca = "a"\ntls_cert = "b"\ntls_key = "c"\n{text}\n')
     with pytest.raises(SettingsError, match=key):
-        load("hub", settings.Settings, file, {})
+        load("hub", settings.HubSettings, file, {})

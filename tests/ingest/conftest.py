@@ -14,11 +14,11 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.spark import session as sessions
 from fairlead_ingest.pipeline.failures import UNKNOWN_FAILURES_MAX
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]
@@ -71,8 +71,8 @@ def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: 
             "trigger": "available-now",
             "security": "insecure",
         }
-        settings = Settings.model_validate({**values, **changes})
-        job = Job(spark, settings, settings.jobs()[0], Metrics())
+        settings = IngestSettings.model_validate({**values, **changes})
+        job = Job(spark, settings, settings.jobs()[0], IngestMetrics())
         # As the program does: what has no code of ours is tried a few times from the checkpoint, and a worker that was
         # too slow to start on a busy machine (Spark gives it ten seconds) until the test's own time ends.
         unknown, deadline = 0, time.monotonic() + SPARK_SECONDS - 60

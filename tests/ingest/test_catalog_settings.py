@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 
 JOB: dict[str, Any] = {
     "messaging_url": "http://127.0.0.1:1", "security": "insecure", "topics": ["a/t"], "table": "/data/rows",
@@ -16,13 +16,13 @@ JOB: dict[str, Any] = {
 
 def wrong(**changes: Any) -> str:
     with pytest.raises(ValueError) as refused:
-        Settings.model_validate({**JOB, **changes})
+        IngestSettings.model_validate({**JOB, **changes})
     return str(refused.value)
 
 
 def test_a_catalog_goes_where_it_is_needed_and_holds_no_secret() -> None:
     """Other formats of the same job have none."""
-    settings = Settings.model_validate(
+    settings = IngestSettings.model_validate(
         {**JOB, "catalog": {"type": "rest", "uri": "https://catalog:8181", "token_file": "/etc/token"}}
     )
     found = settings.catalog_of(None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_wire.validation import model_mistakes
 
 BASE: dict[str, Any] = {
@@ -18,8 +18,8 @@ BASE: dict[str, Any] = {
 }
 
 
-def made(**changes: Any) -> Settings:
-    return Settings.model_validate({**BASE, **changes})
+def made(**changes: Any) -> IngestSettings:
+    return IngestSettings.model_validate({**BASE, **changes})
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
 )
 def test_what_cannot_be_meant_is_refused_by_key(changes: dict[str, Any], reason: str) -> None:
     """Each mistake begins with the key."""
-    said = [str(each) for each in model_mistakes.find({**BASE, **changes}, Settings)]
+    said = [str(each) for each in model_mistakes.find({**BASE, **changes}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
 def test_pipelines_inherit_what_they_leave_out() -> None:
     """Several tables in one job."""
     values = {key: value for key, value in BASE.items() if key not in ("topics", "table", "checkpoint")}
-    job = Settings.model_validate(
+    job = IngestSettings.model_validate(
         {
             **values,
             "format": "raw",

@@ -24,7 +24,7 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.server.cassandra_model import CassandraModel
-from fairlead_messaging.server.io.stores.cassandra.session import Session
+from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession
 from fairlead_wire.errors import FairleadError
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
@@ -226,7 +226,7 @@ def test_what_is_wrong_with_the_settings_is_said(site: Site, tmp_path: Path) -> 
     }
     for words, changes in cases.items():
         with pytest.raises(StorageError) as raised:
-            Session(site.model(keyspace, **changes), lambda operation, seconds: None)
+            CassandraSession(site.model(keyspace, **changes), lambda operation, seconds: None)
         assert words in str(raised.value)
         assert PASSWORD not in str(raised.value) and "another password" not in str(raised.value)
 
@@ -237,12 +237,12 @@ def test_a_keyspace_that_forgets_is_refused(site: Site) -> None:
     with site.cassandra.asked() as session:
         session.execute(f"ALTER KEYSPACE {keyspace} WITH durable_writes = false")
     with pytest.raises(StorageError, match=r"ALTER KEYSPACE .* WITH durable_writes = true"):
-        Session(site.model(keyspace), lambda operation, seconds: None)
+        CassandraSession(site.model(keyspace), lambda operation, seconds: None)
 
 
 def test_how_nodes_sync_may_be_asked_with_the_rights_of_the_page(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """A warning of what the login may not see would never come."""
-    session = Session(site.model(site.keyspace()), lambda operation, seconds: None)
+    session = CassandraSession(site.model(site.keyspace()), lambda operation, seconds: None)
     found = session.execute("read", "SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'")
     session.close()
     assert found == [("batch",)] and "commitlog_sync_unknown" not in caplog.messages

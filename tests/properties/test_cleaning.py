@@ -14,9 +14,9 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publi
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Command, Publish, Published, RemoveRows
+from fairlead_messaging.server.commands import Command, Publish, PublishedAt, RemoveRows
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions import manager
@@ -43,7 +43,7 @@ class World:
         self.core = Core()
         self.core.create("t", ttl_seconds=TTL_SECONDS)
         self.open: list[int] = []
-        self.details: list[tuple[int, Published]] = []
+        self.details: list[tuple[int, PublishedAt]] = []
         self.sweep = retention.Sweep()
         self.removed = b""
 
@@ -109,10 +109,10 @@ class World:
                 return Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=detail.first, last=detail.last)
             case 3 if self.open:
                 pointer = self.random.choice(self.open)
-                return Store(namespace=NAMESPACE, name="t", messages=[Message(b"s")], pointer=pointer)
+                return Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"s")], pointer=pointer)
             case _:
                 pointer = self.random.choice([0, *self.open]) or None  # type: ignore[assignment]
-                messages = [Message(b"m", ttl)] * self.random.randint(0 if pointer else 1, 30)
+                messages = [LoggedMessage(b"m", ttl)] * self.random.randint(0 if pointer else 1, 30)
                 return Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer)
 
     def _note(self, command: Command[Any], answer: Any) -> None:

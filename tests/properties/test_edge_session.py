@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, Unchanged, WriteRefused
+from fairlead_edge.objects.metastore import Outcome, Put, Remove, StoreSummary, Unchanged, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -63,9 +63,9 @@ class World:
     def do(self, event: events.Event) -> None:
         for effect in self.core.handle(event, 0.0):
             match effect:
-                case effects.Send():
+                case effects.SendFrame():
                     self.said(codec.decode_from_edge(effect.frame)[0])
-                case effects.Opened() | effects.UpstreamAnswered():
+                case effects.SessionOpened() | effects.UpstreamAnswered():
                     pass
                 case effects.Close():
                     raise AssertionError(f"closed: {effect.reason}")
@@ -86,7 +86,7 @@ class World:
             case message.Nack():
                 assert header.parent_id not in self.acked | self.nacked
                 self.nacked.add(header.parent_id)
-            case message.Buckets():
+            case message.BucketSums():
                 self.answers += 1
             case message.Entries():
                 self.answers += header.last
@@ -106,9 +106,9 @@ class World:
             case effects.PersistFence():
                 self.do(events.FencePersisted())
             case effects.Summarise():
-                self.do(events.Summarised(Summary(held=0, buckets=digest.Buckets(work.bits or 0))))
+                self.do(events.Summarised(StoreSummary(held=0, buckets=digest.Buckets(work.bits or 0))))
             case effects.ListEntries():
-                self.do(events.Listed([]))
+                self.do(events.EntriesListed([]))
             case _:
                 assert work is None
 
@@ -125,7 +125,7 @@ class World:
     # ---- the hub's side
 
     def hear(self, header: message.FromHub, content: bytes = b"") -> None:
-        self.do(events.Received(codec.encode(header, content)))
+        self.do(events.FrameReceived(codec.encode(header, content)))
 
     def take_id(self) -> int:
         self.next_id += 1
@@ -207,7 +207,7 @@ def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:
     core = World().core if welcomed else session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
     closed = False
     for frame in frames:
-        wanted = core.handle(events.Received(frame), 0.0)
+        wanted = core.handle(events.FrameReceived(frame), 0.0)
         assert not closed or wanted == []
         closed = closed or any(isinstance(effect, effects.Close) and effect.reason for effect in wanted)
     assert closed or not frames

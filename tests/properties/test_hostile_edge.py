@@ -86,7 +86,7 @@ class Liar(Edge):
             codec.encode(header, content)
             self.last = getattr(header, "id", self.last)
             if isinstance(header, message.Compare):
-                self.say(message.Buckets(parent_id=header.id, bits=header.bits), b"\x01" * (16 << header.bits))
+                self.say(message.BucketSums(parent_id=header.id, bits=header.bits), b"\x01" * (16 << header.bits))
                 self.listen()
 
 

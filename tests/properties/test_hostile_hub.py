@@ -97,13 +97,13 @@ class Agent:
 
     async def hear(self, header: dict[str, Any], content: bytes) -> None:
         head = msgspec.json.encode(header)
-        await self.do(events.Received(b"\x01" + len(head).to_bytes(4, "big") + head + content))
+        await self.do(events.FrameReceived(b"\x01" + len(head).to_bytes(4, "big") + head + content))
 
     async def do(self, event: events.Event) -> None:
         """Frames are received, effects follow; nothing but effects may come of an event."""
         for effect in self.core.handle(event, 1.0):
             match effect:
-                case effects.Send():
+                case effects.SendFrame():
                     codec.decode_from_edge(effect.frame)
                 case effects.Apply():
                     await self.do(events.Applied(await self.store.apply(effect.writes, 1.0)))
@@ -113,7 +113,7 @@ class Agent:
                 case effects.Summarise():
                     await self.do(events.Summarised(await self.store.summary(effect.bits)))
                 case effects.ListEntries():
-                    await self.do(events.Listed(await self.store.entries(effect.bits, effect.buckets)))
+                    await self.do(events.EntriesListed(await self.store.entries(effect.bits, effect.buckets)))
 
 
 async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:

@@ -24,7 +24,7 @@ from fairlead_messaging.api.responses import Page as AnsweredPage
 from fairlead_messaging.client.cursor import Cursor
 from fairlead_messaging.server import validation
 from fairlead_messaging.server.log import bulk, bulk_page
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.subscriptions import push_page
 from fairlead_messaging.server.transactions import uncommitted, visibility
 from fairlead_messaging.server.transactions.commands import (
@@ -32,7 +32,7 @@ from fairlead_messaging.server.transactions.commands import (
     Commit,
     ExpireTransactions,
     MarkAborted,
-    Renew,
+    RenewTransaction,
     Start,
     Store,
 )
@@ -171,7 +171,7 @@ class History:
         if (some := self.some()) is not None:
             pointer, known = some
             seconds = self.random.choice([None, None, 30, 600])
-            if self.try_on(pointer, known, Renew(pointer=pointer, timeout_seconds=seconds)):
+            if self.try_on(pointer, known, RenewTransaction(pointer=pointer, timeout_seconds=seconds)):
                 known.timeout_ms = seconds * 1000 if seconds else known.timeout_ms
                 last_ms = known.started_ms + int(LIMITS.lifetime_seconds_max * 1000)
                 known.expires_ms = min(self.core.now_ms + known.timeout_ms, last_ms)
@@ -186,7 +186,7 @@ class History:
     def store(self) -> None:
         if (some := self.some()) is not None:
             topic, payloads = self.random.choice(["patient", "short", "long"]), self.payloads()
-            messages = [Message(payload.encode()) for payload in payloads]
+            messages = [LoggedMessage(payload.encode()) for payload in payloads]
             if self.try_on(*some, Store(namespace=NAMESPACE, name=topic, messages=messages, pointer=some[0])):
                 some[1].stored.setdefault(topic, []).extend(payloads)
 

@@ -17,9 +17,9 @@ from tests.support.topics.messaging_core import NAMESPACE, Core
 
 from fairlead_messaging.api.message_id import FIRST, MessageId, timestamp_of
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Publish, Published, RemoveRows, UpdateTopic
+from fairlead_messaging.server.commands import Publish, PublishedAt, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, bulk_page
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions import uncommitted, visibility
 from fairlead_messaging.server.transactions.commands import (
     Abort,
@@ -59,7 +59,7 @@ class History:
         self.open: dict[int, int] = {}
         self.committed: set[int] = set()
         self.stored: set[int] = set()
-        self.details: list[tuple[int, Published]] = []
+        self.details: list[tuple[int, PublishedAt]] = []
         self.starts = [FIRST]
         self.names = 0
         self.bound_ms = 0
@@ -70,13 +70,13 @@ class History:
 
     # --- what is done to the service, and noted in the model
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[LoggedMessage]:
         count = self.random.choice([1, 1, 2, 5])
         ttls = [self.random.choice([0, 0, 1, 3, 10]) for _ in range(count)]
         self.names += count
-        return [Message(f"m{self.names + index}".encode(), ttl) for index, ttl in enumerate(ttls)]
+        return [LoggedMessage(f"m{self.names + index}".encode(), ttl) for index, ttl in enumerate(ttls)]
 
-    def note(self, ids: list[MessageId], messages: list[Message], pointer: int, state: str) -> None:
+    def note(self, ids: list[MessageId], messages: list[LoggedMessage], pointer: int, state: str) -> None:
         for message_id, (payload, ttl_seconds) in zip(ids, messages, strict=True):
             self.published_messages.append(PublishedMessage(message_id, payload.decode(), ttl_seconds, pointer, state))
 
@@ -85,7 +85,7 @@ class History:
         ids = self.published(messages, None)
         self.note(ids, messages, 0, "plain")
 
-    def published(self, messages: list[Message], pointer: int | None) -> list[MessageId]:
+    def published(self, messages: list[LoggedMessage], pointer: int | None) -> list[MessageId]:
         """The new rows' ids: what a reader of everything sees that was not there before."""
         asked = Publish(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer)
         with self.core.kv.snapshot() as snapshot:

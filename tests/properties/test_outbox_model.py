@@ -16,14 +16,22 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, Reference, Refusal, RefusedInput, RefusedMessage
+from fairlead_edge.outbox.outbox import (
+    Entry,
+    IdempotencyKey,
+    Outbox,
+    Reference,
+    Refusal,
+    RefusedInputPolicy,
+    RefusedMessage,
+)
 from fairlead_edge.outbox.queue_id import QueueId
 
 QUEUES = [QueueId("iothub", 0), QueueId("iothub"), QueueId("edge-1/m/in", 3)]
 MAX_BYTES = 3000
 REFUSED = QueueId("edge-1/$mqtt/refused")
 AT = "2026-11-20T12:00:00.000Z"
-KEPT = RefusedInput(share=0.2, seconds=30)
+KEPT = RefusedInputPolicy(share=0.2, seconds=30)
 
 queues = st.sampled_from(QUEUES)
 offsets = st.lists(st.integers(0, 12), max_size=4, unique=True)

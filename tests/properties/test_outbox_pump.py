@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Item, Reference
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
+from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.message import Ack, Deferred, Nack, Refused
+from fairlead_wire.message import Ack, Deferred, Nack, RefusedItem
 
 PRIORITIES = (0, 5, DEFAULT_PRIORITY)
 AT = "2026-11-20T12:00:00.000Z"
@@ -34,7 +34,7 @@ class World:
         self.accepted: dict[tuple[str, int], float | None] = {}
         """Everything that was answered 200, with its time to end."""
         self.pump = Pump(UPSTREAM, uniform=self.random.random)
-        self.flying: list[Send] = []
+        self.flying: list[SendBatch] = []
         self.to_settle: list[Settle] = []
         self.connected = False
         self.calm = False
@@ -113,7 +113,7 @@ class World:
     async def act(self) -> None:
         for _ in range(self.random.randint(0, 4)):
             step = self.pump.next(self.now)
-            if isinstance(step, Wait):
+            if isinstance(step, PumpWait):
                 return
             await self.fetch(step)
 
@@ -122,7 +122,7 @@ class World:
             fetch.queue, after=fetch.after, now=self.now, messages_max=fetch.messages_max, bytes_max=fetch.bytes_max
         )
         effect = self.pump.fetched(fetch, items, self.now)
-        if isinstance(effect, Send):
+        if isinstance(effect, SendBatch):
             assert all(item.live(self.now) for item in effect.items)
             self.flying.append(effect)
         elif isinstance(effect, Settle):
@@ -138,7 +138,7 @@ class World:
             self.flying.remove(send)
             self.reply(send)
 
-    def reply(self, send: Send) -> None:
+    def reply(self, send: SendBatch) -> None:
         dice = 1.0 if self.calm else self.random.random()
         answer: Ack | Nack
         if dice < 0.2:
@@ -154,12 +154,12 @@ class World:
         else:
             refused = {index for index in range(len(send.items)) if self.random.random() < 0.01}
             self.arrive(send, refused)
-            answer = Ack(parent_id=1, refused=[Refused(index=index, code="no", reason="") for index in refused])
+            answer = Ack(parent_id=1, refused=[RefusedItem(index=index, code="no", reason="") for index in refused])
         settle = self.pump.answered(send.batch, answer, self.now)
         if settle is not None:
             self.to_settle.append(settle)
 
-    def defer(self, send: Send) -> Ack:
+    def defer(self, send: SendBatch) -> Ack:
         """Some topics take nothing from some message on."""
         topics = [item.topic for item in send.items]
         deferred = [
@@ -173,7 +173,7 @@ class World:
         self.arrive(send, set(answer.deferred_by_index(topics)))
         return answer
 
-    def arrive(self, send: Send, refused: set[int]) -> None:
+    def arrive(self, send: SendBatch, refused: set[int]) -> None:
         for index, item in enumerate(send.items):
             if index not in refused:
                 self.topic[str(send.queue), item.offset] = item
@@ -216,7 +216,7 @@ def test_no_less_urgent_batch_leaves_while_an_alarm_could(seed: int, window: int
     waiting: dict[int, list[Item]] = {priority: [] for priority in PRIORITIES}
     pump = Pump(UPSTREAM, uniform=random.random)
     pump.link_up(window)
-    flying: list[Send] = []
+    flying: list[SendBatch] = []
     stored = dict.fromkeys(PRIORITIES, 0)
     for _ in range(200):
         if random.random() < 0.5:
@@ -230,7 +230,7 @@ def test_no_less_urgent_batch_leaves_while_an_alarm_could(seed: int, window: int
         if isinstance(step, Fetch):
             batch = waiting[step.queue.priority][: step.messages_max]
             effect = pump.fetched(step, batch, 0)
-            if isinstance(effect, Send):
+            if isinstance(effect, SendBatch):
                 urgent = next(priority for priority in PRIORITIES if waiting[priority])
                 assert effect.queue.priority == urgent
                 del waiting[urgent][: len(effect.items)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.content import verify
 from fairlead_hub.cluster import content
-from fairlead_hub.cluster.content import Kind, LiveObject
+from fairlead_hub.cluster.content import LiveObject, ServedKind
 from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import resource
@@ -41,14 +41,14 @@ METADATA = st.fixed_dictionaries(
 BODIES = st.fixed_dictionaries({"metadata": METADATA | ANYTHING}, optional={"spec": ANYTHING, "data": ANYTHING})
 KINDS = st.sampled_from(
     [
-        Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
-        Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True),
-        Kind(group="example.com", version="v1", kind="Widget", plural="widgets", namespaced=False),
+        ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True),
+        ServedKind(group="", version="v1", kind="Pod", plural="pods", namespaced=True),
+        ServedKind(group="example.com", version="v1", kind="Widget", plural="widgets", namespaced=False),
     ]
 )
 
 
-def built(raw: bytes, kind: Kind) -> LiveObject | None:
+def built(raw: bytes, kind: ServedKind) -> LiveObject | None:
     try:
         return content.build(raw, kind)
     except content.Unusable:
@@ -73,7 +73,7 @@ def judged_by_the_edge(live: LiveObject) -> None:
 
 
 @given(BODIES, KINDS)
-def test_what_is_sent_is_taken(body: dict[str, Any], kind: Kind) -> None:
+def test_what_is_sent_is_taken(body: dict[str, Any], kind: ServedKind) -> None:
     """And whatever the object is, it is either sent, parked with a reason, or left out by name."""
     live = built(msgspec.json.encode(body), kind)
     if live is not None and live.problem is None:
@@ -81,7 +81,7 @@ def test_what_is_sent_is_taken(body: dict[str, Any], kind: Kind) -> None:
 
 
 @given(st.integers(1, 400), KINDS)
-def test_both_ends_have_the_same_limit_of_depth(levels: int, kind: Kind) -> None:
+def test_both_ends_have_the_same_limit_of_depth(levels: int, kind: ServedKind) -> None:
     """To the level."""
     deep: Any = 1
     for _ in range(levels):

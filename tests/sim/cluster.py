@@ -17,7 +17,7 @@ from fairlead_hub.cluster.content import LiveObject, build
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
-from fairlead_hub.status.status_cache import Answer, Document, Name, Observed, Removal
+from fairlead_hub.status.status_cache import Name, Observed, Removal, StatusDocument, WriteOutcome
 
 RULES = "syncrules"
 TIERS = ("a", "b")
@@ -233,10 +233,12 @@ class Cluster(MemoryStatusClient):
 
     # ---- documents of the hub --------------------------------------------------------------------
 
-    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+    async def put(
+        self, document: StatusDocument, observed: Observed | None, fence: int
+    ) -> tuple[WriteOutcome, Observed | None]:
         before = self.documents.get(document.name)
         answer, there = await super().put(document, observed, fence)
-        if answer is Answer.WRITTEN and there is not None:
+        if answer is WriteOutcome.WRITTEN and there is not None:
             if before is not None:
                 there = Observed(
                     version=there.version, generation=before.generation, status=there.status, head=before.head,
@@ -246,9 +248,9 @@ class Cluster(MemoryStatusClient):
             self._tell(document.name)
         return answer, there
 
-    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> WriteOutcome:
         answer = await super().remove(removal, observed, fence)
-        if answer is Answer.WRITTEN:
+        if answer is WriteOutcome.WRITTEN:
             self._forget_annotations(removal.name)
             self._version += 1
             self._tell(removal.name)

@@ -123,7 +123,7 @@ class Edge:
 
     def _perform(self, current: session.EdgeSession, effect: effects.Effect) -> bool:
         match effect:
-            case effects.Send():
+            case effects.SendFrame():
                 self._send(effect.frame)
             case effects.Apply():
                 self._apply(current, effect)
@@ -133,12 +133,12 @@ class Edge:
             case effects.Summarise():
                 self._later(current, lambda: events.Summarised(run(self.disk.summary(effect.bits))))
             case effects.ListEntries():
-                self._later(current, lambda: events.Listed(run(self.disk.entries(effect.bits, effect.buckets))))
+                self._later(current, lambda: events.EntriesListed(run(self.disk.entries(effect.bits, effect.buckets))))
             case effects.Close():
                 self.sync = None
                 self.retry_at = self._now() + (effect.retry_after or 0.0)
                 return False
-            case effects.Opened() | effects.UpstreamAnswered():
+            case effects.SessionOpened() | effects.UpstreamAnswered():
                 pass
         return True
 

@@ -27,7 +27,7 @@ from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.leadership import lease
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -46,9 +46,9 @@ class _Hub:
     def __init__(self, world: FenceWorld, number: int) -> None:
         self.world, self.number = world, number
         taken = lease.take(world.lease, identity=f"hub-{number}", namespace="x", wall=0.0, seconds_left=0.0)
-        assert isinstance(taken, lease.Taken)
+        assert isinstance(taken, lease.TakeLease)
         self.claims = lease.FenceClaims(taken.fence)
-        self.hub = Hub(Settings(security="insecure"), name="sim", fence=0, clock=WallClock(lambda: 0.0))
+        self.hub = Hub(HubSettings(security="insecure"), name="sim", fence=0, clock=WallClock(lambda: 0.0))
         self._took(taken)
         for name in world.names:
             self.hub.set_node(name, f"uid-{name}", {}, world.now)
@@ -61,7 +61,7 @@ class _Hub:
         """Whether it may write, as long as it knows how long its Lease lasts."""
         return self.world.leader is self
 
-    def _took(self, taken: lease.Taken) -> None:
+    def _took(self, taken: lease.TakeLease) -> None:
         highest = max(self.world.given, default=0)
         if taken.fence > highest + 1:
             raise LawBroken(f"law 1 at {self.world.now:.0f}: {taken.fence}, and no hub had more than {highest}")
@@ -92,7 +92,7 @@ class _Hub:
                 self.world.lease, identity=f"hub-{self.number}", namespace="x", wall=0.0, seconds_left=0.0,
                 at_least=fence, known=self.hub.fence,
             )  # fmt: skip
-            assert isinstance(taken, lease.Taken)
+            assert isinstance(taken, lease.TakeLease)
             self._took(taken)
 
 
@@ -135,13 +135,13 @@ class _Node:
         [asked] = self._core.handle(events.Connected(), self.world.now)
         assert isinstance(asked, effects.Summarise)
         [sent] = self._core.handle(events.Summarised(run(self.disk.summary(asked.bits))), self.world.now)
-        assert isinstance(sent, effects.Send)
+        assert isinstance(sent, effects.SendFrame)
         return sent.frame
 
     def _hear(self, header: message.Welcome | message.Refuse) -> bool:
         """True: it obeys."""
         obeyed, now = run(self.disk.fence()), self.world.now
-        for effect in self._core.handle(events.Received(codec.encode(header)), now):
+        for effect in self._core.handle(events.FrameReceived(codec.encode(header)), now):
             if isinstance(effect, effects.PersistFence):
                 run(self.disk.persist_fence(effect.fence))
                 return True

@@ -26,9 +26,9 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.status.object_sync_status import COLLECTIONS
-from fairlead_hub.status.status_cache import Answer, Name, Observed, Removal, Write
+from fairlead_hub.status.status_cache import Name, Observed, Removal, StatusWrite, WriteOutcome
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
@@ -72,7 +72,7 @@ class Around(Protocol):
 class HubShell:
     """One life of the hub's process."""
 
-    def __init__(self, world: Around, settings: Settings, fence: int) -> None:
+    def __init__(self, world: Around, settings: HubSettings, fence: int) -> None:
         self._world, self._cluster, self._fence = world, world.cluster, fence
         self.hub = Hub(settings, name="sim", fence=fence, clock=WallClock(lambda: 0.0))
         self.alive = True
@@ -151,7 +151,7 @@ class HubShell:
         self._asks = True
         self._soon()
 
-    def _write(self, writes: list[Write]) -> None:
+    def _write(self, writes: list[StatusWrite]) -> None:
         """Some of them at a time, as the writer does; each arrives, and is answered, in its own time."""
         pause = self._world.random.uniform(0.2, 1.5)
         self._writing = len(writes)
@@ -161,10 +161,10 @@ class HubShell:
             arrives = self._world.now + self._world.random.uniform(0.001, 0.1)
             self._world.schedule(arrives, partial(self._arrived, write, self._cluster.restores))
 
-    def _arrived(self, write: Write, life: int) -> None:
+    def _arrived(self, write: StatusWrite, life: int) -> None:
         """At the API server, though this hub may be dead by now.  What it was asked before a restore it forgot."""
         cluster, world = self._cluster, self._world
-        answer, there = Answer.RETRY, None
+        answer, there = WriteOutcome.RETRY, None
         lost = cluster.away or cluster.restores != life
         if not lost or (cluster.restores == life and world.happens(0.2)):
             if isinstance(write.wanted, Removal):
@@ -172,13 +172,13 @@ class HubShell:
             else:
                 answer, there = run(cluster.put(write.wanted, write.observed, self._fence))
         if lost:
-            answer, there = Answer.RETRY, None
+            answer, there = WriteOutcome.RETRY, None
         self._after(world.random.uniform(0.001, 0.2), lambda: self._answered(write, answer, there, life))
 
-    def _answered(self, write: Write, answer: Answer, there: Observed | None, life: int) -> None:
+    def _answered(self, write: StatusWrite, answer: WriteOutcome, there: Observed | None, life: int) -> None:
         if self._cluster.restores != life:
-            answer, there = Answer.RETRY, None  # the connection did not outlive that API server
-        if answer is Answer.RETRY and self._world.happens(0.3):
+            answer, there = WriteOutcome.RETRY, None  # the connection did not outlive that API server
+        if answer is WriteOutcome.RETRY and self._world.happens(0.3):
             self.hub.document_unwritten(write.wanted, self._world.now)
         else:
             self.hub.document_answered(write.wanted, answer, there, self._world.now)

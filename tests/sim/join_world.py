@@ -28,7 +28,7 @@ from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued
+from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken
@@ -59,7 +59,7 @@ def _keys() -> list[Any]:
 class _Device:
     def __init__(self, number: int, token: JoinToken, node: str) -> None:
         self.key, self.token, self.node = _keys()[number], token, node
-        self.issued: list[Issued] = []
+        self.issued: list[SignedCertificate] = []
         self.outcome = ""
         """Code of a final refusal, or ``issued``."""
 
@@ -69,7 +69,7 @@ class _Hub:
 
     def __init__(self, world: JoinWorld) -> None:
         self.world, self.alive = world, True
-        self.tasks: set[asyncio.Task[Issued]] = set()
+        self.tasks: set[asyncio.Task[SignedCertificate]] = set()
         self._behind: deque[dict[str, Any]] = deque()
         self.service = JoiningHub(
             world.cluster, _authority(), step=self._step, before_signing=self._refusal, delivers=False

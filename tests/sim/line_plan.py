@@ -18,7 +18,7 @@ from tests.sim.laws import LawBroken
 
 from fairlead_edge.outbox.plan.day import DayCount
 from fairlead_edge.outbox.plan.gate import PlanGate
-from fairlead_edge.outbox.plan.windows import MINUTES, Window
+from fairlead_edge.outbox.plan.windows import MINUTES, HourWindow
 
 BEGINS = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 WALL_SPEED = 3000.0
@@ -39,10 +39,10 @@ class LinePlan:
         self.bytes_per_second = random.choice([0, 4000, 20_000])
         self.floor_share = random.choice([0.0, 0.05, 0.3])
         self.live_first_share = random.choice([0.0, 0.2, 0.5])
-        self.windows: dict[int, list[Window]] = {}
+        self.windows: dict[int, list[HourWindow]] = {}
         for priority in random.sample([0, 1, 5, 2_000_000_000], random.randrange(3)):
             begins, ends = random.sample(range(0, MINUTES, 30), 2)
-            self.windows[priority] = [Window(begins=begins, ends=ends, zone=UTC)]
+            self.windows[priority] = [HourWindow(begins=begins, ends=ends, zone=UTC)]
         self.carried = 0
         self._kept: DayCount | None = None
         self._days: Counter[str] = Counter()

@@ -20,9 +20,9 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, MessagingError
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Command, Published, RemoveRows
-from fairlead_messaging.server.log.message import Message
-from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.commands import Command, PublishedAt, RemoveRows
+from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.producers.producer import NumberedProducer
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
@@ -32,7 +32,7 @@ from fairlead_messaging.server.transactions.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.server.transactions.transaction import State
+from fairlead_messaging.server.transactions.transaction import TransactionState
 
 TOPIC = "t"
 STEPS = 80
@@ -80,7 +80,7 @@ class MessagingWorld:
             answers = self.core.batch(*commands, lost=True)
             self.core.restart()
             if self._acks_before_write:
-                return [Published(first=None, last=None)] * len(commands)
+                return [PublishedAt(first=None, last=None)] * len(commands)
             return [NO_ANSWER] * len(commands)
         answers = self.core.batch(*commands)
         if fate < 0.2:
@@ -131,7 +131,7 @@ class MessagingWorld:
         """Sends once and does not repeat."""
         names = self._some()
         answer = yield publish(TOPIC, *names)
-        if isinstance(answer, Published):
+        if isinstance(answer, PublishedAt):
             self.acknowledged.update(names)
 
     def _once(self, number: int) -> Any:
@@ -140,8 +140,8 @@ class MessagingWorld:
         sequences = [int(name[1:]) for name in names]
         if self.random.random() < 0.3:
             names, sequences = names[::-1], sequences[::-1]
-        producer = Producer(id=f"p{number}", epoch=1, sequences=tuple(sequences))
-        while not isinstance((yield publish(TOPIC, *names, producer=producer)), Published):
+        producer = NumberedProducer(id=f"p{number}", epoch=1, sequences=tuple(sequences))
+        while not isinstance((yield publish(TOPIC, *names, producer=producer)), PublishedAt):
             continue
         self.acknowledged.update(names)
 
@@ -157,12 +157,12 @@ class MessagingWorld:
         for _ in range(self.random.randint(1, 3)):
             names = self._some()
             if self.random.random() < 0.4:
-                messages = [Message(name.encode()) for name in names]
+                messages = [LoggedMessage(name.encode()) for name in names]
                 fine &= (yield Store(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer)) is None
                 answer = yield publish(TOPIC, pointer=pointer)
             else:
                 answer = yield publish(TOPIC, *names, pointer=pointer)
-            if not isinstance(answer, Published):
+            if not isinstance(answer, PublishedAt):
                 fine = False
                 dropped.update(names)
                 break
@@ -181,7 +181,7 @@ class MessagingWorld:
         ended = yield from self._end(
             pointer, Commit(pointer=pointer, changes=[]) if wants_commit else Abort(pointer=pointer)
         )
-        if ended == State.COMMITTED.value:
+        if ended == TransactionState.COMMITTED.value:
             self.acknowledged.update(kept)
             self.aborted.update(dropped)
         else:
@@ -193,7 +193,7 @@ class MessagingWorld:
             answer = yield command
             if isinstance(answer, Conflict):
                 state = str(answer.facts["state"])
-                if state != State.IN_PROGRESS.value:
+                if state != TransactionState.IN_PROGRESS.value:
                     return state
             elif answer is not NO_ANSWER and not isinstance(answer, MessagingError) and hasattr(answer, "state"):
                 return answer.state.value

@@ -23,16 +23,16 @@ from fairlead_hub.delivery import deliveries
 from fairlead_hub.delivery.anti_entropy import Comparison
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import Acked
+from fairlead_hub.delivery.delivery_events import AckedByEdge
 from fairlead_hub.delivery.in_flight import InFlightWindow
-from fairlead_hub.delivery.keys.key_state import InFlight
+from fairlead_hub.delivery.keys.key_state import KeyInFlight
 from fairlead_hub.delivery.node_objects import NodeObjects
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.status.away_objects import AwayObjects
-from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.status.object_sync_status import ObjectSyncRecords
 from fairlead_hub.status.status_cache import StatusCache
 from fairlead_hub.status.sync_controller import SyncController
 
@@ -45,7 +45,7 @@ def status_ahead_of_the_ack(patch: Patch) -> None:
 
     def early(self: Deliveries, message: Any, size: int, now: float, *, in_parts: bool = False) -> int:
         if message.held is not None:
-            self.objects.events.append(Acked(key=message.key, held=message.held, seconds=0.0))
+            self.objects.events.append(AckedByEdge(key=message.key, held=message.held, seconds=0.0))
         return sent(self, message, size, now, in_parts=in_parts)
 
     patch.setattr(Deliveries, "_sent", early)
@@ -85,7 +85,7 @@ def forgets_the_window(patch: Patch) -> None:
 
     def hasty(self: Deliveries, key: str, now: float) -> None:
         record = self.unsynced.get(key)
-        if record is not None and type(record.state) is InFlight:
+        if record is not None and type(record.state) is KeyInFlight:
             self.unsynced.matched(key)
         offer(self, key, now)
 
@@ -202,7 +202,7 @@ def forgets_what_was_not_written(patch: Patch) -> None:
 def collects_nothing(patch: Patch) -> None:
     """What is left over of Nodes that are gone stays."""
     patch.setattr(SyncController, "collect", lambda self: 0)
-    patch.setattr(ObjectSyncStatus, "forget_node", lambda self, node: 0)
+    patch.setattr(ObjectSyncRecords, "forget_node", lambda self, node: 0)
 
 
 def acks_what_it_refused(patch: Patch) -> None:

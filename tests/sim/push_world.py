@@ -25,9 +25,9 @@ from fairlead_messaging.api.message_id import FIRST, parse_hex, timestamp_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Command, DeleteTopic, Publish, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, keys, topics
-from fairlead_messaging.server.log.message import Message
-from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.producers.producer import NumberedProducer
 from fairlead_messaging.server.subscriptions import effective_policy, progress, push_page, subscription
 from fairlead_messaging.server.subscriptions.commands import PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
@@ -35,17 +35,17 @@ from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
     Loaded,
-    Pause,
     Push,
-    Read,
+    PushPause,
+    PushResult,
+    ReadPage,
     Save,
     Script,
     Send,
-    Sent,
     Step,
     StoreDeadLetter,
 )
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
@@ -123,13 +123,13 @@ class PushWorld:
             raise answer
         return answer
 
-    def _living(self, name: str = TOPIC) -> Topic | None:
+    def _living(self, name: str = TOPIC) -> TopicGeneration | None:
         try:
             return self.core.topic(name)
         except NotFound:
             return None
 
-    def _record(self) -> Subscription | None:
+    def _record(self) -> SubscriptionRecord | None:
         living = self._living()
         raw = self.core.kv.get(keys.subscription(living, "s")) if living is not None else None
         return subscription.decode(raw) if raw is not None else None
@@ -164,7 +164,7 @@ class PushWorld:
             self._script = None
 
     def _act(self, step: Step) -> Any:
-        if not self.calm and self.random.random() < 0.02 and not isinstance(step, Send | Pause | BackOff):
+        if not self.calm and self.random.random() < 0.02 and not isinstance(step, Send | PushPause | BackOff):
             raise Unavailable("the store cannot be read", code="storage_failed")
         match step:
             case Load():
@@ -174,7 +174,7 @@ class PushWorld:
                 if found is None:
                     raise NotFound("gone")
                 return Loaded(found, living.generation, effective_policy.of(living, found))
-            case Read(after=after, generation=generation):
+            case ReadPage(after=after, generation=generation):
                 living = self._of(generation)
                 with self.core.kv.snapshot() as snapshot:
                     page = push_page.read(
@@ -198,14 +198,14 @@ class PushWorld:
                     generation = current.generation
                     policy = self._policy_digest()
                 return self._do(self._delivery(record, generation, policy))
-            case Pause(until_ms=until_ms):
+            case PushPause(until_ms=until_ms):
                 self.core.now_ms = max(self.core.now_ms, min(until_ms, self.core.now_ms + 2000))
                 return None
             case BackOff(seconds=seconds):
                 self.core.now_ms += int(seconds * 1000)
                 return None
 
-    def _delivery(self, record: Subscription, generation: int, policy: str) -> RecordDelivery:
+    def _delivery(self, record: SubscriptionRecord, generation: int, policy: str) -> RecordDelivery:
         return RecordDelivery(
             namespace=NAMESPACE, name=TOPIC, generation=generation, subscription="s", record=record, policy=policy
         )
@@ -216,13 +216,13 @@ class PushWorld:
         counts = effective_policy.of(living, record) if living is not None and record is not None else DeliveryPolicy()
         return effective_policy.digest(counts)
 
-    def _of(self, generation: int) -> Topic:
+    def _of(self, generation: int) -> TopicGeneration:
         living = self.core.topic(TOPIC)
         if living.generation != generation and not self._ignores_generation:
             raise NotFound("another generation")
         return living
 
-    def _send(self, item: push_page.Item) -> Sent:
+    def _send(self, item: push_page.PushItem) -> PushResult:
         name = item.payload.decode()
         said = self.said[name]
         asked_ms, started_at = self._asked_at
@@ -237,15 +237,15 @@ class PushWorld:
             raise LawBroken(f"law 1: {name} was published before the subscription")
         fate = 1.0 if self.calm else self.random.random()
         if fate < 0.2:
-            return Sent("status 503", retry_after_seconds=self.random.choice([None, 3.0]))
+            return PushResult("status 503", retry_after_seconds=self.random.choice([None, 3.0]))
         if fate < 0.4:
-            return Sent("status 400", final=True)
+            return PushResult("status 400", final=True)
         self.taken.add(name)
-        return Sent("no answer") if fate < 0.5 else Sent()
+        return PushResult("no answer") if fate < 0.5 else PushResult()
 
-    def _write_letter(self, item: push_page.Item) -> None:
-        producer = Producer(id=f"s/{item.id.hex()}", epoch=0, sequences=(0,))
-        letter = Publish(namespace=NAMESPACE, name=DEAD, messages=[Message(item.payload)], producer=producer)
+    def _write_letter(self, item: push_page.PushItem) -> None:
+        producer = NumberedProducer(id=f"s/{item.id.hex()}", epoch=0, sequences=(0,))
+        letter = Publish(namespace=NAMESPACE, name=DEAD, messages=[LoggedMessage(item.payload)], producer=producer)
         try:
             self._do(letter)
         except Unavailable:
@@ -271,7 +271,7 @@ class PushWorld:
     def _publish(self) -> None:
         names = self._some()
         ttl = self.random.choice([0, 0, 1, 5])
-        messages = [Message(name.encode(), ttl) for name in names]
+        messages = [LoggedMessage(name.encode(), ttl) for name in names]
         try:
             self._do(Publish(namespace=NAMESPACE, name=TOPIC, messages=messages))
         finally:
@@ -285,11 +285,11 @@ class PushWorld:
         ttl = 0 if by_reference else self.random.choice([0, 3])
         try:
             if by_reference:
-                messages = [Message(name.encode()) for name in names]
+                messages = [LoggedMessage(name.encode()) for name in names]
                 self._do(Store(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer))
                 self._do(publish(TOPIC, pointer=pointer))
             else:
-                messages = [Message(name.encode(), ttl) for name in names]
+                messages = [LoggedMessage(name.encode(), ttl) for name in names]
                 self._do(Publish(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer))
         finally:
             self._learn(names, pointer, ttl)
@@ -360,7 +360,7 @@ class PushWorld:
             position = bulk.shown(bulk.last_stable(snapshot, living, held))
         before = self._record()
         self.revision += 1
-        record = Subscription(
+        record = SubscriptionRecord(
             url="http://x", delivery=self.random.choice([asdict(POLICY), None]), position=position,
             revision="" if self._ignores_generation else str(self.revision),
             dead_letter_topic=self.random.choice([f"{NAMESPACE}/{DEAD}", f"{NAMESPACE}/{DEAD}", None]),
@@ -409,12 +409,12 @@ class PushWorld:
         if self._script is None:
             self._step()
         for _ in range(CALM_STEPS):
-            if isinstance(self._now, Read) and self._is_done(self._now):
+            if isinstance(self._now, ReadPage) and self._is_done(self._now):
                 return
             self._step()
         raise LawBroken(f"law 4: it stands still at {self._now}")
 
-    def _is_done(self, read: Read) -> bool:
+    def _is_done(self, read: ReadPage) -> bool:
         record = self._record()
         assert record is not None
         if record.undeliverable:

@@ -23,8 +23,8 @@ from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.plan.gate import OPEN
 from fairlead_edge.outbox.pump import pump
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
-from fairlead_edge.outbox.pump.endpoint_state import State
+from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.pump.endpoint_state import EndpointState
 from fairlead_edge.outbox.queue_id import QueueId, base, rank
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import message
@@ -75,7 +75,7 @@ class Sender:
     def _start(self) -> None:
         self._life += 1
         self._send: Callable[[message.Upstream, bytes], None] | None = None
-        self._flying: dict[int, Send] = {}
+        self._flying: dict[int, SendBatch] = {}
         self._settling: dict[int, Settle] = {}
         self._busy = False
         self._is_away = False
@@ -119,7 +119,7 @@ class Sender:
         id = f"{self.name}-{self._life}-{self._minted}"
         priority = self._random.choice(PRIORITIES)
         ttl = self._random.choice([None, None, None, 5.0, 60.0])
-        stored = envelope.Stored(
+        stored = envelope.StoredMessage(
             id=id, source="/messages", enqueued_at="2026-11-20T00:00:00Z", properties={}, system_properties={},
             body=self._random.choice(BODIES),
         )  # fmt: skip
@@ -179,7 +179,7 @@ class Sender:
         if self._plan is not None:
             self._plan.look()
         step = self.pump.next(self._now())
-        if isinstance(step, Wait):
+        if isinstance(step, PumpWait):
             return
         self._check_nothing_urgent_waits(step)
         self._busy = True
@@ -205,7 +205,7 @@ class Sender:
                 stays = [item.offset for item in items if item.offset not in leaves]
                 self._give_back(step.queue, self.pump.at_rest(step.queue, stays))
             match wanted:
-                case Send() as send:
+                case SendBatch() as send:
                     self._deliver(send)
                 case Settle() as settle:
                     self._settle(settle)
@@ -216,7 +216,7 @@ class Sender:
     def _give_back(self, queue: QueueId, offsets: list[int], *, in_doubt: bool = False) -> None:
         self.outbox.in_flight.give_back(queue, offsets, in_doubt=in_doubt)
 
-    def _deliver(self, send: Send) -> None:
+    def _deliver(self, send: SendBatch) -> None:
         if self._forgets_what_is_out:  # the planted mistake: sweep and evict take what is on its way
             self.outbox.in_flight = InFlight()
         if self._send is None:
@@ -273,7 +273,7 @@ class Sender:
             waiting = run(self.outbox.fetch(queue, after=done, now=self._now(), messages_max=1000, bytes_max=1 << 30))
             deferred = self.pump.deferred_topics(queue.priority)
             left = [item for item in waiting if (queue, item.offset) not in handed_out and item.topic not in deferred]
-            is_free = queue not in settling and self.pump.state(queue.priority) is State.IDLE
+            is_free = queue not in settling and self.pump.state(queue.priority) is EndpointState.IDLE
             if self._plan is not None:  # what is held may be passed over, and what has a share may pass
                 if self._plan.gate.held(base(queue.priority), self.pump.bytes_in_flight, self._now()) is not None:
                     continue

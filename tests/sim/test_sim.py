@@ -163,7 +163,7 @@ def test_the_laws_notice_a_mistake_in_the_cores(plant, monkeypatch):
 def test_the_laws_notice_a_subscription_that_passes_messages_over(planted, monkeypatch):
     """Positions before outcomes, another generation's page, rows removed uncounted, a dead letter taken as written."""
     if planted == "cleans_ahead":
-        monkeypatch.setattr(subscription.Subscription, "oldest_needed", b"\xff" * 20)
+        monkeypatch.setattr(subscription.SubscriptionRecord, "oldest_needed", b"\xff" * 20)
     if planted == "forgets_letters":
         monkeypatch.setattr(push.Push, "_store_letter", _forgets)
     how = {planted: True} if planted in ("moves_first", "ignores_generation") else {}
@@ -178,7 +178,7 @@ def test_the_laws_notice_a_subscription_that_passes_messages_over(planted, monke
 
 def _forgets(self, item, topic):
     """Writes nothing, and says that it is written."""
-    yield push.Pause(0)
+    yield push.PushPause(0)
     return ""
 
 

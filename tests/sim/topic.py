@@ -15,7 +15,7 @@ import msgspec
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.producers.producer import make
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.store.batch import Batch
@@ -85,7 +85,7 @@ class Topics:
         known = make(
             producer_id=producer, epoch=epoch, sequence=None, sequences=sequences, fence=False, messages=len(payloads)
         )
-        messages = [Message(payload) for payload in payloads]
+        messages = [LoggedMessage(payload) for payload in payloads]
         namespace, _, name = topic.partition("/")
         publish = Publish(namespace=namespace, name=name, messages=messages, producer=known)
         self._waiting.append((publish, answer))

@@ -37,14 +37,14 @@ from tests.sim.hub import HubShell, node_of
 from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
-from fairlead_edge.objects.sync.events import Received
+from fairlead_edge.objects.sync.events import FrameReceived
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import DeletionGuard, RateLimit, Reconcile, Record, Settings, WindowLimits
-from fairlead_hub.settings import Link as LinkSettings
+from fairlead_hub.settings import DeletionGuardSettings, HubSettings, RateLimit, Reconcile, RecordSettings, WindowLimits
+from fairlead_hub.settings import LinkServerSettings as LinkSettings
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Name
@@ -115,9 +115,9 @@ class World:
         self.pauses = self.object_pauses = self.guards = 0
         self._pausing = Random(f"{seed}/object pauses") if seed % 7 not in (4, 5) else None
         """Fortune of its own: worlds that once broke a law stay as they were."""
-        self.settings = Settings(
+        self.settings = HubSettings(
             security="insecure",
-            deletion_guard=DeletionGuard(removals_max=REMOVALS_MAX * (seed % 2), window_seconds=WINDOW_SECONDS),
+            deletion_guard=DeletionGuardSettings(removals_max=REMOVALS_MAX * (seed % 2), window_seconds=WINDOW_SECONDS),
             reconcile=Reconcile(
                 interval_seconds=SLOW_PASS_SECONDS if seed % 3 == 0 else NEVER_SECONDS, parked_retry_seconds=30
             ),
@@ -125,7 +125,7 @@ class World:
             link=LinkSettings(keepalive_seconds=10),
             # Not beside a deletion guard: what law 8 knows of approvals is of a hub that sends at once.
             rate_limit=RateLimit(objects_per_second=RATE if seed % 14 in (6, 8) else 0, burst=BURST),
-            record=Record(away_writes_per_second=0 if self._pausing is None else 100),
+            record=RecordSettings(away_writes_per_second=0 if self._pausing is None else 100),
         )
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
@@ -326,7 +326,7 @@ class World:
 
     def _at_edge(self, edge: Edge, link: Link, frame: bytes) -> None:
         if edge.sync is not None and self.links.get(edge.name) is link:
-            edge.handle(edge.sync, Received(frame))
+            edge.handle(edge.sync, FrameReceived(frame))
 
     # ---- laws about what is sent and heard -------------------------------------------------------
 

@@ -16,7 +16,7 @@ from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.joining.pki import Authority, Pair
 from tests.support.processes import wait_until
 
-from fairlead_hub.io.link.acceptor import Acceptor
+from fairlead_hub.io.link.acceptor import LinkAcceptor
 from fairlead_wire.io import handshake, logs, tls
 from fairlead_wire.log_limiter import LogLimiter
 
@@ -52,7 +52,7 @@ class Meeting:
         """Let the agent try several times; what it says of the link is in ``reason``."""
         files = tls.Files(ca=self.ours.certificate, cert=hub.certificate, key=hub.key)
         context = tls.server_context(files, logs_refusals=False)
-        door = Acceptor(lambda _: None, context=context, slots_max=4, seconds_max=10.0, failed=self.failed)
+        door = LinkAcceptor(lambda _: None, context=context, slots_max=4, seconds_max=10.0, failed=self.failed)
         port = await door.start("127.0.0.1", 0)
         certificates = {"CA": self.ours.certificate, "CERT": edge.certificate, "KEY": edge.key}
         agent = EdgeAgent(

@@ -21,10 +21,10 @@ from e2e.demo.story import Story
 from tests.support.pages import ROOT, Block, Unannotated, blocks, pages
 
 from fairlead_edge.outbox import publishing
-from fairlead_edge.settings import Settings as EdgeSettings
-from fairlead_hub.settings import Settings as HubSettings
+from fairlead_edge.settings import EdgeSettings as EdgeSettings
+from fairlead_hub.settings import HubSettings as HubSettings
 from fairlead_ingest.rows import schema
-from fairlead_ingest.settings import Settings as IngestSettings
+from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import settings
 

@@ -18,7 +18,7 @@ from fairlead_wire.validation import addresses
 
 if TYPE_CHECKING:
     from fairlead_edge.io.client import EdgeClient
-    from fairlead_edge.settings import Settings
+    from fairlead_edge.settings import EdgeSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:10550"
@@ -54,13 +54,13 @@ def options(command: F) -> F:
     return cast(F, _url_option(token_option(placed)))
 
 
-def device_settings(config: Path | None = None) -> Settings:
+def device_settings(config: Path | None = None) -> EdgeSettings:
     """As the agent of this device reads them.  Raises ``SettingsError``."""
-    from fairlead_edge.settings import Settings
+    from fairlead_edge.settings import EdgeSettings
     from fairlead_wire.io import settings as settings_io
 
     path = config or (DEVICE_SETTINGS if DEVICE_SETTINGS.exists() else None)
-    return settings_io.load("edge", Settings, path, os.environ)
+    return settings_io.load("edge", EdgeSettings, path, os.environ)
 
 
 def has_device_settings() -> bool:
@@ -107,7 +107,7 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
         if token:
             request.add_header("Authorization", f"Bearer {token.strip()}")
         # The agent is on this machine, or behind a tunnel: a proxy of the environment is not for it.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _EdgeNoRedirect())
         with opener.open(request, timeout=SECONDS) as answer:
             found = json.loads(answer.read(ANSWER_BYTES_MAX))
     except urllib.error.HTTPError as error:
@@ -137,7 +137,7 @@ def _checked(url: str) -> str:
         raise click.UsageError(f"the agent's address {error}") from None
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _EdgeNoRedirect(urllib.request.HTTPRedirectHandler):
     """An agent never redirects, and the token goes to the agent alone."""
 
     def redirect_request(self, *_: Any) -> None:

@@ -117,7 +117,7 @@ def _is_hub(url: str) -> bool:
 
 
 def _get(url: str) -> tuple[int, str, bytes]:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _HubNoRedirect())
     try:
         with opener.open(url, timeout=SECONDS) as answer:
             return answer.status, answer.headers.get_content_type(), answer.read(ANSWER_BYTES_MAX)
@@ -126,7 +126,7 @@ def _get(url: str) -> tuple[int, str, bytes]:
             return error.code, error.headers.get_content_type(), error.read(ANSWER_BYTES_MAX)
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _HubNoRedirect(urllib.request.HTTPRedirectHandler):
     """A hub never redirects."""
 
     def redirect_request(self, *_: Any) -> None:

@@ -99,7 +99,7 @@ class InputClient:
             request.add_header("Content-Type", "application/json")
         if token := self.hub.token():
             request.add_header("Authorization", f"Bearer {token}")
-        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _Stay()]
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirect()]
         if (context := self.hub.context()) is not None:
             handlers.append(urllib.request.HTTPSHandler(context=context))
         opener = urllib.request.build_opener(*handlers)
@@ -123,7 +123,7 @@ class _NoAnswer(Exception):
     """It was sent, and the answer is lost."""
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A hub never redirects, and the token goes to the hub alone."""
 
     def redirect_request(self, *_: Any) -> None:

@@ -17,9 +17,9 @@ APART_SECONDS = 30.0
 
 async def asked(kube: Kube) -> datetime.datetime:
     """Now, where nothing was asked yet.  Raises ``Unavailable``."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
-    with contextlib.suppress(Refused):  # who may not read it gets the time all the same
+    with contextlib.suppress(ApiRefused):  # who may not read it gets the time all the same
         await kube.get("version")
     return now(kube)
 

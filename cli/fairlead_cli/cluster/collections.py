@@ -32,7 +32,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CollectionChange:
     """One object as it is now, or, ``deleted``, as it was last; ``collection`` is its place in the question."""
 
     collection: int
@@ -41,19 +41,19 @@ class Change:
 
 
 async def items(kube: Kube, path: str, **query: str) -> list[Item]:
-    """All objects of a collection. Raises ``Refused`` or ``Unavailable``."""
+    """All objects of a collection. Raises ``ApiRefused`` or ``ApiUnavailable``."""
     return (await _listed(kube, Collection(path, query)))[0]
 
 
-async def changes(kube: Kube, *collections: Collection) -> AsyncIterator[list[Change]]:
+async def changes(kube: Kube, *collections: Collection) -> AsyncIterator[list[CollectionChange]]:
     """Everything there is, in one list; then what changes, in the order in which it comes.
 
     An empty list means that nothing came for a while. A server that is away for a moment is waited for; an object
     that changed meanwhile comes once, as it is then.
     """
     listed = [await _listed(kube, each) for each in collections]
-    yield [Change(at, item) for at, (found, _) in enumerate(listed) for item in found]
-    queue: asyncio.Queue[Change | Exception] = asyncio.Queue(WAITING_MAX)
+    yield [CollectionChange(at, item) for at, (found, _) in enumerate(listed) for item in found]
+    queue: asyncio.Queue[CollectionChange | Exception] = asyncio.Queue(WAITING_MAX)
     tasks = [asyncio.create_task(_follow(kube, at, each, *listed[at], queue)) for at, each in enumerate(collections)]
     try:
         while True:
@@ -66,7 +66,7 @@ async def changes(kube: Kube, *collections: Collection) -> AsyncIterator[list[Ch
             for each in batch:
                 if isinstance(each, Exception):
                     raise each
-            yield [each for each in batch if isinstance(each, Change)]
+            yield [each for each in batch if isinstance(each, CollectionChange)]
     finally:
         for task in tasks:
             task.cancel()
@@ -95,10 +95,10 @@ async def _follow(
     collection: Collection,
     found: Sequence[Item],
     version: str,
-    queue: asyncio.Queue[Change | Exception],
+    queue: asyncio.Queue[CollectionChange | Exception],
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+    from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 
     known = {_uid(item): item for item in found}
     while True:
@@ -116,12 +116,12 @@ async def _follow(
                     known.pop(_uid(item), None)
                 else:
                     known[_uid(item)] = item
-                await queue.put(Change(at, item, type == "DELETED"))
+                await queue.put(CollectionChange(at, item, type == "DELETED"))
         except _Expired:
             version = ""
-        except Unavailable:
+        except ApiUnavailable:
             pass
-        except Refused as error:
+        except ApiRefused as error:
             if error.status != GONE:
                 await queue.put(error)
                 return
@@ -130,11 +130,11 @@ async def _follow(
         await pause(PAUSE_SECONDS)
 
 
-def _missed(at: int, before: Mapping[str, Item], now: Sequence[Item]) -> list[Change]:
+def _missed(at: int, before: Mapping[str, Item], now: Sequence[Item]) -> list[CollectionChange]:
     """What a watch that ended too early did not say."""
     there = {_uid(item) for item in now}
-    changed = [Change(at, item) for item in now if _version(before.get(_uid(item), {})) != _version(item)]
-    return changed + [Change(at, item, deleted=True) for uid, item in before.items() if uid not in there]
+    changed = [CollectionChange(at, item) for item in now if _version(before.get(_uid(item), {})) != _version(item)]
+    return changed + [CollectionChange(at, item, deleted=True) for uid, item in before.items() if uid not in there]
 
 
 async def _watched(kube: Kube, collection: Collection, version: str) -> AsyncIterator[tuple[str, Item]]:
@@ -158,14 +158,14 @@ class _Expired(Exception):
 
 
 def _object(content: bytes, path: str) -> Item:
-    from fairlead_hub.io.cluster.api_error import Unreadable
+    from fairlead_hub.io.cluster.api_error import UnreadableAnswer
 
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Unreadable(f"the answer for {path} cannot be read: it is no JSON object")
+        raise UnreadableAnswer(f"the answer for {path} cannot be read: it is no JSON object")
     return found
 
 

@@ -13,7 +13,7 @@ from fairlead_cli.cluster import collections
 from fairlead_cli.cluster.target import OURS
 
 if TYPE_CHECKING:
-    from fairlead_hub.cluster.content import Kind
+    from fairlead_hub.cluster.content import ServedKind
     from fairlead_hub.io.cluster.kube import Kube
 
 NOT_FOUND = 404
@@ -22,7 +22,7 @@ NOT_FOUND = 404
 class Delivered(NamedTuple):
     """``raw`` as the API server has it."""
 
-    kind: Kind
+    kind: ServedKind
     path: str
     item: dict[str, Any]
     raw: bytes
@@ -36,20 +36,20 @@ def split(text: str) -> tuple[str, str]:
     return kind, name
 
 
-async def kinds(kube: Kube) -> list[Kind]:
+async def kinds(kube: Kube) -> list[ServedKind]:
     """Every kind that is delivered and served, EdgeRoutes first."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
     from fairlead_hub.io.cluster.kind_watch import discover
 
     named = {(OURS.removeprefix("apis/"), "EdgeRoutes"): None}
     for rule in await collections.items(kube, f"{OURS}/syncrules"):
         for entry in (rule.get("spec") or {}).get("resources") or ():
             named[(str(entry.get("apiVersion")), str(entry.get("kind")))] = None
-    found: list[Kind] = []
+    found: list[ServedKind] = []
     for api_version, kind in named:
         try:
             found.append(await discover(kube, api_version, kind))
-        except Refused as error:
+        except ApiRefused as error:
             if error.status != NOT_FOUND:
                 raise
     return found
@@ -57,7 +57,7 @@ async def kinds(kube: Kube) -> list[Kind]:
 
 async def find(kube: Kube, asked: str, namespace: str, name: str) -> Delivered:
     """Raises ``click.ClickException`` when there is no such kind or no such object."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     known = await kinds(kube)
     kind = next((each for each in known if each.is_called(asked)), None)
@@ -67,7 +67,7 @@ async def find(kube: Kube, asked: str, namespace: str, name: str) -> Delivered:
     path = path_of(kind, namespace, name)
     try:
         raw = await kube.get(path)
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != NOT_FOUND:
             raise
         where = f" in namespace {namespace}; name another with -n" if kind.namespaced else ""
@@ -75,7 +75,7 @@ async def find(kube: Kube, asked: str, namespace: str, name: str) -> Delivered:
     return Delivered(kind, path, json.loads(raw), raw)
 
 
-def path_of(kind: Kind, namespace: str, name: str) -> str:
+def path_of(kind: ServedKind, namespace: str, name: str) -> str:
     """Where the API server has it."""
     base = kind.root.removesuffix(kind.plural)
     place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairlead_cli.cluster import collections
-from fairlead_cli.cluster.hub_role import Account
+from fairlead_cli.cluster.hub_role import ServiceAccount
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -17,27 +17,27 @@ HUBS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
 EXAMPLE = "fairlead:fairlead-hub"
 
 
-def parse(text: str | None) -> Account | None:
+def parse(text: str | None) -> ServiceAccount | None:
     """NAMESPACE:NAME; wrong use otherwise."""
     if text is None:
         return None
     namespace, colon, name = text.partition(":")
     if not (colon and namespace and name) or "/" in text:
         raise click.UsageError(f"--hub-account {text}: must be NAMESPACE:NAME, as in {EXAMPLE}")
-    return Account(namespace, name)
+    return ServiceAccount(namespace, name)
 
 
-async def found(kube: Kube) -> list[Account]:
+async def found(kube: Kube) -> list[ServiceAccount]:
     """Those of the Pods that the chart makes."""
     pods = await collections.items(kube, "api/v1/pods", labelSelector=HUBS)
     accounts = {
         (str(pod["metadata"]["namespace"]), str((pod.get("spec") or {}).get("serviceAccountName") or "default"))
         for pod in pods
     }
-    return [Account(namespace, name) for namespace, name in sorted(accounts)]
+    return [ServiceAccount(namespace, name) for namespace, name in sorted(accounts)]
 
 
-def one_of(accounts: Sequence[Account]) -> Account:
+def one_of(accounts: Sequence[ServiceAccount]) -> ServiceAccount:
     """The only one; else a sentence that asks for it."""
     if len(accounts) == 1:
         return accounts[0]

@@ -19,7 +19,7 @@ OWN_GROUP: Final = "fairlead.dev"
 ANY: Final = "*"
 
 
-class Account(msgspec.Struct, frozen=True):
+class ServiceAccount(msgspec.Struct, frozen=True):
     """A service account."""
 
     namespace: str
@@ -36,7 +36,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 def documents(
-    name: str, account: Account, kinds: Iterable[tuple[str, str]], reported: Iterable[tuple[str, str]] = ()
+    name: str, account: ServiceAccount, kinds: Iterable[tuple[str, str]], reported: Iterable[tuple[str, str]] = ()
 ) -> list[dict[str, Any]]:
     """A ClusterRole that reads these (group, plural) and patches the status of those ``reported``, and its binding."""
     rules = [
@@ -69,7 +69,7 @@ def _rules(resources: Iterable[tuple[str, str]], verbs: Sequence[str]) -> list[d
 
 
 def readable(
-    account: Account, bindings: Iterable[Mapping[str, Any]], roles: Iterable[Mapping[str, Any]]
+    account: ServiceAccount, bindings: Iterable[Mapping[str, Any]], roles: Iterable[Mapping[str, Any]]
 ) -> set[tuple[str, str]]:
     """(group, plural) that ClusterRoleBindings let a service account read in every namespace; ``*`` is any."""
     by_name = {role["metadata"]["name"]: role for role in roles}
@@ -93,7 +93,7 @@ def shown(kind: tuple[str, str]) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def _is(subject: Mapping[str, Any], account: Account) -> bool:
+def _is(subject: Mapping[str, Any], account: ServiceAccount) -> bool:
     if subject.get("kind") == "ServiceAccount":
         return (subject.get("namespace"), subject.get("name")) == (account.namespace, account.name)
     if subject.get("kind") == "Group":

@@ -29,11 +29,11 @@ def node_path(node: str) -> str:
 
 async def edge_node(kube: Kube, node: str) -> dict[str, Any]:
     """Raises ``click.ClickException`` when there is none."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
         found: dict[str, Any] = json.loads(await kube.get(node_path(node)))
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != NOT_FOUND:
             raise
         text = f"there is no EdgeNode {node}; fairlead status lists them, and a node that never connected has none"

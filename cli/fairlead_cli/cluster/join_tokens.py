@@ -39,7 +39,7 @@ random_bytes: Callable[[int], bytes] = secrets.token_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TokenOptions:
     """What all tokens of one command share."""
 
     expires: datetime.datetime
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hub:
+class HubAddresses:
     """Where devices dial it, and by which authorities they know it."""
 
     url: str = ""
@@ -64,9 +64,9 @@ class Made:
     document: dict[str, Any]
 
 
-async def create(kube: Kube, wanted: Wanted, whom: str) -> Made:
-    """``whom`` ends in * where it is a pattern.  Raises ``Refused`` or ``Unavailable``."""
-    from fairlead_hub.io.cluster.api_error import Refused
+async def create(kube: Kube, wanted: TokenOptions, whom: str) -> Made:
+    """``whom`` ends in * where it is a pattern.  Raises ``ApiRefused`` or ``Unavailable``."""
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     token = join_token.make(random_bytes, ())
     document = {
@@ -83,32 +83,32 @@ async def create(kube: Kube, wanted: Wanted, whom: str) -> Made:
     }
     try:
         await kube.request("POST", PATH, document)
-    except Refused as error:
+    except ApiRefused as error:
         # Of a request that was sent again since its answer got lost; names are drawn from 2^50.
         if error.status != CONFLICT:
             raise
     return Made(whom=whom, token=token, document=document)
 
 
-async def introduced(kube: Kube, id: str, seconds: float) -> Hub | None:
+async def introduced(kube: Kube, id: str, seconds: float) -> HubAddresses | None:
     """The hub that has seen this token; None: none did within ``seconds``."""
     until = asyncio.get_running_loop().time() + seconds
     while True:
         status = json.loads(await kube.get(f"{PATH}/{id}")).get("status") or {}
         if status.get("pins"):
-            return Hub(url=str(status.get("url") or ""), pins=tuple(map(str, status["pins"])))
+            return HubAddresses(url=str(status.get("url") or ""), pins=tuple(map(str, status["pins"])))
         if asyncio.get_running_loop().time() >= until:
             return None
         await asyncio.sleep(LOOK_SECONDS)
 
 
 async def delete(kube: Kube, id: str) -> bool:
-    """False: there is no such token.  Raises ``Refused`` or ``Unavailable``."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    """False: there is no such token.  Raises ``ApiRefused`` or ``Unavailable``."""
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
         await kube.request("DELETE", f"{PATH}/{urllib.parse.quote(id, safe='')}")
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != NOT_FOUND:
             raise
         return False
@@ -116,7 +116,7 @@ async def delete(kube: Kube, id: str) -> bool:
 
 
 async def create_all(
-    kube: Kube, wanted: Wanted, names: Sequence[str], done: Callable[[str], None]
+    kube: Kube, wanted: TokenOptions, names: Sequence[str], done: Callable[[str], None]
 ) -> list[Made | Exception]:
     """One for each name, in their order, many at a time; what goes wrong with one stops no other."""
     from fairlead_wire.errors import FairleadError
@@ -147,8 +147,8 @@ async def strangers(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[s
 
 
 async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
-    """Node objects that Fairlead serves, for devices outside of the cluster.  Raises ``Refused``, ``Unavailable``."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    """Create Node objects for devices outside of the cluster.  Raises ``ApiRefused``, ``Unavailable``."""
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -157,7 +157,7 @@ async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
         async with gate:
             try:
                 await kube.request("POST", "api/v1/nodes", document)
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status != CONFLICT:
                     raise
 
@@ -165,11 +165,11 @@ async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
 
 
 async def _node(kube: Kube, name: str) -> dict[str, Any]:
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
         return {name: json.loads(await kube.get(f"api/v1/nodes/{urllib.parse.quote(name, safe='')}"))}
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != NOT_FOUND:
             raise
         return {}

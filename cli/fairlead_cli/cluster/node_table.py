@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fairlead_cli.output.colors import Style
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages, to_table
 from fairlead_wire import durations
 
 
-class NodeLine(NamedTuple):
+class NodeTableRow(NamedTuple):
     """What the columns show of one node. None: not known from this source."""
 
     name: str
@@ -39,7 +39,7 @@ class NodeLine(NamedTuple):
     to_table: str
 
 
-def of_item(item: Mapping[str, Any]) -> NodeLine:
+def of_item(item: Mapping[str, Any]) -> NodeTableRow:
     """From an EdgeNode with the labels and the age of its Node; the status is empty before its first session."""
     from fairlead_hub.status import to_table as rows
 
@@ -47,7 +47,7 @@ def of_item(item: Mapping[str, Any]) -> NodeLine:
     identity: Mapping[str, Any] = said.get("identity") or {}
     wanted, held = said.get("objectsWanted") or 0, said.get("objectsHeld") or 0
     conditions = said.get("conditions") or ()
-    return NodeLine(
+    return NodeTableRow(
         name=str(item["metadata"]["name"]),
         status=_status(
             was_seen=bool(said),
@@ -75,9 +75,9 @@ def of_item(item: Mapping[str, Any]) -> NodeLine:
     )
 
 
-def of_row(row: Mapping[str, Any]) -> NodeLine:
+def of_row(row: Mapping[str, Any]) -> NodeTableRow:
     """From a row of the hub, or one made of API objects alone."""
-    return NodeLine(
+    return NodeTableRow(
         name=row["node"],
         status=_status(
             was_seen=bool(row["connected"] or row["lastContact"]),
@@ -105,19 +105,19 @@ def of_row(row: Mapping[str, Any]) -> NodeLine:
     )
 
 
-def view(line_of: Callable[[Any], NodeLine]) -> View:
+def view(line_of: Callable[[Any], NodeTableRow]) -> TableView:
     """The columns; ``line_of`` reads a row."""
 
     def column(
         name: str,
-        value: Callable[[NodeLine], object],
-        style: Callable[[NodeLine], Style] = lambda _: "",
+        value: Callable[[NodeTableRow], object],
+        style: Callable[[NodeTableRow], Style] = lambda _: "",
         *,
         wide: bool = False,
-    ) -> Column:
-        return Column(name, lambda row: value(line_of(row)), wide=wide, style=lambda row: style(line_of(row)))
+    ) -> OutputColumn:
+        return OutputColumn(name, lambda row: value(line_of(row)), wide=wide, style=lambda row: style(line_of(row)))
 
-    return View(
+    return TableView(
         kind="edgenode.fairlead.dev",
         name=lambda row: line_of(row).name,
         columns=(
@@ -155,13 +155,13 @@ def _status(*, was_seen: bool, connected: bool, identity: object, paused: object
     return ",".join(itertools.compress((note for _, note in notes), (holds for holds, _ in notes)))
 
 
-def _status_style(line: NodeLine) -> Style:
+def _status_style(line: NodeTableRow) -> Style:
     return "good" if line.status == "Connected" else "warn" if line.status.startswith("Connected") else "bad"
 
 
-def _identity_style(line: NodeLine) -> Style:
+def _identity_style(line: NodeTableRow) -> Style:
     return "bad" if line.identity in ("Held", "Revoked", "Expired") else ""
 
 
-def _lag(line: NodeLine) -> str:
+def _lag(line: NodeTableRow) -> str:
     return durations.span(line.lag_seconds) if line.lag_seconds else "-"

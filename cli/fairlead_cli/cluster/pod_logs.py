@@ -24,7 +24,7 @@ LOG_BYTES_MAX = 64 * 1024 * 1024
 """Of one Pod, where it is not followed."""
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """``at`` is when the kubelet took it, RFC 3339 with nanoseconds: it sorts as text."""
 
     at: str
@@ -32,7 +32,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Source(NamedTuple):
+class LogSource(NamedTuple):
     """One container of one Pod."""
 
     namespace: str
@@ -44,13 +44,13 @@ class Source(NamedTuple):
         return f"api/v1/namespaces/{self.namespace}/pods/{self.pod}/log"
 
 
-async def sources(kube: Kube, namespace: str | None, component: str | None, node: str | None) -> list[Source]:
+async def sources(kube: Kube, namespace: str | None, component: str | None, node: str | None) -> list[LogSource]:
     """Containers that have run, by namespace and name; ``node``: of Pods on this node alone."""
     selector = OURS + (f",{COMPONENT}={component}" if component else "")
     path = f"api/v1/namespaces/{namespace}/pods" if namespace else "api/v1/pods"
     query = {"labelSelector": selector, **({"fieldSelector": f"spec.nodeName={node}"} if node else {})}
     found = [
-        Source(str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]), name)
+        LogSource(str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]), name)
         for pod in await collections.items(kube, path, **query)
         for name in _started(pod)
     ]
@@ -65,23 +65,23 @@ def _started(pod: Item) -> list[str]:
     ]
 
 
-async def read(kube: Kube, source: Source, query: Mapping[str, str]) -> list[Line]:
-    """What there is.  Raises ``Refused``, ``Unavailable``."""
+async def read(kube: Kube, source: LogSource, query: Mapping[str, str]) -> list[LogLine]:
+    """What there is.  Raises ``ApiRefused``, ``ApiUnavailable``."""
     asked = {"container": source.container, "timestamps": "true", "limitBytes": str(LOG_BYTES_MAX), **query}
     content = await kube.get(source.path, **asked)
     return [line for raw in content.split(b"\n") if (line := _line(source, raw)) is not None]
 
 
-async def follow(kube: Kube, found: list[Source], query: Mapping[str, str]) -> AsyncIterator[list[Line]]:
+async def follow(kube: Kube, found: list[LogSource], query: Mapping[str, str]) -> AsyncIterator[list[LogLine]]:
     """What there is and what comes, of all of them; an empty list where nothing came for a while.
 
     Ends when no container runs any more.
     """
-    queue: asyncio.Queue[Line | Exception] = asyncio.Queue(WAITING_MAX)
+    queue: asyncio.Queue[LogLine | Exception] = asyncio.Queue(WAITING_MAX)
     tasks = [asyncio.create_task(_follow(kube, each, query, queue)) for each in found]
     try:
         while not queue.empty() or not all(task.done() for task in tasks):
-            batch: list[Line] = []
+            batch: list[LogLine] = []
             with contextlib.suppress(TimeoutError):
                 batch.append(_or_raise(await asyncio.wait_for(queue.get(), PAUSE_SECONDS)))
             while not queue.empty():
@@ -93,9 +93,11 @@ async def follow(kube: Kube, found: list[Source], query: Mapping[str, str]) -> A
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _follow(kube: Kube, source: Source, query: Mapping[str, str], queue: asyncio.Queue[Line | Exception]) -> None:
+async def _follow(
+    kube: Kube, source: LogSource, query: Mapping[str, str], queue: asyncio.Queue[LogLine | Exception]
+) -> None:
     """A broken line is opened again where it was; a container that ended has no more to say."""
-    from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+    from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 
     asked = {"container": source.container, "timestamps": "true", "follow": "true", **query}
     last, of_last = "", 0
@@ -112,9 +114,9 @@ async def _follow(kube: Kube, source: Source, query: Mapping[str, str], queue: a
                 last, of_last = line.at, of_last + 1 if line.at == last else 1
                 await queue.put(line)
             return
-        except Unavailable:
+        except ApiUnavailable:
             await asyncio.sleep(PAUSE_SECONDS)
-        except Refused as error:
+        except ApiRefused as error:
             await queue.put(error)
             return
         if last:
@@ -123,9 +125,9 @@ async def _follow(kube: Kube, source: Source, query: Mapping[str, str], queue: a
             asked["sinceTime"] = f"{last[:19]}Z"  # whole seconds: what was seen of this one is left out by ``last``
 
 
-def _line(source: Source, raw: bytes) -> Line | None:
+def _line(source: LogSource, raw: bytes) -> LogLine | None:
     at, _, text = raw.decode(errors="replace").partition(" ")
-    return Line(_utc(at), source.pod, text) if at else None
+    return LogLine(_utc(at), source.pod, text) if at else None
 
 
 def _utc(at: str) -> str:
@@ -138,7 +140,7 @@ def _utc(at: str) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction[:9].ljust(9, '0')}Z"
 
 
-def _or_raise(found: Line | Exception) -> Line:
+def _or_raise(found: LogLine | Exception) -> LogLine:
     if isinstance(found, Exception):
         raise found
     return found

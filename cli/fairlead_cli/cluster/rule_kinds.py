@@ -38,14 +38,14 @@ def reported(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
 
 async def served(kube: Kube, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
     """(group, plural) of each that the API server serves."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for api_version, kind in sorted(kinds):
         root = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
         try:
             resources = json.loads(await kube.get(root)).get("resources") or ()
-        except Refused:
+        except ApiRefused:
             continue
         group = api_version.partition("/")[0] if "/" in api_version else ""
         for each in resources:

@@ -200,10 +200,10 @@ class _sentences:
         if isinstance(error, api_access.ConfigError):
             remedy = "use --kubeconfig FILE or --context NAME, or --hub URL where the command takes it"
             raise click.ClickException(f"no hub and no cluster to ask: {error}; {remedy}") from None
-        if isinstance(error, api_error.Refused) and error.status == 404 and NO_SUCH_PATH in str(error):
+        if isinstance(error, api_error.ApiRefused) and error.status == 404 and NO_SUCH_PATH in str(error):
             remedy = "is it the right --context? Else install the chart: its crds define them"
             raise click.ClickException(f"the cluster knows none of Fairlead's kinds; {remedy}") from None
-        if isinstance(error, (api_error.Refused, api_error.Unavailable)):
+        if isinstance(error, (api_error.ApiRefused, api_error.ApiUnavailable)):
             raise click.ClickException(str(error)) from None
 
 

@@ -57,7 +57,7 @@ def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
     try:
         policy = delivery.parse(request)
     except Wrong as reason:
-        raise batch.BadLine(reason.sentence) from None
+        raise batch.BadBatchLine(reason.sentence) from None
     delays = delivery.schedule(policy, Random())
     return {"schedule": delays, "total_seconds": delivery.total_seconds(delays)}
 

@@ -23,7 +23,7 @@ from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.parameters.url import Url
 from fairlead_cli.text import redaction
 from fairlead_wire import distribution
@@ -127,7 +127,7 @@ Part = tuple[str, Callable[[], str]]
 
 
 def _write(archive: tarfile.TarFile, parts: list[Part], errors: list[str], now: datetime.datetime) -> None:
-    with Progress("collecting", len(parts)) as progress:
+    with ProgressBar("collecting", len(parts)) as progress:
         for name, read in parts:
             try:
                 _add(archive, name, read(), now)

@@ -18,10 +18,10 @@ from fairlead_cli.commands.routes_list import list_
 from fairlead_cli.default_command import DefaultCommand
 
 if TYPE_CHECKING:
-    from fairlead_cli.manifests.manifest_check import Placed
+    from fairlead_cli.manifests.manifest_check import PlacedManifest
     from fairlead_edge.outbox import publishing
     from fairlead_edge.outbox.manifest import Manifest
-    from fairlead_edge.outbox.router import Delivery
+    from fairlead_edge.outbox.router import RouteTarget
     from fairlead_edge.routes.message import RoutedMessage
 
 DEFAULT_SOURCE = "/messages"
@@ -155,7 +155,7 @@ def answer_eval(request: dict[str, Any]) -> dict[str, Any]:
 
     condition = request.get("condition")
     if not isinstance(condition, str):
-        raise batch.BadLine("condition: expected text")
+        raise batch.BadBatchLine("condition: expected text")
     source = _source(request)
     message = message_of(request.get("message"))
     try:
@@ -172,10 +172,10 @@ def answer_match(request: dict[str, Any]) -> dict[str, Any]:
 
     manifest = request.get("manifest")
     if not isinstance(manifest, dict):
-        raise batch.BadLine("manifest: expected an object")
+        raise batch.BadBatchLine("manifest: expected an object")
     node = request.get("node", DEFAULT_NODE)
     if not isinstance(node, str) or not node:
-        raise batch.BadLine("node: expected text")
+        raise batch.BadBatchLine("node: expected text")
     source = _source(request)
     message = message_of(request.get("message"))
     try:
@@ -219,7 +219,7 @@ def answer_dry_run(
     return {"deliveries": deliveries, "routes": asked, "quarantined": [*manifest.quarantined, *refused]}
 
 
-def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.Reason:
+def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.RefusalReason:
     """The request as a producer would have sent it to the agent, whose own reader judges it.
 
     It may stand there as it was published, below `message`, or as it lies in a topic.
@@ -228,7 +228,7 @@ def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.R
 
     inner = request.get("message", {})
     if not isinstance(inner, dict):
-        raise batch.BadLine("message: expected an object")
+        raise batch.BadBatchLine("message: expected an object")
     given = {**request, **inner, "source": request.get("source", inner.get("source", DEFAULT_SOURCE))}
     sent = {name: value for name, value in given.items() if name not in (*STORED_BESIDES, "message")}
     if "bodyBase64" in sent and sent.get("body") is None:
@@ -238,7 +238,7 @@ def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.R
     try:
         [submission] = publishing.parse(msgspec.json.encode({"messages": [sent]}))
     except publishing.RequestRefused as error:
-        raise batch.BadLine(str(error)) from None
+        raise batch.BadBatchLine(str(error)) from None
     return submission
 
 
@@ -248,7 +248,7 @@ def message_of(value: object) -> RoutedMessage:
 
     message = {} if value is None else value
     if not isinstance(message, dict):
-        raise batch.BadLine("message: expected an object")
+        raise batch.BadBatchLine("message: expected an object")
     properties = _texts(message, "properties")
     system_properties = _texts(message, "systemProperties")
     return RoutedMessage(properties, system_properties, _body(message, system_properties))
@@ -259,7 +259,7 @@ def _texts(message: dict[str, Any], key: str) -> dict[str, str | None]:
     if values is None:
         return {}
     if not isinstance(values, dict) or not all(value is None or isinstance(value, str) for value in values.values()):
-        raise batch.BadLine(f"message.{key}: expected an object of texts and nulls")
+        raise batch.BadBatchLine(f"message.{key}: expected an object of texts and nulls")
     return values
 
 
@@ -280,17 +280,17 @@ def _bytes(text: object) -> bytes:
     if isinstance(text, str):
         with contextlib.suppress(ValueError):
             return base64.b64decode(text, validate=True)
-    raise batch.BadLine("message.bodyBase64: not base64")
+    raise batch.BadBatchLine("message.bodyBase64: not base64")
 
 
 def _source(request: dict[str, Any]) -> str:
     source = request.get("source", DEFAULT_SOURCE)
     if not isinstance(source, str):
-        raise batch.BadLine("source: expected text")
+        raise batch.BadBatchLine("source: expected text")
     return source
 
 
-def _delivery(delivery: Delivery) -> dict[str, Any]:
+def _delivery(delivery: RouteTarget) -> dict[str, Any]:
     return {
         "endpoint": delivery.endpoint,
         "queue": str(delivery.queue),
@@ -315,7 +315,7 @@ def _text(path: str) -> str:
         raise click.UsageError(f"{path}: not UTF-8") from None
 
 
-def _placed(path: str, text: str) -> list[Placed]:
+def _placed(path: str, text: str) -> list[PlacedManifest]:
     """The manifests in a file, at least one."""
     from fairlead_cli.manifests import manifest_check
     from fairlead_cli.manifests.source_locations import NotReadable

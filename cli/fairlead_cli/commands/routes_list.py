@@ -14,7 +14,7 @@ from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 from fairlead_cli.text.ages import Clock
 
@@ -65,19 +65,23 @@ def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target
     shown.items(view(ages.utc), rows, none="no EdgeRoutes: nodes route nothing until one selects them")
 
 
-def view(clock: Clock) -> View:
+def view(clock: Clock) -> TableView:
     """The columns of ``kubectl get edgeroutes``; ``clock`` is asked for each line."""
-    return View(
+    return TableView(
         kind="edgeroutes.fairlead.dev",
         name=lambda row: str(row["metadata"]["name"]),
         columns=(
-            Column("NAME", lambda row: row["metadata"]["name"]),
-            Column("NODES", lambda row: _said(row, "matchedNodes")),
-            Column("ACCEPTED", lambda row: _said(row, "acceptedNodes")),
-            Column("REFUSED", lambda row: _said(row, "refusedNodes"), style=lambda row: _alarm(row, "refusedNodes")),
-            Column("LAGGING", lambda row: _said(row, "laggingNodes"), style=lambda row: _alarm(row, "laggingNodes")),
-            Column("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), clock())),
-            Column("MESSAGE", lambda row: _said(row, "message")),
+            OutputColumn("NAME", lambda row: row["metadata"]["name"]),
+            OutputColumn("NODES", lambda row: _said(row, "matchedNodes")),
+            OutputColumn("ACCEPTED", lambda row: _said(row, "acceptedNodes")),
+            OutputColumn(
+                "REFUSED", lambda row: _said(row, "refusedNodes"), style=lambda row: _alarm(row, "refusedNodes")
+            ),
+            OutputColumn(
+                "LAGGING", lambda row: _said(row, "laggingNodes"), style=lambda row: _alarm(row, "laggingNodes")
+            ),
+            OutputColumn("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), clock())),
+            OutputColumn("MESSAGE", lambda row: _said(row, "message")),
         ),
     )
 
@@ -90,18 +94,18 @@ def by_nodes(accounts: Iterable[Item], name: str | None) -> Iterator[Item]:
                 yield {"node": account["metadata"]["name"], "routes": said.get("name", ""), **_without_name(said)}
 
 
-BY_NODE = View(
+BY_NODE = TableView(
     kind="edgeroutes.fairlead.dev",
     name=lambda row: str(row["routes"]),
     columns=(
-        Column("NODE", lambda row: row["node"]),
-        Column("ROUTES", lambda row: row["routes"]),
-        Column("STATE", lambda row: row.get("state"), style=lambda row: _STYLES.get(row.get("state"), "")),
-        Column("RUNNING", lambda row: len(row.get("acceptedRoutes") or ())),
-        Column("REFUSED", lambda row: len(row.get("errors") or ())),
-        Column("WHY", lambda row: _why(row)),
-        Column("GENERATION", lambda row: row.get("observedGeneration"), wide=True),
-        Column("IN FORCE", lambda row: ",".join(row.get("acceptedRoutes") or ()), wide=True),
+        OutputColumn("NODE", lambda row: row["node"]),
+        OutputColumn("ROUTES", lambda row: row["routes"]),
+        OutputColumn("STATE", lambda row: row.get("state"), style=lambda row: _STYLES.get(row.get("state"), "")),
+        OutputColumn("RUNNING", lambda row: len(row.get("acceptedRoutes") or ())),
+        OutputColumn("REFUSED", lambda row: len(row.get("errors") or ())),
+        OutputColumn("WHY", lambda row: _why(row)),
+        OutputColumn("GENERATION", lambda row: row.get("observedGeneration"), wide=True),
+        OutputColumn("IN FORCE", lambda row: ",".join(row.get("acceptedRoutes") or ()), wide=True),
     ),
 )
 

@@ -33,7 +33,7 @@ MEANS = {
 ENDED = (CONSUMED, "expired", "evicted", "dead_lettered", "refused")
 
 
-class _Place(click.ParamType[tuple[str, str]]):
+class _ModuleInput(click.ParamType[tuple[str, str]]):
     """MODULE/INPUT."""
 
     name = "module/input"
@@ -75,7 +75,7 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Send a message to an input of a module on a node.")
 @click.argument("node")
-@click.argument("place", metavar="MODULE/INPUT", type=_Place())
+@click.argument("place", metavar="MODULE/INPUT", type=_ModuleInput())
 @click.argument("body", required=False)
 @click.option(
     "--ttl",

@@ -11,15 +11,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_cli.manifests.source_locations import Document, KeyPath, NotReadable, NoYamlPackage, read_documents
+from fairlead_cli.manifests.source_locations import KeyPath, LocatedDocument, NotReadable, NoYamlPackage, read_documents
 from fairlead_cli.text import printable
-from fairlead_edge.outbox.manifest import ManifestError, RouteError, parse, unwrap
+from fairlead_edge.outbox.manifest import ManifestError, RouteProblem, parse, unwrap
 from fairlead_edge.routes.errors import CompileError
 
 KIND = "EdgeRoutes"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_column": "endColumn"}):
+class ManifestFinding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_column": "endColumn"}):
     """Lines and columns of the file, from 1, the end exclusive; `name` is the route's, empty for the whole manifest."""
 
     severity: Literal["error", "warning"] = "error"
@@ -43,10 +43,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_column": "
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedManifest:
     """A manifest, or the object it is in, at `path` of its document."""
 
-    document: Document
+    document: LocatedDocument
     path: KeyPath
     value: dict[str, Any]
 
@@ -58,16 +58,16 @@ class Placed:
         return name if isinstance(name, str) else ""
 
 
-def read(text: str) -> list[Placed]:
+def read(text: str) -> list[PlacedManifest]:
     """The manifests in JSON or YAML text: bare, in objects, in a list of objects; other objects are passed over.
 
     Raises `source_locations.NotReadable`.
     """
-    found: list[Placed] = []
+    found: list[PlacedManifest] = []
     for document in read_documents(text):
         for path, value in _objects(document.value):
             if isinstance(value, dict) and value.get("kind", KIND) == KIND:
-                found.append(Placed(document, path, value))
+                found.append(PlacedManifest(document, path, value))
     return found
 
 
@@ -79,22 +79,22 @@ def _objects(value: Any) -> Iterator[tuple[KeyPath, Any]]:
         yield (), value
 
 
-def check_text(text: str) -> tuple[list[str], list[Finding]]:
+def check_text(text: str) -> tuple[list[str], list[ManifestFinding]]:
     """``check`` of all manifests in a text; text that holds none is a mistake at the place that shows it.
 
     Raises ``NoYamlPackage``.
     """
     names: list[str] = []
-    findings: list[Finding] = []
+    findings: list[ManifestFinding] = []
     try:
         all_placed = read(text)
     except NoYamlPackage:
         raise
     except NotReadable as reason:
         column = reason.column
-        return names, [Finding(line=reason.line, column=column, end_column=column + 1, message=str(reason))]
+        return names, [ManifestFinding(line=reason.line, column=column, end_column=column + 1, message=str(reason))]
     if not all_placed:
-        return names, [Finding(line=1, column=1, end_column=2, message="holds no route manifest")]
+        return names, [ManifestFinding(line=1, column=1, end_column=2, message="holds no route manifest")]
     for placed in all_placed:
         good, found = check(placed)
         names += good
@@ -102,7 +102,7 @@ def check_text(text: str) -> tuple[list[str], list[Finding]]:
     return names, findings
 
 
-def check(placed: Placed) -> tuple[list[str], list[Finding]]:
+def check(placed: PlacedManifest) -> tuple[list[str], list[ManifestFinding]]:
     """The names of the good routes, and the findings in the order of the file."""
     checker = _Checker(placed)
     names = checker.check()
@@ -110,13 +110,13 @@ def check(placed: Placed) -> tuple[list[str], list[Finding]]:
 
 
 class _Checker:
-    def __init__(self, placed: Placed) -> None:
+    def __init__(self, placed: PlacedManifest) -> None:
         self.placed = placed
         self.document = placed.document
         inner, wrapping = unwrap(placed.value)
         self.manifest: Mapping[str, Any] = inner
         self.path = (*placed.path, *wrapping)
-        self.findings: list[Finding] = []
+        self.findings: list[ManifestFinding] = []
 
     def check(self) -> list[str]:
         for path in self.document.repeated:
@@ -139,7 +139,7 @@ class _Checker:
             self.mistake(odd, severity="error" if odd in manifest.odd_names else "warning")
         return [route.name for route in manifest.routes]
 
-    def mistake(self, bad: RouteError, severity: Literal["error", "warning"] = "error") -> None:
+    def mistake(self, bad: RouteProblem, severity: Literal["error", "warning"] = "error") -> None:
         """A place in the route's text when there is one, else its field."""
         if bad.line is not None and bad.column is not None and bad.end_column is not None:
             error = CompileError(line=bad.line, column=bad.column, end_column=bad.end_column, message=bad.message)
@@ -171,5 +171,5 @@ class _Checker:
     ) -> None:
         text = f"{name}: {message}" if name else message
         self.findings.append(
-            Finding(severity=severity, line=line, column=column, end_column=end, name=name, message=text)
+            ManifestFinding(severity=severity, line=line, column=column, end_column=end, name=name, message=text)
         )

@@ -22,7 +22,7 @@ _JSON_CHAR = re.compile(
 
 
 @dataclass
-class Document:
+class LocatedDocument:
     """A decoded document. `spans` has, for each path of keys, the characters of the file its value takes."""
 
     text: str
@@ -89,7 +89,7 @@ class NoYamlPackage(NotReadable):
         super().__init__("YAML needs the package pyyaml; install it with: pip install pyyaml")
 
 
-def read_documents(text: str) -> list[Document]:
+def read_documents(text: str) -> list[LocatedDocument]:
     """One JSON document, or every document of a YAML file.  Raises `NotReadable`."""
     if text.lstrip()[:1] in ("{", "["):
         try:
@@ -101,10 +101,10 @@ def read_documents(text: str) -> list[Document]:
     return _yaml(text)
 
 
-def _json(text: str) -> Document:
+def _json(text: str) -> LocatedDocument:
     from fairlead_edge.outbox import manifest_json
 
-    document = Document(text, json.loads(text, object_pairs_hook=manifest_json.joined), json=True)
+    document = LocatedDocument(text, json.loads(text, object_pairs_hook=manifest_json.joined), json=True)
     spans = _JsonSpans(document)
     spans.value((), spans.skip(0))
     return document
@@ -113,7 +113,7 @@ def _json(text: str) -> Document:
 class _JsonSpans:
     """Walks JSON that is known to be right, noting where values begin and end."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: LocatedDocument) -> None:
         self.text = document.text
         self.document = document
 
@@ -157,7 +157,7 @@ class _JsonSpans:
         return position + 1
 
 
-def _yaml(text: str) -> list[Document]:
+def _yaml(text: str) -> list[LocatedDocument]:
     try:
         import yaml
     except ModuleNotFoundError:
@@ -167,7 +167,7 @@ def _yaml(text: str) -> list[Document]:
     try:
         for root in list(yaml.compose_all(text, Loader=yaml.SafeLoader)):
             place = (root.start_mark.line + 1, root.start_mark.column + 1)
-            document = Document(text, None, json=False)
+            document = LocatedDocument(text, None, json=False)
             _yaml_spans(document, root, ())
             document.value = yaml.constructor.SafeConstructor().construct_document(root)
             if document.value is not None:
@@ -181,7 +181,7 @@ def _yaml(text: str) -> list[Document]:
     return documents
 
 
-def _yaml_spans(document: Document, node: Any, path: KeyPath) -> None:
+def _yaml_spans(document: LocatedDocument, node: Any, path: KeyPath) -> None:
     document.spans[path] = (node.start_mark.index, node.end_mark.index)
     if node.id == "mapping":
         objects, dropped = set(), []

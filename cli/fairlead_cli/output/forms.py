@@ -21,7 +21,7 @@ class Form:
     """One of ``ALL``, or a template (then the name is ``jsonpath``)."""
 
     name: str
-    template: jsonpath.Template | None = None
+    template: jsonpath.JsonPathTemplate | None = None
 
     @property
     def is_for_people(self) -> bool:
@@ -50,7 +50,7 @@ class FormType(click.ParamType[Form]):
         if value.startswith(JSONPATH):
             try:
                 return Form("jsonpath", jsonpath.parse(value.removeprefix(JSONPATH)))
-            except jsonpath.Mistake as mistake:
+            except jsonpath.TemplateMistake as mistake:
                 self.fail(f"{JSONPATH}…: {mistake}; for example {JSONPATH}'{{.items[*].metadata.name}}'", param, ctx)
         return self.fail(f"{value!r} is none of {', '.join((*self._names, f'{JSONPATH}TEMPLATE'))}", param, ctx)
 

@@ -3,7 +3,7 @@
     '{.items[*].metadata.name}'   '{range .items[*]}{.metadata.name}{"\\t"}{.status.state}{"\\n"}{end}'
     '{.items[?(@.status.state=="Parked")].spec.objectName}'   '{.metadata.labels.fairlead\\.dev/node}'   '{..name}'
 
-A path that leads nowhere gives nothing, as with `kubectl get`; a template that cannot be read is a ``Mistake``.
+A path that leads nowhere gives nothing, as with `kubectl get`; a template that cannot be read is a ``TemplateMistake``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NOTHING = object()
 Step = Callable[[Any], Iterable[Any]]
 
 
-class Mistake(ValueError):
+class TemplateMistake(ValueError):
     """The template cannot be read; the text says where."""
 
 
@@ -67,7 +67,7 @@ _Part = str | _Path | _Range
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class JsonPathTemplate:
     """Made by ``parse``."""
 
     parts: tuple[_Part, ...]
@@ -77,10 +77,10 @@ class Template:
         return "".join(_applied(self.parts, document, document))
 
 
-def parse(text: str) -> Template:
-    """Without braces the whole text is one path. Raises ``Mistake``."""
+def parse(text: str) -> JsonPathTemplate:
+    """Without braces the whole text is one path. Raises ``TemplateMistake``."""
     if len(text) > TEMPLATE_CHARS_MAX:
-        raise Mistake(f"longer than {TEMPLATE_CHARS_MAX} characters")
+        raise TemplateMistake(f"longer than {TEMPLATE_CHARS_MAX} characters")
     whole = text if "{" in text else "{" + (text if text[:1] in (".", "[", "$", "@") else f".{text}") + "}"
     stack: list[tuple[_Path, list[_Part]]] = [(_Path((), False), [])]
     for is_text, piece in _pieces(whole):
@@ -90,20 +90,20 @@ def parse(text: str) -> Template:
         word = piece.strip()
         if word == "end":
             if len(stack) == 1:
-                raise Mistake("{end} without {range}")
+                raise TemplateMistake("{end} without {range}")
             path, body = stack.pop()
             stack[-1][1].append(_Range(path, tuple(body)))
         elif word.startswith("range ") or word.startswith("range\t"):
             if len(stack) > RANGES_MAX:
-                raise Mistake(f"more than {RANGES_MAX} {{range}} one inside of another")
+                raise TemplateMistake(f"more than {RANGES_MAX} {{range}} one inside of another")
             stack.append((_path(word[6:].strip()), []))
         elif word[:1] in ('"', "'"):
             stack[-1][1].append(_literal(word))
         else:
             stack[-1][1].append(_path(word))
     if len(stack) > 1:
-        raise Mistake("{range} without {end}")
-    return Template(tuple(stack[0][1]))
+        raise TemplateMistake("{range} without {end}")
+    return JsonPathTemplate(tuple(stack[0][1]))
 
 
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
@@ -126,7 +126,7 @@ def _pieces(text: str) -> Iterator[tuple[bool, str]]:
                 quote = text[end]
             end += 1
         if end >= len(text):
-            raise Mistake(f"{{ at character {begin + 1} is not closed")
+            raise TemplateMistake(f"{{ at character {begin + 1} is not closed")
         yield False, text[begin + 1 : end]
         at = end + 1
 
@@ -134,11 +134,11 @@ def _pieces(text: str) -> Iterator[tuple[bool, str]]:
 def _literal(word: str) -> str:
     inner = word[1:-1]
     if len(word) < 2 or word[-1] != word[0]:
-        raise Mistake(f"{word}: a text must end with {word[0]}")
+        raise TemplateMistake(f"{word}: a text must end with {word[0]}")
     try:
         return str(json.loads('"' + inner.replace('"', '\\"') + '"')) if word[0] == "'" else str(json.loads(word))
     except ValueError:
-        raise Mistake(f"{word}: not a text") from None
+        raise TemplateMistake(f"{word}: not a text") from None
 
 
 def _path(word: str) -> _Path:
@@ -175,7 +175,7 @@ def _step(rest: str, whole: str) -> tuple[Step, str]:
         return _filter(match[1]), rest[match.end() :]
     if match := _QUOTED.match(rest):
         return _fields(tuple(_names(one or other) for one, other in _NAME.findall(match[1]))), rest[match.end() :]
-    raise Mistake(f"{whole}: cannot be read from {rest[:40]!r} on")
+    raise TemplateMistake(f"{whole}: cannot be read from {rest[:40]!r} on")
 
 
 def _itself(value: Any) -> Iterable[Any]:
@@ -251,7 +251,7 @@ def _right(word: str) -> Any:
     try:
         return json.loads(word)
     except ValueError:
-        raise Mistake(f"{word}: neither a text in quotes nor a number, true or false") from None
+        raise TemplateMistake(f"{word}: neither a text in quotes nor a number, true or false") from None
 
 
 def _applied(parts: Iterable[_Part], root: Any, here: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast, get_args
 import click
 
 from fairlead_cli.output import colors, forms, reader, tables
-from fairlead_cli.output.tables import View
+from fairlead_cli.output.tables import TableView
 from fairlead_cli.text import printable, yaml_text
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +40,7 @@ class Printer:
     def is_colored(self) -> bool:
         return colors.is_wanted(self.color, sys.stdout.isatty(), os.environ)
 
-    def items(self, view: View, rows: Sequence[Any], *, none: str = "") -> None:
+    def items(self, view: TableView, rows: Sequence[Any], *, none: str = "") -> None:
         """All rows: a table, or a document with `items`. ``none`` is said where there are no rows."""
         if not self.is_for_people and self.form.name != "name":
             self.document({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(rows)})
@@ -49,7 +49,7 @@ class Printer:
         if not rows and none and self.form.name != "jsonpath":
             self.say(none)
 
-    def one(self, view: View, row: Any) -> None:
+    def one(self, view: TableView, row: Any) -> None:
         """A table with one row, or the row as a document."""
         if self.is_for_people or self.form.name == "name":
             self._lines(view, [row], [])
@@ -65,7 +65,7 @@ class Printer:
         else:
             click.echo(json.dumps(value, indent=2))
 
-    def follow(self, view: View, pages: Iterable[Sequence[Any]]) -> None:
+    def follow(self, view: TableView, pages: Iterable[Sequence[Any]]) -> None:
         """Each page of changed rows as it comes, until interrupted or until the output is read no more.
 
         A table has one head; documents: one JSON object a line, or YAML documents. An empty page prints nothing: it
@@ -94,7 +94,7 @@ class Printer:
         """One line in its colour, where colour is wanted; a text of others in it is not obeyed by the terminal."""
         return colors.paint(printable.one_line(text), style if self.is_colored else "")
 
-    def _lines(self, view: View, rows: Sequence[Any], widths: list[int], *, headers: bool = True) -> list[int]:
+    def _lines(self, view: TableView, rows: Sequence[Any], widths: list[int], *, headers: bool = True) -> list[int]:
         if self.form.name == "name":
             lines = [view.full_name(row) for row in rows]
         else:

@@ -21,7 +21,7 @@ PASSING_SECONDS = 2.0
 """What takes less is not spoken of where there is no terminal."""
 
 
-class Progress:
+class ProgressBar:
     """Use it as a context manager; ``expect`` says how much there is, ``add`` what was done.  Prints the end, too."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Progress:
         self._started = self._told = clock()
         self._wait = RENEW_SECONDS if self._renews else PASSING_SECONDS if passing else LINE_SECONDS
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         if self._renews or not self._passing:
             self._say(f"{self._label} …")
         return self

@@ -20,7 +20,7 @@ def _no_style(_: Any) -> Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class OutputColumn:
     """One column; ``value`` takes it from a row. Wide ones are shown with `-o wide` only."""
 
     name: str
@@ -30,25 +30,25 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TableView:
     """How rows of one sort are shown. ``kind`` and ``name`` make what `-o name` prints: ``kind/name``."""
 
     kind: str | Callable[[Any], str]
     name: Callable[[Any], str]
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
 
     def full_name(self, row: Any) -> str:
         """As kubectl takes it: ``edgenode.fairlead.dev/edge-1``."""
         return f"{self.kind if isinstance(self.kind, str) else self.kind(row)}/{self.name(row)}"
 
-    def shown(self, wide: bool) -> tuple[Column, ...]:
+    def shown(self, wide: bool) -> tuple[OutputColumn, ...]:
         return tuple(column for column in self.columns if wide or not column.wide)
 
 
-def of_tuples(kind: str, *heads: str) -> View:
+def of_tuples(kind: str, *heads: str) -> TableView:
     """For rows that are tuples with a value for each column; the first one is the name."""
-    columns = tuple(Column(head, operator.itemgetter(at)) for at, head in enumerate(heads))
-    return View(kind=kind, name=operator.itemgetter(0), columns=columns)
+    columns = tuple(OutputColumn(head, operator.itemgetter(at)) for at, head in enumerate(heads))
+    return TableView(kind=kind, name=operator.itemgetter(0), columns=columns)
 
 
 def plain(value: object) -> str:
@@ -57,7 +57,7 @@ def plain(value: object) -> str:
 
 
 def lines(
-    columns: Sequence[Column],
+    columns: Sequence[OutputColumn],
     rows: Sequence[Any],
     *,
     headers: bool = True,

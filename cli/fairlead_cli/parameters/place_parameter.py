@@ -15,7 +15,7 @@ _AGO = re.compile(r"(\d{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-class Place(click.ParamType[str | int]):
+class PlaceParameter(click.ParamType[str | int]):
     """An id as it is, or milliseconds since 1970."""
 
     name = "place"

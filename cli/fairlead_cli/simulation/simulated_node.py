@@ -36,7 +36,7 @@ OPEN_SECONDS_MAX = 30.0
 EPOCH_MAX = 1 << 53
 
 
-class Stored(msgspec.Struct, frozen=True):
+class SimulatedObject(msgspec.Struct, frozen=True):
     """What the node holds of one object."""
 
     path: str
@@ -77,7 +77,7 @@ class SimulatedNode:
         self.name = name
         self.url = url
         self.behaviour = behaviour
-        self.held: dict[str, Stored] = {}
+        self.held: dict[str, SimulatedObject] = {}
         self.contents: dict[str, bytes] = {}
         self.figures = Figures()
         self.welcome: message.Welcome | None = None
@@ -195,7 +195,7 @@ class SimulatedNode:
                 self.connected.set()
             case message.Compare():
                 sums = digest.Buckets.of(((s.uid, s.digest) for s in self.held.values()), header.bits)
-                await self.say(message.Buckets(parent_id=header.id, bits=header.bits), sums.encode())
+                await self.say(message.BucketSums(parent_id=header.id, bits=header.bits), sums.encode())
             case message.ListBuckets():
                 await self._list(header)
             case message.Update():
@@ -215,7 +215,7 @@ class SimulatedNode:
     async def _list(self, header: message.ListBuckets) -> None:
         asked = set(header.buckets)
         entries = [
-            message.Entry(stored.path, stored.uid, stored.digest, stored.version)
+            message.HeldEntry(stored.path, stored.uid, stored.digest, stored.version)
             for stored in self.held.values()
             if digest.bucket_of(stored.uid, header.bits) in asked
         ]
@@ -252,7 +252,7 @@ class SimulatedNode:
         before = self.held.get(key)
         if before is not None and before.uid == header.uid and before.digest == header.digest:
             self.figures.same += 1
-        self.held[key] = Stored(header.resource, header.uid, header.digest, header.resource_version)
+        self.held[key] = SimulatedObject(header.resource, header.uid, header.digest, header.resource_version)
         if self._keep_content:
             self.contents[key] = plain
         self.figures.last_change = time.monotonic()

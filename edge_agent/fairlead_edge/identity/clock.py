@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.age import Reading
+from fairlead_edge.outbox.age import ClockReading
 
 BUILD_DATE: Final = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 """This program did not exist before."""
@@ -46,7 +46,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     distrust: str = ""
 
 
-def judge(reading: Reading, anchor: Anchor | None, *, own_not_before: float | None) -> Judgement:
+def judge(reading: ClockReading, anchor: Anchor | None, *, own_not_before: float | None) -> Judgement:
     """``own_not_before``: of our own certificate, whose hub knew the time."""
     floor = max(BUILD_DATE.timestamp(), own_not_before or 0.0)
     measured = None
@@ -64,7 +64,7 @@ def judge(reading: Reading, anchor: Anchor | None, *, own_not_before: float | No
     return Judgement(earliest=earliest, distrust=f"the clock shows {_day(now)}, and {truth}")
 
 
-def anchored(reading: Reading, judgement: Judgement, *, peer_not_before: float | None) -> Anchor:
+def anchored(reading: ClockReading, judgement: Judgement, *, peer_not_before: float | None) -> Anchor:
     """A session opened: a clock that was believed saw the hub's certificate valid; else its not-before is a bound."""
     known = judgement.earliest if judgement.distrust else max(reading.wall_seconds, judgement.earliest - BEHIND_SECONDS)
     return Anchor(

@@ -13,7 +13,7 @@ from fairlead_edge.metrics import Family, single
 from fairlead_wire.identity.certificate import Certificate
 
 
-class IdentityStatus(msgspec.Struct, frozen=True, kw_only=True):
+class CertificateStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One moment.  ``renewal`` is None where the files are not the agent's own to renew."""
 
     certificate: Certificate | None
@@ -27,7 +27,7 @@ class IdentityStatus(msgspec.Struct, frozen=True, kw_only=True):
     counters: Mapping[str, int] = {}
 
 
-def body(identity: IdentityStatus) -> dict[str, Any]:
+def body(identity: CertificateStatus) -> dict[str, Any]:
     """For ``GET /v1/status``."""
     own, renewal = identity.certificate, identity.renewal
     return {
@@ -46,7 +46,7 @@ def body(identity: IdentityStatus) -> dict[str, Any]:
     }
 
 
-def families(identity: IdentityStatus) -> list[Family]:
+def families(identity: CertificateStatus) -> list[Family]:
     """Metrics."""
     failures = identity.renewal.failures if identity.renewal is not None else 0
     return [

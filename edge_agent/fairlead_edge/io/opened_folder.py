@@ -25,19 +25,19 @@ from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.moving import switch
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 
 
 class OpenedFolder(NamedTuple):
     """``settings`` as they count here: after a move the folder knows the hub, not yet the settings file."""
 
-    settings: Settings
+    settings: EdgeSettings
     folder: data_dir.DataDir
     token: str
     """What local clients show."""
     store: SqliteMetastore
     outbox: SqliteOutbox
-    access: encryption.Opened
+    access: encryption.OpenedStores
 
     @property
     def encryption(self) -> Encryption:
@@ -46,7 +46,7 @@ class OpenedFolder(NamedTuple):
         return Encryption(access.extent, access.key, access.objects is not PLAIN, access.messages is not PLAIN)
 
 
-async def open_folder(settings: Settings, stack: contextlib.AsyncExitStack, *, thorough: bool) -> OpenedFolder:
+async def open_folder(settings: EdgeSettings, stack: contextlib.AsyncExitStack, *, thorough: bool) -> OpenedFolder:
     """``stack`` closes what was opened, also when a later step fails.
 
     Raises ``StoreUnusable``, ``MoveFilesError``, ``IdentityFilesError`` and ``BadKey``.
@@ -56,7 +56,7 @@ async def open_folder(settings: Settings, stack: contextlib.AsyncExitStack, *, t
     settings = switch.in_force(settings, folder.path)
     folder.use_reserve()
     token = folder.token()
-    wanted = encryption.Wanted(
+    wanted = encryption.EncryptionOptions(
         settings.store.encryption_key, settings.store.previous_encryption_key, settings.store.encrypt
     )
     access = encryption.prepare(folder.path, wanted, os.environ)
@@ -76,7 +76,7 @@ async def open_folder(settings: Settings, stack: contextlib.AsyncExitStack, *, t
     return OpenedFolder(settings, folder, token, store, outbox, access)
 
 
-def _open_outbox(path: Path, settings: Settings, thorough: bool, access: FileAccess) -> SqliteOutbox:
+def _open_outbox(path: Path, settings: EdgeSettings, thorough: bool, access: FileAccess) -> SqliteOutbox:
     try:
         epoch, limit = data_dir.new_epoch(), settings.store.message_bytes
         return SqliteOutbox(

@@ -9,7 +9,7 @@ from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.node_routes import NodeRoutes
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
@@ -62,7 +62,7 @@ class RoutesInUse:
         )
         self._put_in_use()
 
-    def follow(self, change: Change[HeldObject]) -> None:
+    def follow(self, change: VersionedChange[HeldObject]) -> None:
         """An object changed; of other kinds nothing follows."""
         if self._routes.follow(change):
             self._put_in_use()

@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from fairlead_edge import agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
-from fairlead_edge.identity.status import IdentityStatus
+from fairlead_edge.identity.status import CertificateStatus
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.io.local_api.connections import Connections
+from fairlead_edge.io.local_api.connections import LocalConnections
 from fairlead_edge.io.local_api.watches import Watches
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.mqtt.status import MqttStatus
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_wire.errors import Temporary
 
@@ -43,14 +43,14 @@ class StatusReporter:
         store: SqliteMetastore,
         outbox: SqliteOutbox,
         link: Link,
-        upstream: Upstream,
+        upstream: UpstreamService,
         watches: Watches,
-        connections: Connections,
+        connections: LocalConnections,
         routes: RoutesInUse,
         statuses: StatusSender,
         certificate_ends: Callable[[], float] | None = None,
         encryption: agent_status.Encryption | None = None,
-        identity: Callable[[], IdentityStatus] | None = None,
+        identity: Callable[[], CertificateStatus] | None = None,
         line: Callable[[], LineStatus] = LineStatus,
         mqtt: Callable[[], MqttStatus] | None = None,
     ) -> None:
@@ -82,7 +82,7 @@ class StatusReporter:
         """Once, before changes are followed."""
         self._held = (await self._store.summary(0)).held
 
-    def follow(self, change: Change[HeldObject]) -> None:
+    def follow(self, change: VersionedChange[HeldObject]) -> None:
         """An object came, changed or went."""
         self._held += (change.current is not None) - (change.previous is not None)
 

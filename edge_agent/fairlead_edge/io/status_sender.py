@@ -17,8 +17,8 @@ from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.objects.metastore import HeldObject, key_of
 from fairlead_edge.objects.statuses import allowed
 from fairlead_edge.objects.statuses.sending import Sending
-from fairlead_edge.objects.statuses.status_store import Key, Line, Outgoing, StatusStore
-from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_edge.objects.statuses.status_store import Key, Outgoing, StatusStore, StatusSummary
+from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import RemoteError, Temporary
 from fairlead_wire.io import logs
@@ -58,7 +58,7 @@ class StatusSender:
         log.listen(self._changed)
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[StatusSummary]:
         """Every status reported here, by the order of their changes."""
         return list(self._sending.lines.values())
 
@@ -174,12 +174,12 @@ class StatusSender:
         now = asyncio.get_running_loop().time()
         self._sending.later(key, found.sequence, now, self._random.random(), asked=asked, everything=everything)
 
-    def _put(self, line: Line) -> None:
+    def _put(self, line: StatusSummary) -> None:
         self.counters["reported"] += 1
         self._sending.put(line)
         self._wake.set()
 
-    def _changed(self, change: Change[HeldObject]) -> None:
+    def _changed(self, change: VersionedChange[HeldObject]) -> None:
         before, after = change.previous, change.current
         if before is not None and before.report and (after is None or after.uid != before.uid):
             self._sending.gone(key_of(before.resource))

@@ -10,14 +10,14 @@ import msgspec
 from fairlead_edge import ascii_case
 from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_edge.mqtt.packets import Connect
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 CLIENT_ID_CHARS_MAX: Final = 128
 _CLIENT_ID: Final = re.compile(rf"[^\x00-\x20\x7f]{{1,{CLIENT_ID_CHARS_MAX}}}")
 _NAME: Final = re.compile(r"[^/+#\x00-\x20\x7f]{1,128}")
 
 
-class Client(msgspec.Struct, frozen=True):
+class MqttClient(msgspec.Struct, frozen=True):
     """``module``: whose certificate or token was shown; "": any program of the node.  ``id``: the client identifier."""
 
     module: str
@@ -31,36 +31,36 @@ class Doorkeeper(msgspec.Struct, frozen=True):
     required: bool
     tokens: ModuleTokens | None = None
 
-    def admit(self, connect: Connect, certificate: str | None, new_id: str) -> Client:
+    def admit(self, connect: Connect, certificate: str | None, new_id: str) -> MqttClient:
         """``certificate``: the name in the client's, None: it showed none.  ``new_id``: for one that brings no
-        identifier.  Raises ``Refused``."""
+        identifier.  Raises ``MqttRefused``."""
         module = self._module(connect, certificate)
         if not connect.client_id:
             if connect.level == 4 and not connect.clean:
-                raise Refused(Code.CLIENT_IDENTIFIER_NOT_VALID, "a session that is kept needs a client identifier")
-            return Client(module, f"{module}/{new_id}" if module else new_id)
+                raise MqttRefused(Code.CLIENT_IDENTIFIER_NOT_VALID, "a session that is kept needs a client identifier")
+            return MqttClient(module, f"{module}/{new_id}" if module else new_id)
         if not _CLIENT_ID.fullmatch(connect.client_id):
             reason = f"a client identifier has 1 to {CLIENT_ID_CHARS_MAX} characters and no blanks"
-            raise Refused(Code.CLIENT_IDENTIFIER_NOT_VALID, reason)
+            raise MqttRefused(Code.CLIENT_IDENTIFIER_NOT_VALID, reason)
         if certificate is not None and not self._agrees(connect.client_id, module):
             reason = f"the certificate is {module}'s: the client identifier is {module}, or begins with {module}/"
-            raise Refused(Code.CLIENT_IDENTIFIER_NOT_VALID, reason)
-        return Client(module, connect.client_id)
+            raise MqttRefused(Code.CLIENT_IDENTIFIER_NOT_VALID, reason)
+        return MqttClient(module, connect.client_id)
 
     def _module(self, connect: Connect, certificate: str | None) -> str:
         if certificate is not None:
             name = certificate.removeprefix(f"{self.node}/")
             if not _NAME.fullmatch(name):
-                raise Refused(Code.NOT_AUTHORIZED, "the name in the certificate is no module's or device's")
+                raise MqttRefused(Code.NOT_AUTHORIZED, "the name in the certificate is no module's or device's")
             return name
         if connect.password is not None and self.tokens is not None:
             # Bytes that are no text are in no token; what stands for them is looked up like any other.
             module = self.tokens.module_of(connect.password.decode(errors="replace"))
             if not module:
-                raise Refused(Code.BAD_USER_NAME_OR_PASSWORD, "the password is not the token of a module")
+                raise MqttRefused(Code.BAD_USER_NAME_OR_PASSWORD, "the password is not the token of a module")
             return module
         if self.required:
-            raise Refused(Code.BAD_USER_NAME_OR_PASSWORD, "show a certificate, or a module's token as the password")
+            raise MqttRefused(Code.BAD_USER_NAME_OR_PASSWORD, "show a certificate, or a module's token as the password")
         return ""
 
     def _agrees(self, client_id: str, module: str) -> bool:

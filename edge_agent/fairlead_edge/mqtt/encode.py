@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from fairlead_edge.mqtt import fields, properties, reasons
-from fairlead_edge.mqtt.packets import LEVEL_5, Kind
+from fairlead_edge.mqtt.packets import LEVEL_5, PacketType
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code
 
-PINGRESP: Final = bytes((Kind.PINGRESP << 4, 0))
+PINGRESP: Final = bytes((PacketType.PINGRESP << 4, 0))
 REASON_BYTES_MAX: Final = 1024
 """Of a sentence for the client's log; it ends there."""
 
@@ -26,34 +26,34 @@ def _reason(text: str) -> str | None:
 def connack(level: int, code: Code, *, session_present: bool = False, values: Iterable[tuple[Id, Any]] = ()) -> bytes:
     """``values``: properties for level 5."""
     if level != LEVEL_5:
-        return _packet(Kind.CONNACK << 4, bytes((session_present, reasons.connack_3(code))))
-    return _packet(Kind.CONNACK << 4, bytes((session_present, code)) + properties.write(values))
+        return _packet(PacketType.CONNACK << 4, bytes((session_present, reasons.connack_3(code))))
+    return _packet(PacketType.CONNACK << 4, bytes((session_present, code)) + properties.write(values))
 
 
 def puback(level: int, packet: int, code: Code = Code.SUCCESS, reason: str = "") -> bytes:
     if level != LEVEL_5 or code is Code.SUCCESS:
         return b"\x40\x02" + packet.to_bytes(2)
     tail = properties.write([(Id.REASON_STRING, _reason(reason))]) if reason else b""
-    return _packet(Kind.PUBACK << 4, packet.to_bytes(2) + bytes((code,)) + tail)
+    return _packet(PacketType.PUBACK << 4, packet.to_bytes(2) + bytes((code,)) + tail)
 
 
 def suback(level: int, packet: int, codes: Sequence[int]) -> bytes:
     if level != LEVEL_5:
-        return _packet(Kind.SUBACK << 4, packet.to_bytes(2) + bytes(min(code, reasons.FAILURE) for code in codes))
-    return _packet(Kind.SUBACK << 4, packet.to_bytes(2) + b"\0" + bytes(codes))
+        return _packet(PacketType.SUBACK << 4, packet.to_bytes(2) + bytes(min(code, reasons.FAILURE) for code in codes))
+    return _packet(PacketType.SUBACK << 4, packet.to_bytes(2) + b"\0" + bytes(codes))
 
 
 def unsuback(level: int, packet: int, codes: Sequence[int]) -> bytes:
     if level != LEVEL_5:
-        return _packet(Kind.UNSUBACK << 4, packet.to_bytes(2))
-    return _packet(Kind.UNSUBACK << 4, packet.to_bytes(2) + b"\0" + bytes(codes))
+        return _packet(PacketType.UNSUBACK << 4, packet.to_bytes(2))
+    return _packet(PacketType.UNSUBACK << 4, packet.to_bytes(2) + b"\0" + bytes(codes))
 
 
 def disconnect(level: int, code: Code, reason: str = "") -> bytes:
     """Nothing at level 4, where a server says goodbye by closing."""
     if level != LEVEL_5:
         return b""
-    return _packet(Kind.DISCONNECT << 4, bytes((code,)) + properties.write([(Id.REASON_STRING, _reason(reason))]))
+    return _packet(PacketType.DISCONNECT << 4, bytes((code,)) + properties.write([(Id.REASON_STRING, _reason(reason))]))
 
 
 def publish(
@@ -73,4 +73,4 @@ def publish(
         head += packet.to_bytes(2)
     if level == LEVEL_5:
         head += properties.write(values, user)
-    return _packet(Kind.PUBLISH << 4 | dup << 3 | qos << 1 | retain, head + payload)
+    return _packet(PacketType.PUBLISH << 4 | dup << 3 | qos << 1 | retain, head + payload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_wire.validation import mqtt_text
 
 TEXT_BYTES_MAX: Final = mqtt_text.TEXT_BYTES_MAX
@@ -14,12 +14,12 @@ class TooLong(ValueError):
     """A field has no place in a packet: two bytes say how long it is."""
 
 
-def malformed(reason: str) -> Refused:
-    return Refused(Code.MALFORMED_PACKET, reason)
+def malformed(reason: str) -> MqttRefused:
+    return MqttRefused(Code.MALFORMED_PACKET, reason)
 
 
-class Cursor:
-    """Reads one field after the other.  Raises ``Refused`` where there is not what there should be."""
+class FieldReader:
+    """Reads one field after the other.  Raises ``MqttRefused`` where there is not what there should be."""
 
     def __init__(self, body: bytes, at: int = 0) -> None:
         self._body = body

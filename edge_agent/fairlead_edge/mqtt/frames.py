@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 MORE: Final = 0x80
 """Bit of a length's byte: another one follows."""
@@ -12,19 +12,19 @@ LENGTH_BYTES_MAX: Final = 4
 _FIRST: Final = 1
 
 
-class Frame(NamedTuple):
+class PacketBytes(NamedTuple):
     """The first byte (kind and flags) and what follows the length."""
 
     first: int
     body: bytes
 
 
-class Frames:
+class PacketReader:
     """Of one connection.  ``bytes_max``: of a whole packet."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self.wrong: Refused | None = None
+        self.wrong: MqttRefused | None = None
         """Set where the bytes are no packets any more; what came before is returned all the same."""
         self._rest = bytearray()
         self._needed = 0
@@ -35,7 +35,7 @@ class Frames:
         """Of a packet that is not whole."""
         return len(self._rest)
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[PacketBytes]:
         """The packets that are whole now."""
         if self.wrong is not None:
             return []
@@ -44,20 +44,20 @@ class Frames:
             if len(self._rest) < self._needed:
                 return []
             data = bytes(self._rest)
-        found: list[Frame] = []
+        found: list[PacketBytes] = []
         at, size = 0, len(data)
         self._needed = 0
         while size - at >= 1 + _FIRST:
             try:
                 start, length = self._length(data, at + _FIRST)
-            except Refused as refused:
+            except MqttRefused as refused:
                 self.wrong = refused
                 self._rest.clear()
                 return found
             if start == 0 or start + length > size:
                 self._needed = start + length - at if start else 0
                 break
-            found.append(Frame(data[at], data[start : start + length]))
+            found.append(PacketBytes(data[at], data[start : start + length]))
             at = start + length
         self._rest = bytearray(data[at:])
         return found
@@ -70,11 +70,11 @@ class Frames:
             length |= (byte & ~MORE) << shift
             if byte < MORE:
                 if byte == 0 and shift:
-                    raise Refused(Code.MALFORMED_PACKET, "a length in more bytes than it needs")
+                    raise MqttRefused(Code.MALFORMED_PACKET, "a length in more bytes than it needs")
                 if here + 1 - at + _FIRST + length > self.bytes_max:
-                    raise Refused(Code.PACKET_TOO_LARGE, f"a packet may have {self.bytes_max} bytes")
+                    raise MqttRefused(Code.PACKET_TOO_LARGE, f"a packet may have {self.bytes_max} bytes")
                 return here + 1, length
             shift += 7
         if shift == 7 * LENGTH_BYTES_MAX:
-            raise Refused(Code.MALFORMED_PACKET, "a length of more than four bytes")
+            raise MqttRefused(Code.MALFORMED_PACKET, "a length of more than four bytes")
         return 0, 0

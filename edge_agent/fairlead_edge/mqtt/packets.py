@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.mqtt import fields, properties
-from fairlead_edge.mqtt.fields import Cursor, malformed
-from fairlead_edge.mqtt.frames import Frame
-from fairlead_edge.mqtt.properties import Properties
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.fields import FieldReader, malformed
+from fairlead_edge.mqtt.frames import PacketBytes
+from fairlead_edge.mqtt.properties import PacketProperties
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 LEVEL_3: Final = 4
 """How MQTT 3.1.1 calls itself in a CONNECT."""
@@ -24,7 +24,7 @@ FILTERS_MAX: Final = 100
 """Topic filters in one SUBSCRIBE or UNSUBSCRIBE."""
 
 
-class Kind(IntEnum):
+class PacketType(IntEnum):
     """The upper half of a packet's first byte."""
 
     CONNECT = 1
@@ -44,11 +44,11 @@ class Kind(IntEnum):
     AUTH = 15
 
 
-_FLAGS: Final = {Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2, Kind.PUBREL: 2}
+_FLAGS: Final = {PacketType.SUBSCRIBE: 2, PacketType.UNSUBSCRIBE: 2, PacketType.PUBREL: 2}
 """Bits of the lower half that must be so; of all others but PUBLISH they are 0."""
 
 
-class Publish(msgspec.Struct, frozen=True, gc=False):
+class PublishPacket(msgspec.Struct, frozen=True, gc=False):
     """A message.  ``packet`` is its packet identifier, 0 with QoS 0."""
 
     topic: str
@@ -57,13 +57,13 @@ class Publish(msgspec.Struct, frozen=True, gc=False):
     packet: int = 0
     dup: bool = False
     retain: bool = False
-    properties: Properties = properties.NONE
+    properties: PacketProperties = properties.NONE
 
 
 class Will(msgspec.Struct, frozen=True):
     """What is published for a client that goes without DISCONNECT."""
 
-    message: Publish
+    message: PublishPacket
     delay_seconds: int = 0
 
 
@@ -77,7 +77,7 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True):
     will: Will | None = None
     user_name: str | None = None
     password: bytes | None = None
-    properties: Properties = properties.NONE
+    properties: PacketProperties = properties.NONE
 
 
 class Puback(msgspec.Struct, frozen=True):
@@ -110,13 +110,13 @@ class Pingreq(msgspec.Struct, frozen=True):
 
 class Disconnect(msgspec.Struct, frozen=True):
     code: int = 0
-    properties: Properties = properties.NONE
+    properties: PacketProperties = properties.NONE
 
 
-Packet = Connect | Publish | Puback | Subscribe | Unsubscribe | Pingreq | Disconnect
+Packet = Connect | PublishPacket | Puback | Subscribe | Unsubscribe | Pingreq | Disconnect
 
 
-class UnknownLevel(Refused):
+class UnknownLevel(MqttRefused):
     """A CONNECT of another version; how it is answered depends on the level."""
 
     def __init__(self, level: int) -> None:
@@ -124,36 +124,36 @@ class UnknownLevel(Refused):
         self.level = level
 
 
-def read(frame: Frame, level: int) -> Packet:
-    """``level`` is that of the connection's CONNECT; 0: none came so far.  Raises ``Refused``."""
-    if frame.first >> 4 == Kind.PUBLISH:
+def read(frame: PacketBytes, level: int) -> Packet:
+    """``level`` is that of the connection's CONNECT; 0: none came so far.  Raises ``MqttRefused``."""
+    if frame.first >> 4 == PacketType.PUBLISH:
         return _publish(frame, level)
     try:
-        kind = Kind(frame.first >> 4)
+        kind = PacketType(frame.first >> 4)
     except ValueError:
         raise malformed("there is no packet of type 0") from None
     if frame.first & 0x0F != _FLAGS.get(kind, 0):
         raise malformed(f"the flags of {kind.name} are {frame.first & 0x0F:#x}")
-    cursor = Cursor(frame.body)
-    if kind is Kind.CONNECT:
+    cursor = FieldReader(frame.body)
+    if kind is PacketType.CONNECT:
         return _connect(cursor)
-    if kind is Kind.PUBACK:
+    if kind is PacketType.PUBACK:
         return _puback(cursor, level)
-    if kind is Kind.SUBSCRIBE:
+    if kind is PacketType.SUBSCRIBE:
         return _subscribe(cursor, level)
-    if kind is Kind.UNSUBSCRIBE:
+    if kind is PacketType.UNSUBSCRIBE:
         return _unsubscribe(cursor, level)
-    if kind is Kind.PINGREQ:
+    if kind is PacketType.PINGREQ:
         cursor.end()
         return Pingreq()
-    if kind is Kind.DISCONNECT:
+    if kind is PacketType.DISCONNECT:
         return _disconnect(cursor, level)
-    if kind in (Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP):
-        raise Refused(Code.PROTOCOL_ERROR, f"{kind.name} belongs to QoS 2, and nothing here was ever sent with it")
-    raise Refused(Code.PROTOCOL_ERROR, f"{kind.name} has no place in what a client sends")
+    if kind in (PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP):
+        raise MqttRefused(Code.PROTOCOL_ERROR, f"{kind.name} belongs to QoS 2, and nothing here was ever sent with it")
+    raise MqttRefused(Code.PROTOCOL_ERROR, f"{kind.name} has no place in what a client sends")
 
 
-def _publish(frame: Frame, level: int) -> Publish:
+def _publish(frame: PacketBytes, level: int) -> PublishPacket:
     first, body = frame
     qos = first >> 1 & 3
     if qos == 3:
@@ -169,23 +169,23 @@ def _publish(frame: Frame, level: int) -> Publish:
         packet = body[at] << 8 | body[at + 1]
         at += 2
         if packet == 0:
-            raise Refused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
+            raise MqttRefused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
     elif first & 8:
         raise malformed("DUP with QoS 0")
     found = properties.NONE
     if level == LEVEL_5:
-        cursor = Cursor(body, at)
+        cursor = FieldReader(body, at)
         found = properties.read(cursor, properties.PUBLISH)
         at = cursor.at
-    return Publish(topic, body[at:], qos, packet, bool(first & 8), bool(first & 1), found)
+    return PublishPacket(topic, body[at:], qos, packet, bool(first & 8), bool(first & 1), found)
 
 
-def _connect(cursor: Cursor) -> Connect:
+def _connect(cursor: FieldReader) -> Connect:
     name, level = cursor.text(), cursor.byte()
     if (name, level) == ("MQIsdp", 3) or (name == "MQTT" and level not in (LEVEL_3, LEVEL_5)):
         raise UnknownLevel(level)
     if name != "MQTT":
-        raise Refused(Code.UNSUPPORTED_PROTOCOL_VERSION, "this is not MQTT")
+        raise MqttRefused(Code.UNSUPPORTED_PROTOCOL_VERSION, "this is not MQTT")
     flags = cursor.byte()
     has_name, has_password = bool(flags & 0x80), bool(flags & 0x40)
     will_qos, has_will, will_retain = flags >> 3 & 3, bool(flags & 4), bool(flags & 0x20)
@@ -211,21 +211,21 @@ def _connect(cursor: Cursor) -> Connect:
     return connect
 
 
-def _will(cursor: Cursor, level: int, qos: int, retain: bool) -> Will:
+def _will(cursor: FieldReader, level: int, qos: int, retain: bool) -> Will:
     found = properties.read(cursor, properties.WILL) if level == LEVEL_5 else properties.NONE
     topic, payload = cursor.text(), cursor.binary()
     delay = found.get(properties.Id.WILL_DELAY_INTERVAL, 0)
-    return Will(Publish(topic, payload, qos, 0, False, retain, found), delay)
+    return Will(PublishPacket(topic, payload, qos, 0, False, retain, found), delay)
 
 
-def _packet(cursor: Cursor) -> int:
+def _packet(cursor: FieldReader) -> int:
     packet = cursor.two()
     if packet == 0:
-        raise Refused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
+        raise MqttRefused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
     return packet
 
 
-def _puback(cursor: Cursor, level: int) -> Puback:
+def _puback(cursor: FieldReader, level: int) -> Puback:
     packet = _packet(cursor)
     code = 0
     if level == LEVEL_5 and cursor.left:
@@ -236,12 +236,12 @@ def _puback(cursor: Cursor, level: int) -> Puback:
     return Puback(packet, code)
 
 
-def _subscribe(cursor: Cursor, level: int) -> Subscribe:
+def _subscribe(cursor: FieldReader, level: int) -> Subscribe:
     packet = _packet(cursor)
     if level == LEVEL_5:
         found = properties.read(cursor, properties.SUBSCRIBE)
         if found.values:
-            raise Refused(Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not offered")
+            raise MqttRefused(Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not offered")
     filters: list[Filter] = []
     while cursor.left:
         text, options = cursor.text(), cursor.byte()
@@ -250,11 +250,11 @@ def _subscribe(cursor: Cursor, level: int) -> Subscribe:
         filters.append(Filter(text, options & 3))
         _count(len(filters))
     if not filters:
-        raise Refused(Code.PROTOCOL_ERROR, "a SUBSCRIBE without a topic filter")
+        raise MqttRefused(Code.PROTOCOL_ERROR, "a SUBSCRIBE without a topic filter")
     return Subscribe(packet, tuple(filters))
 
 
-def _unsubscribe(cursor: Cursor, level: int) -> Unsubscribe:
+def _unsubscribe(cursor: FieldReader, level: int) -> Unsubscribe:
     packet = _packet(cursor)
     if level == LEVEL_5:
         properties.read(cursor, properties.UNSUBSCRIBE)
@@ -263,16 +263,16 @@ def _unsubscribe(cursor: Cursor, level: int) -> Unsubscribe:
         filters.append(cursor.text())
         _count(len(filters))
     if not filters:
-        raise Refused(Code.PROTOCOL_ERROR, "an UNSUBSCRIBE without a topic filter")
+        raise MqttRefused(Code.PROTOCOL_ERROR, "an UNSUBSCRIBE without a topic filter")
     return Unsubscribe(packet, tuple(filters))
 
 
 def _count(filters: int) -> None:
     if filters > FILTERS_MAX:
-        raise Refused(Code.QUOTA_EXCEEDED, f"at most {FILTERS_MAX} topic filters in one packet")
+        raise MqttRefused(Code.QUOTA_EXCEEDED, f"at most {FILTERS_MAX} topic filters in one packet")
 
 
-def _disconnect(cursor: Cursor, level: int) -> Disconnect:
+def _disconnect(cursor: FieldReader, level: int) -> Disconnect:
     if level != LEVEL_5 or not cursor.left:
         cursor.end()
         return Disconnect()

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from fairlead_edge.mqtt import fields
-from fairlead_edge.mqtt.fields import Cursor
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.fields import FieldReader
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 PROPERTIES_MAX: Final = 1000
 """In one packet; most of them can only be user properties."""
@@ -47,16 +47,16 @@ class Id(IntEnum):
 
 
 class _Kind(NamedTuple):
-    read: Callable[[Cursor], Any]
+    read: Callable[[FieldReader], Any]
     write: Callable[[Any], bytes]
 
 
-_BYTE: Final = _Kind(Cursor.byte, lambda value: int(value).to_bytes(1))
-_TWO: Final = _Kind(Cursor.two, lambda value: int(value).to_bytes(2))
-_FOUR: Final = _Kind(Cursor.four, lambda value: int(value).to_bytes(4))
-_LENGTH: Final = _Kind(Cursor.length, fields.length_field)
-_BINARY: Final = _Kind(Cursor.binary, fields.binary_field)
-_TEXT: Final = _Kind(Cursor.text, fields.text_field)
+_BYTE: Final = _Kind(FieldReader.byte, lambda value: int(value).to_bytes(1))
+_TWO: Final = _Kind(FieldReader.two, lambda value: int(value).to_bytes(2))
+_FOUR: Final = _Kind(FieldReader.four, lambda value: int(value).to_bytes(4))
+_LENGTH: Final = _Kind(FieldReader.length, fields.length_field)
+_BINARY: Final = _Kind(FieldReader.binary, fields.binary_field)
+_TEXT: Final = _Kind(FieldReader.text, fields.text_field)
 
 _KINDS: Final[Mapping[Id, _Kind]] = {
     Id.PAYLOAD_FORMAT_INDICATOR: _BYTE,
@@ -121,7 +121,7 @@ _FLAGS: Final = frozenset(
 _NOT_ZERO: Final = frozenset({Id.RECEIVE_MAXIMUM, Id.MAXIMUM_PACKET_SIZE, Id.SUBSCRIPTION_IDENTIFIER})
 
 
-class Properties(NamedTuple):
+class PacketProperties(NamedTuple):
     """What a packet carried; ``user`` in the order it came, a name perhaps more than once."""
 
     values: Mapping[Id, Any]
@@ -131,22 +131,22 @@ class Properties(NamedTuple):
         return self.values.get(id, default)
 
 
-NONE: Final = Properties({}, ())
+NONE: Final = PacketProperties({}, ())
 
 
-def read(cursor: Cursor, allowed: frozenset[Id]) -> Properties:
-    """Raises ``Refused``: a property that is unknown, misplaced, twice there or out of its range."""
+def read(cursor: FieldReader, allowed: frozenset[Id]) -> PacketProperties:
+    """Raises ``MqttRefused``: a property that is unknown, misplaced, twice there or out of its range."""
     size = cursor.length()
     if size == 0:
         return NONE
-    inner = Cursor(cursor.take(size))
+    inner = FieldReader(cursor.take(size))
     values: dict[Id, Any] = {}
     user: list[tuple[str, str]] = []
     while inner.left:
         number = inner.length()
         if number == Id.USER_PROPERTY:
             if len(user) == PROPERTIES_MAX:
-                raise Refused(Code.PROTOCOL_ERROR, f"more than {PROPERTIES_MAX} user properties")
+                raise MqttRefused(Code.PROTOCOL_ERROR, f"more than {PROPERTIES_MAX} user properties")
             user.append((inner.text(), inner.text()))
             continue
         try:
@@ -154,13 +154,13 @@ def read(cursor: Cursor, allowed: frozenset[Id]) -> Properties:
         except ValueError:
             raise fields.malformed(f"there is no property {number:#04x}") from None
         if id not in allowed:
-            raise Refused(Code.PROTOCOL_ERROR, f"the property {id.name.lower()} has no place in this packet")
+            raise MqttRefused(Code.PROTOCOL_ERROR, f"the property {id.name.lower()} has no place in this packet")
         if id in values:
-            raise Refused(Code.PROTOCOL_ERROR, f"the property {id.name.lower()} stands there twice")
+            raise MqttRefused(Code.PROTOCOL_ERROR, f"the property {id.name.lower()} stands there twice")
         value = values[id] = _KINDS[id].read(inner)
         if (id in _FLAGS and value > 1) or (id in _NOT_ZERO and value == 0):
-            raise Refused(Code.PROTOCOL_ERROR, f"the property {id.name.lower()} may not be {value}")
-    return Properties(values, tuple(user))
+            raise MqttRefused(Code.PROTOCOL_ERROR, f"the property {id.name.lower()} may not be {value}")
+    return PacketProperties(values, tuple(user))
 
 
 def write(values: Iterable[tuple[Id, Any]], user: Iterable[tuple[str, str]] = ()) -> bytes:

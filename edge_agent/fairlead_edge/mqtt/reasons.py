@@ -68,7 +68,7 @@ _OF_MESSAGES: Final = {
 }
 
 
-class Refused(FairleadError):
+class MqttRefused(FairleadError):
     """What a client did that ends its connection: the code and a sentence for its log."""
 
     def __init__(self, code: Code, reason: str) -> None:
@@ -82,5 +82,5 @@ def connack_3(code: Code) -> int:
 
 
 def of_message(code: str) -> Code:
-    """What MQTT calls the code with which a message is refused (``publishing.Reason``)."""
+    """What MQTT calls the code with which a message is refused (``publishing.RefusalReason``)."""
     return _OF_MESSAGES.get(code, Code.IMPLEMENTATION_SPECIFIC_ERROR)

@@ -17,15 +17,15 @@ import msgspec
 
 from fairlead_edge import ascii_case
 from fairlead_edge.mqtt import encode, fields, packets, reasons, submission, topics
-from fairlead_edge.mqtt.client import Client
-from fairlead_edge.mqtt.frames import Frames
-from fairlead_edge.mqtt.packets import LEVEL_5, Connect, Publish, Will
+from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.frames import PacketReader
+from fairlead_edge.mqtt.packets import LEVEL_5, Connect, PublishPacket, Will
 from fairlead_edge.mqtt.properties import Id
-from fairlead_edge.mqtt.reasons import FAILURE, Code, Refused
-from fairlead_edge.mqtt.topics import Destination, Inputs
+from fairlead_edge.mqtt.reasons import FAILURE, Code, MqttRefused
+from fairlead_edge.mqtt.topics import Destination, InputFilter
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 
 CONNECT_SECONDS_MAX: Final = 10.0
 FIRST_BYTE: Final = b"\x10"
@@ -47,7 +47,7 @@ DESTINATION_CHARS_MAX: Final = 256
 _PACKETS: Final = 65_536
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What the settings say."""
 
     node: str
@@ -59,24 +59,24 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
     """A client that was let in.  ``expiry_seconds``: how long its subscriptions are kept after its connection."""
 
-    client: Client
+    client: MqttClient
     author: Author
     clean: bool
     expiry_seconds: int
 
 
-class Received(msgspec.Struct, frozen=True, gc=False):
+class ReceivedPublish(msgspec.Struct, frozen=True, gc=False):
     """A PUBLISH to store, or to refuse for good.  ``ttl_seconds``: it may live no longer."""
 
-    message: Publish
-    content: Submission | Reason
+    message: PublishPacket
+    content: Submission | RefusalReason
     ttl_seconds: int | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class PublishOutcome(msgspec.Struct, frozen=True, gc=False):
     """What became of it, for its PUBACK."""
 
-    message: Publish
+    message: PublishPacket
     code: Code = Code.SUCCESS
     reason: str = ""
 
@@ -84,7 +84,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 class Subscribed(msgspec.Struct, frozen=True):
     """A subscription begins, or begins anew with another QoS."""
 
-    inputs: Inputs
+    inputs: InputFilter
     qos: int
 
 
@@ -100,7 +100,7 @@ class Todo(msgspec.Struct, kw_only=True):
     """What is to be done, in this order: write, store, (un)subscribe, acknowledge, close."""
 
     write: bytes = b""
-    received: Sequence[Received] = ()
+    received: Sequence[ReceivedPublish] = ()
     subscribed: Sequence[Subscribed] = ()
     unsubscribed: Sequence[str] = ()
     acknowledged: Sequence[Acknowledged] = ()
@@ -111,26 +111,26 @@ class Host(Protocol):
     """Who may connect, and what was kept for those who did."""
 
     def identify(self, connect: Connect) -> Opening:
-        """Changes nothing.  Raises ``Refused``."""
+        """Changes nothing.  Raises ``MqttRefused``."""
         ...
 
     def open(self, opening: Opening) -> Sequence[Subscribed] | None:
         """From now on this connection is the client's; the subscriptions that were kept for it, None: there was no
-        session.  Raises ``Refused``."""
+        session.  Raises ``MqttRefused``."""
         ...
 
 
-class Session:
+class MqttSession:
     """``now`` is any clock that goes on steadily."""
 
-    def __init__(self, limits: Limits, host: Host, *, now: float) -> None:
+    def __init__(self, limits: SessionLimits, host: Host, *, now: float) -> None:
         self._limits = limits
         self._host = host
-        self._frames = Frames(CONNECT_BYTES_MAX)
+        self._frames = PacketReader(CONNECT_BYTES_MAX)
         self._level = 0
         self._todo = Todo()
         self._writes: list[bytes] = []
-        self._received: list[Received] = []
+        self._received: list[ReceivedPublish] = []
         self._heard_at = now
         self._silence_seconds = CONNECT_SECONDS_MAX
         self._unacknowledged: set[int] = set()
@@ -148,7 +148,7 @@ class Session:
         self.subscriptions: dict[str, Subscribed] = {}
         self.will: Will | None = None
         """What is to be published if the connection ended now."""
-        self.ended: Refused | None = None
+        self.ended: MqttRefused | None = None
         """Why the session is over, where it was not the client's own DISCONNECT."""
         self.is_over = False
         self.expiry_seconds = 0
@@ -165,7 +165,7 @@ class Session:
             return
         try:
             if not self._level and not self._frames.waiting_bytes and data[:1] != FIRST_BYTE:
-                raise Refused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+                raise MqttRefused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
             for frame in self._frames.feed(data):
                 self._heard_at = now
                 self._take_packet(packets.read(frame, self._level))
@@ -173,7 +173,7 @@ class Session:
                     return
             if self._frames.wrong is not None:
                 raise self._frames.wrong
-        except Refused as refused:
+        except MqttRefused as refused:
             self.refuse(refused)
 
     def tick(self, now: float) -> None:
@@ -185,9 +185,9 @@ class Session:
         if self.is_over or now < self.deadline:
             return
         if self.opening is None:
-            self.refuse(Refused(Code.KEEP_ALIVE_TIMEOUT, f"no CONNECT within {CONNECT_SECONDS_MAX:g} s"))
+            self.refuse(MqttRefused(Code.KEEP_ALIVE_TIMEOUT, f"no CONNECT within {CONNECT_SECONDS_MAX:g} s"))
         else:
-            self.refuse(Refused(Code.KEEP_ALIVE_TIMEOUT, f"no packet within {self._silence_seconds:g} s"))
+            self.refuse(MqttRefused(Code.KEEP_ALIVE_TIMEOUT, f"no packet within {self._silence_seconds:g} s"))
 
     @property
     def deadline(self) -> float:
@@ -207,7 +207,7 @@ class Session:
         """Its silence was ours: it was not read."""
         self._heard_at = max(self._heard_at, now)
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: MqttRefused) -> None:
         """End the session, and say why where the client can read it."""
         if self.is_over:
             return
@@ -223,7 +223,7 @@ class Session:
 
     # ---- what was done ----
 
-    def stored(self, outcomes: Iterable[Outcome]) -> None:
+    def stored(self, outcomes: Iterable[PublishOutcome]) -> None:
         """These messages, in the order they came, are on disk or refused for good."""
         says_why = self._says_why and self._fits_why
         for outcome in outcomes:
@@ -308,14 +308,14 @@ class Session:
     # ---- packets ----
 
     def _take_packet(self, packet: packets.Packet) -> None:
-        if isinstance(packet, Publish):
+        if isinstance(packet, PublishPacket):
             if self.opening is None:
-                raise Refused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+                raise MqttRefused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
             self._publish(packet, self.opening.author)
         elif isinstance(packet, Connect):
             self._connect(packet)
         elif self.opening is None:
-            raise Refused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+            raise MqttRefused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
         elif isinstance(packet, packets.Puback):
             if (found := self._delivered.pop(packet.packet, None)) is not None:
                 self._todo.acknowledged = [*self._todo.acknowledged, Acknowledged(*found, packet.code < FAILURE)]
@@ -330,22 +330,22 @@ class Session:
 
     def _connect(self, connect: Connect) -> None:
         if self.opening is not None:
-            raise Refused(Code.PROTOCOL_ERROR, "a second CONNECT")
+            raise MqttRefused(Code.PROTOCOL_ERROR, "a second CONNECT")
         self._level = connect.level
         if Id.AUTHENTICATION_METHOD in connect.properties.values:
-            raise Refused(Code.BAD_AUTHENTICATION_METHOD, "a password is all that is asked for")
+            raise MqttRefused(Code.BAD_AUTHENTICATION_METHOD, "a password is all that is asked for")
         if Id.AUTHENTICATION_DATA in connect.properties.values:
-            raise Refused(Code.PROTOCOL_ERROR, "authentication data without a method")
+            raise MqttRefused(Code.PROTOCOL_ERROR, "authentication data without a method")
         if connect.will is not None and connect.level == LEVEL_5:
             if connect.will.message.qos > 1:
-                raise Refused(Code.QOS_NOT_SUPPORTED, "a will has QoS 0 or 1")
+                raise MqttRefused(Code.QOS_NOT_SUPPORTED, "a will has QoS 0 or 1")
             if connect.will.message.retain:
-                raise Refused(Code.RETAIN_NOT_SUPPORTED, "a will is not retained")
+                raise MqttRefused(Code.RETAIN_NOT_SUPPORTED, "a will is not retained")
         opening = self._host.identify(connect)
         if connect.will is not None and isinstance(
-            wrong := self._content(connect.will.message, opening.author), Reason
+            wrong := self._content(connect.will.message, opening.author), RefusalReason
         ):
-            raise Refused(reasons.of_message(wrong.code), f"the will: {wrong.message}")
+            raise MqttRefused(reasons.of_message(wrong.code), f"the will: {wrong.message}")
         kept = self._host.open(opening)
         self.opening, self.will = opening, connect.will
         self._says_why = bool(connect.properties.get(Id.REQUEST_PROBLEM_INFORMATION, 1))
@@ -381,37 +381,37 @@ class Session:
         most = KEEP_ALIVE_SECONDS if connect.level == LEVEL_5 else KEEP_ALIVE_3_SECONDS_MAX
         return min(connect.keep_alive, most) or KEEP_ALIVE_SECONDS
 
-    def _publish(self, message: Publish, author: Author) -> None:
+    def _publish(self, message: PublishPacket, author: Author) -> None:
         if message.qos == 2:
-            raise Refused(Code.QOS_NOT_SUPPORTED, "publish with QoS 0 or 1")
+            raise MqttRefused(Code.QOS_NOT_SUPPORTED, "publish with QoS 0 or 1")
         if message.retain:
             if self._level == LEVEL_5:
-                raise Refused(Code.RETAIN_NOT_SUPPORTED, "nothing is retained here")
+                raise MqttRefused(Code.RETAIN_NOT_SUPPORTED, "nothing is retained here")
             self.retained += 1
         if Id.TOPIC_ALIAS in message.properties.values:
-            raise Refused(Code.TOPIC_ALIAS_INVALID, "topic aliases are not offered")
+            raise MqttRefused(Code.TOPIC_ALIAS_INVALID, "topic aliases are not offered")
         if Id.SUBSCRIPTION_IDENTIFIER in message.properties.values:
-            raise Refused(Code.PROTOCOL_ERROR, "a client's PUBLISH has no subscription identifier")
+            raise MqttRefused(Code.PROTOCOL_ERROR, "a client's PUBLISH has no subscription identifier")
         if self._level != LEVEL_5 and message.topic.startswith(topics.RESERVED):
-            raise Refused(Code.TOPIC_NAME_INVALID, f"topics that begin with {topics.RESERVED} are not offered here")
+            raise MqttRefused(Code.TOPIC_NAME_INVALID, f"topics that begin with {topics.RESERVED} are not offered here")
         if message.qos:
             if message.packet in self._unacknowledged:
                 if message.dup:
                     return  # sent again by an impatient client: the PUBACK that is to come is for both
-                raise Refused(Code.PROTOCOL_ERROR, f"packet identifier {message.packet} waits for its PUBACK")
+                raise MqttRefused(Code.PROTOCOL_ERROR, f"packet identifier {message.packet} waits for its PUBACK")
             if self._level == LEVEL_5 and len(self._unacknowledged) >= RECEIVE_MAXIMUM:
                 reason = f"more than {RECEIVE_MAXIMUM} messages without a PUBACK"
-                raise Refused(Code.RECEIVE_MAXIMUM_EXCEEDED, reason)
+                raise MqttRefused(Code.RECEIVE_MAXIMUM_EXCEEDED, reason)
             self._unacknowledged.add(message.packet)
         expiry = message.properties.get(Id.MESSAGE_EXPIRY_INTERVAL)
-        self._received.append(Received(message, self._content(message, author), expiry))
+        self._received.append(ReceivedPublish(message, self._content(message, author), expiry))
 
-    def _content(self, message: Publish, author: Author) -> Submission | Reason:
+    def _content(self, message: PublishPacket, author: Author) -> Submission | RefusalReason:
         found = self._destinations.get(message.topic)
         if found is None:
             limits = self._limits
             destination = topics.destination(message.topic, node=limits.node, other_topics=limits.other_topics)
-            if isinstance(destination, Reason):
+            if isinstance(destination, RefusalReason):
                 return destination
             found = destination
             if len(message.topic) <= DESTINATION_CHARS_MAX:
@@ -427,7 +427,7 @@ class Session:
         author = self.opening.author
         for each in packet.filters:
             found = topics.inputs(each.text, node=self._limits.node)
-            if isinstance(found, Inputs) and not may_take(author, found.module):
+            if isinstance(found, InputFilter) and not may_take(author, found.module):
                 found = Code.NOT_AUTHORIZED
             elif len(self.subscriptions) >= SUBSCRIPTIONS_MAX and each.text not in self.subscriptions:
                 found = Code.QUOTA_EXCEEDED
@@ -453,7 +453,9 @@ class Session:
         expiry = packet.properties.get(Id.SESSION_EXPIRY_INTERVAL)
         if expiry is not None:
             if expiry and not self._asked_expiry:
-                raise Refused(Code.PROTOCOL_ERROR, "a session that was to end with its connection is not kept after it")
+                raise MqttRefused(
+                    Code.PROTOCOL_ERROR, "a session that was to end with its connection is not kept after it"
+                )
             self.expiry_seconds = min(expiry, self._limits.session_seconds_max)
         if packet.code == Code.SUCCESS:
             self.will = None

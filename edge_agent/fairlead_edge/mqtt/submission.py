@@ -10,32 +10,32 @@ import msgspec
 
 from fairlead_edge import ascii_case
 from fairlead_edge.mqtt import topics
-from fairlead_edge.mqtt.packets import LEVEL_5, Publish
+from fairlead_edge.mqtt.packets import LEVEL_5, PublishPacket
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.topics import Destination
 from fairlead_edge.outbox import authorship, envelope, publishing
 from fairlead_edge.outbox.authorship import Author
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 from fairlead_wire.validation import mqtt_text
 
 _CONTENT_TYPE = "contentType"
 _CORRELATION = "correlationId"
 
 
-def content(message: Publish, author: Author, *, node: str, other_topics: bool) -> Submission | Reason:
+def content(message: PublishPacket, author: Author, *, node: str, other_topics: bool) -> Submission | RefusalReason:
     """What is stored of a PUBLISH, or why it is refused."""
     destination = topics.destination(message.topic, node=node, other_topics=other_topics)
-    return destination if isinstance(destination, Reason) else submission(message, destination, author)
+    return destination if isinstance(destination, RefusalReason) else submission(message, destination, author)
 
 
-def submission(message: Publish, destination: Destination, author: Author) -> Submission | Reason:
+def submission(message: PublishPacket, destination: Destination, author: Author) -> Submission | RefusalReason:
     """The message with its author's stamp, or why it is refused."""
     wrong = publishing.source_wrong(destination.source)
     if wrong is not None:
         return wrong
     properties, system = destination.properties, destination.system_properties
     if text := mqtt_text.wrong_in(properties, system):
-        return Reason("bad_message", text)
+        return RefusalReason("bad_message", text)
     if message.properties.user:
         properties = {**properties, **dict(message.properties.user)}
     if message.properties.values:
@@ -48,9 +48,9 @@ def submission(message: Publish, destination: Destination, author: Author) -> Su
     return authorship.stamped(unsigned, module=author.module, node=author.node, has_token=author.has_token)
 
 
-def refused_message(message: Publish, id: str, at: str) -> envelope.Stored:
+def refused_message(message: PublishPacket, id: str, at: str) -> envelope.StoredMessage:
     """What is kept of a message that was refused for good: its topic stands in a system property."""
-    return envelope.Stored(
+    return envelope.StoredMessage(
         id=id,
         source=topics.OTHER_SOURCES,
         enqueued_at=at,
@@ -60,14 +60,16 @@ def refused_message(message: Publish, id: str, at: str) -> envelope.Stored:
     )
 
 
-def payload(message: envelope.Stored) -> bytes:
+def payload(message: envelope.StoredMessage) -> bytes:
     """The body as its publisher sent it."""
     if isinstance(message.body_base64, str):
         return base64.b64decode(message.body_base64)
     return bytes(message.body) if isinstance(message.body, msgspec.Raw) else b""
 
 
-def delivered_properties(message: envelope.Stored, level: int) -> tuple[list[tuple[Id, Any]], list[tuple[str, str]]]:
+def delivered_properties(
+    message: envelope.StoredMessage, level: int
+) -> tuple[list[tuple[Id, Any]], list[tuple[str, str]]]:
     """Properties for a subscriber of level 5; a property without a value is empty.  ``fields`` writes no text that a
     client could close its connection for (``is_changed``)."""
     if level != LEVEL_5:
@@ -81,7 +83,7 @@ def delivered_properties(message: envelope.Stored, level: int) -> tuple[list[tup
     return values, [(name, value or "") for name, value in message.properties.items()]
 
 
-def is_changed(message: envelope.Stored) -> bool:
+def is_changed(message: envelope.StoredMessage) -> bool:
     """Does a property hold characters that are written as U+FFFD for a subscriber of level 5?"""
     kind = next((value for name, value in message.system_properties.items() if _is_content_type(name)), None)
     texts = (kind or "", *message.properties, *(value or "" for value in message.properties.values()))
@@ -92,7 +94,7 @@ def _is_content_type(name: str) -> bool:
     return ascii_case.same(name, _CONTENT_TYPE)
 
 
-def _of_level_5(message: Publish) -> dict[str, str | None]:
+def _of_level_5(message: PublishPacket) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     if (kind := message.properties.get(Id.CONTENT_TYPE)) is not None:
         found[_CONTENT_TYPE] = kind

@@ -22,7 +22,7 @@ import msgspec
 from fairlead_edge import ascii_case
 from fairlead_edge.mqtt.reasons import Code
 from fairlead_edge.outbox import authorship, envelope
-from fairlead_edge.outbox.publishing import Reason
+from fairlead_edge.outbox.publishing import RefusalReason
 
 OWN: Final = "fairlead"
 OTHER_SOURCES: Final = "/messages/mqtt"
@@ -59,7 +59,7 @@ class Destination(msgspec.Struct, frozen=True):
     is_other: bool = False
 
 
-class Inputs(msgspec.Struct, frozen=True):
+class InputFilter(msgspec.Struct, frozen=True):
     """What a subscription asks for: one input of a module, or all of them ("")."""
 
     filter: str
@@ -69,25 +69,27 @@ class Inputs(msgspec.Struct, frozen=True):
     """Messages come to ``devices/…`` topics, with a bag."""
 
 
-def destination(topic: str, *, node: str, other_topics: bool) -> Destination | Reason:
+def destination(topic: str, *, node: str, other_topics: bool) -> Destination | RefusalReason:
     """Of a message that is published."""
     if not topic or not WILDCARDS.isdisjoint(topic):
-        return Reason("bad_source", "the topic of a message is not empty and has no + or #")
+        return RefusalReason("bad_source", "the topic of a message is not empty and has no + or #")
     if topic.startswith(RESERVED):
-        return Reason("bad_source", f"topics that begin with {RESERVED} are not offered here")
+        return RefusalReason("bad_source", f"topics that begin with {RESERVED} are not offered here")
     parts = topic.split("/")
     if parts[0] == OWN:
         if len(parts) == 3 and all(parts):
             return Destination(f"{authorship.own_source(parts[1])}/outputs/{parts[2]}")
-        return Reason("bad_source", f"a topic here is {OWN}/<module>/<output>")
+        return RefusalReason("bad_source", f"a topic here is {OWN}/<module>/<output>")
     if parts[0] == "devices":
         return _original(parts, node)
     if other_topics:
         return Destination(f"{OTHER_SOURCES}/{topic}", is_other=True)
-    return Reason("bad_source", f"publish to {OWN}/<module>/<output>; other topics need [mqtt] other_topics = true")
+    return RefusalReason(
+        "bad_source", f"publish to {OWN}/<module>/<output>; other topics need [mqtt] other_topics = true"
+    )
 
 
-def inputs(filter: str, *, node: str) -> Inputs | Code:
+def inputs(filter: str, *, node: str) -> InputFilter | Code:
     """Of a subscription; a code says why it is refused."""
     if len(filter) > FILTER_CHARS_MAX:
         return Code.TOPIC_FILTER_INVALID
@@ -95,11 +97,11 @@ def inputs(filter: str, *, node: str) -> Inputs | Code:
         return Code.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
     parts = filter.split("/")
     if len(parts) == 4 and parts[0] == OWN and parts[2] == "inputs":
-        found = Inputs(filter, parts[1], parts[3], False)
+        found = InputFilter(filter, parts[1], parts[3], False)
     elif len(parts) == 6 and parts[:3] == ["devices", node, "modules"] and parts[4] == "inputs":
         if parts[5] == "#" and parts[3] and WILDCARDS.isdisjoint(parts[3]):
-            return Inputs(filter, parts[3], "", True)
-        found = Inputs(filter, parts[3], parts[5], True)
+            return InputFilter(filter, parts[3], "", True)
+        found = InputFilter(filter, parts[3], parts[5], True)
     else:
         return Code.TOPIC_FILTER_INVALID if WILDCARDS.isdisjoint(filter) else Code.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED
     if not WILDCARDS.isdisjoint(filter):
@@ -107,7 +109,7 @@ def inputs(filter: str, *, node: str) -> Inputs | Code:
     return found if found.module and found.input else Code.TOPIC_FILTER_INVALID
 
 
-def delivery_topic(inputs: Inputs, input: str, message: envelope.Stored, node: str) -> str:
+def delivery_topic(inputs: InputFilter, input: str, message: envelope.StoredMessage, node: str) -> str:
     """Where a message for this input is published to its subscriber."""
     if not inputs.original:
         return f"{OWN}/{inputs.module}/inputs/{input}"
@@ -117,36 +119,36 @@ def delivery_topic(inputs: Inputs, input: str, message: envelope.Stored, node: s
     return f"devices/{node}/modules/{inputs.module}/inputs/{input}/{_bag({**message.properties, **system})}"
 
 
-def _original(parts: list[str], node: str) -> Destination | Reason:
+def _original(parts: list[str], node: str) -> Destination | RefusalReason:
     device = parts[1] if len(parts) > 1 else ""
     if parts[2:3] == ["modules"] and parts[4:6] == ["messages", "events"]:
         if device != node:
-            return Reason("bad_source", f"this is node {node}, not {device[:80]}")
+            return RefusalReason("bad_source", f"this is node {node}, not {device[:80]}")
         module, found = parts[3], _properties("/".join(parts[6:]))
-        if isinstance(found, Reason):
+        if isinstance(found, RefusalReason):
             return found
         properties, system = found
         output = system.pop(OUTPUT, None)
         source = authorship.own_source(module)
         if output is not None:
             if not output or "/" in output:
-                return Reason("bad_source", f"{OUTPUT}: an output's name is not empty and has no /")
+                return RefusalReason("bad_source", f"{OUTPUT}: an output's name is not empty and has no /")
             source = f"{source}/outputs/{output}"
         return Destination(source, properties, _named(system))
     if device and parts[2:4] == ["messages", "events"]:
         found = _properties("/".join(parts[4:]))
-        if isinstance(found, Reason):
+        if isinstance(found, RefusalReason):
             return found
         properties, system = found
         system.pop(OUTPUT, None)
         return Destination(authorship.LEAF_SOURCE, properties, {**_named(system), authorship.DEVICE: device})
-    return Reason("bad_source", "a topic of a device ends with messages/events/<properties>")
+    return RefusalReason("bad_source", "a topic of a device ends with messages/events/<properties>")
 
 
 _Properties = tuple[dict[str, str | None], dict[str, str | None]]
 
 
-def _properties(bag: str) -> _Properties | Reason:
+def _properties(bag: str) -> _Properties | RefusalReason:
     """Application properties, and system properties under the names they have in a bag."""
     properties: dict[str, str | None] = {}
     system: dict[str, str | None] = {}
@@ -155,7 +157,7 @@ def _properties(bag: str) -> _Properties | Reason:
         try:
             name, value = unquote(name, errors="strict"), unquote(value, errors="strict")
         except UnicodeDecodeError:
-            return Reason("bad_message", "the properties behind the topic are not UTF-8")
+            return RefusalReason("bad_message", "the properties behind the topic are not UTF-8")
         found = system if name.startswith(RESERVED) else properties
         found[name] = value if has_value else None
     return properties, system

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.mqtt.client import Client
-from fairlead_edge.mqtt.packets import Publish
+from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.packets import PublishPacket
 from fairlead_edge.mqtt.session import Subscribed
 from fairlead_edge.outbox.authorship import Author
 
@@ -19,11 +19,11 @@ KEPT_MAX: Final = 1024
 class LastWord(msgspec.Struct, frozen=True):
     """A will, and whose it is."""
 
-    message: Publish
+    message: PublishPacket
     author: Author
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptSession(msgspec.Struct, frozen=True):
     """``until`` when the session is kept, and when its will is due (None: it left none)."""
 
     subscriptions: tuple[Subscribed, ...]
@@ -37,14 +37,14 @@ class KeptSessions:
 
     def __init__(self, most: int = KEPT_MAX) -> None:
         self._most = most
-        self._kept: dict[Client, Kept] = {}
+        self._kept: dict[MqttClient, KeptSession] = {}
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def keep(
         self,
-        client: Client,
+        client: MqttClient,
         subscriptions: Mapping[str, Subscribed],
         *,
         now: float,
@@ -66,10 +66,12 @@ class KeptSessions:
         if len(self._kept) >= self._most:
             oldest = self._kept.pop(next(iter(self._kept)))
             due += [oldest.will] if oldest.will is not None else []
-        self._kept[client] = Kept(tuple(subscriptions.values()), now + seconds, will, now + delay)
+        self._kept[client] = KeptSession(tuple(subscriptions.values()), now + seconds, will, now + delay)
         return due
 
-    def take(self, client: Client, *, clean: bool, now: float) -> tuple[Sequence[Subscribed] | None, list[LastWord]]:
+    def take(
+        self, client: MqttClient, *, clean: bool, now: float
+    ) -> tuple[Sequence[Subscribed] | None, list[LastWord]]:
         """The client is there again: its subscriptions (None: no session goes on), and what to publish."""
         kept = self._kept.pop(client, None)
         if kept is None:

@@ -17,7 +17,7 @@ REASON_CHARS_MAX: Final = 300
 """Of what a refusal quotes; it travels in a frame's header."""
 
 
-class _Metadata(msgspec.Struct):
+class _ObjectMetadata(msgspec.Struct):
     """What is read of it here and by those who list: as an API server gives it, or it is no object."""
 
     name: str = ""
@@ -28,16 +28,16 @@ class _Metadata(msgspec.Struct):
     annotations: dict[str, str] | None = None
 
 
-class _Document(msgspec.Struct):
+class _ObjectDocument(msgspec.Struct):
     apiVersion: str = ""
     kind: str = ""
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: _ObjectMetadata = msgspec.field(default_factory=_ObjectMetadata)
 
 
 _whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
 
 
-def _document(content: bytes) -> _Document:
+def _document(content: bytes) -> _ObjectDocument:
     """Read all of it, once: what a typed decoder passes over unread would stop every later list of its kind.
 
     Raises ``Permanent``.
@@ -45,7 +45,7 @@ def _document(content: bytes) -> _Document:
     try:
         if codec.nesting(content) > codec.NESTING_MAX:
             raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
-        return msgspec.convert(peer_json.decode(_whole, content), _Document)
+        return msgspec.convert(peer_json.decode(_whole, content), _ObjectDocument)
     except (Malformed, msgspec.ValidationError) as error:
         raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
 

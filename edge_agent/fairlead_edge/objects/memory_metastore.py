@@ -12,14 +12,14 @@ from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
     FIRST,
     Absent,
-    Chunk,
     HeldObject,
+    ObjectChunk,
     Outcome,
     Put,
     Remove,
     Removed,
     Stored,
-    Summary,
+    StoreSummary,
     Unchanged,
     Usable,
     anything,
@@ -33,7 +33,7 @@ from fairlead_edge.objects.metastore import (
     summarise,
 )
 from fairlead_edge.objects.statuses.memory_statuses import MemoryStatuses
-from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent
 from fairlead_wire.objects import digest
@@ -89,13 +89,13 @@ class MemoryMetastore:
     async def fence(self) -> int:
         return self._fence
 
-    async def summary(self, bits: int | None = None) -> Summary:
+    async def summary(self, bits: int | None = None) -> StoreSummary:
         return summarise([(held.uid, held.digest) for held in self._objects.values()], bits)
 
-    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
         return sorted(
             (
-                message.Entry(held.resource.path, held.uid, held.digest, held.resource_version)
+                message.HeldEntry(held.resource.path, held.uid, held.digest, held.resource_version)
                 for held in self._objects.values()
                 if digest.bucket_of(held.uid, bits) in buckets
             ),
@@ -117,13 +117,13 @@ class MemoryMetastore:
         *,
         after: tuple[str, str] = FIRST,
         bytes_max: int | None = None,
-    ) -> Chunk:
+    ) -> ObjectChunk:
         wanted = self._following(group, plural, namespace, after)
         taken, size = 0, 0
         while taken < len(wanted) and (bytes_max is None or size < bytes_max):
             size += len(wanted[taken].content) + len(wanted[taken].status)
             taken += 1
-        return Chunk(objects=wanted[:taken], version=self._log.version, more=taken < len(wanted))
+        return ObjectChunk(objects=wanted[:taken], version=self._log.version, more=taken < len(wanted))
 
     async def count(
         self, group: str, version: str, plural: str, namespace: str | None = None, *, after: tuple[str, str] = FIRST
@@ -177,7 +177,7 @@ class MemoryMetastore:
                 case "keep":
                     pass
         self._kinds.add(kind)
-        return Stored(change=self._log.append(Change(version=version, previous=previous, current=current)))
+        return Stored(change=self._log.append(VersionedChange(version=version, previous=previous, current=current)))
 
     def _remove(self, remove: Remove) -> Outcome:
         key = key_of(remove.resource)
@@ -187,5 +187,5 @@ class MemoryMetastore:
         del self._objects[key]
         self._fallbacks.pop(key, None)
         self.statuses.forget(key)
-        change = Change(version=self._log.version + 1, previous=previous, current=None)
+        change = VersionedChange(version=self._log.version + 1, previous=previous, current=None)
         return Removed(change=self._log.append(change))

@@ -24,7 +24,7 @@ import msgspec
 
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.kinds import Kind
-from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import Permanent
 from fairlead_wire.objects import digest
@@ -75,7 +75,7 @@ class HeldObject(msgspec.Struct, frozen=True, kw_only=True):
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """The object is held now; ``change`` is what watchers get."""
 
-    change: Change[HeldObject]
+    change: VersionedChange[HeldObject]
 
 
 class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
     """The object is gone; ``change`` is what watchers get."""
 
-    change: Change[HeldObject]
+    change: VersionedChange[HeldObject]
 
 
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class WriteRefused(msgspec.Struct, frozen=True, kw_only=True):
 Outcome = Stored | Unchanged | Removed | Absent | WriteRefused
 
 
-class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectChunk(msgspec.Struct, frozen=True, kw_only=True):
     """The next objects of a type, and the store's version they are true at; with ``more`` the last is no end."""
 
     objects: list[HeldObject]
@@ -112,7 +112,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     more: bool = False
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class StoreSummary(msgspec.Struct, frozen=True, kw_only=True):
     """All that is held, in one number and sums by bucket, as of one moment."""
 
     held: int
@@ -163,10 +163,10 @@ class Metastore(Protocol):
     async def fence(self) -> int:
         """The highest fencing number obeyed, unless it was given up; 0 = none."""
 
-    async def summary(self, bits: int | None = None) -> Summary:
+    async def summary(self, bits: int | None = None) -> StoreSummary:
         """Sums of all entries in ``2**bits`` buckets; None: as many as suit the number of entries."""
 
-    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
         """What is held in these buckets, by resource path."""
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
@@ -183,7 +183,7 @@ class Metastore(Protocol):
         *,
         after: tuple[str, str] = FIRST,
         bytes_max: int | None = None,
-    ) -> Chunk:
+    ) -> ObjectChunk:
         """The same, above the (namespace, name) ``after``, until their contents take ``bytes_max`` or more."""
 
     async def count(
@@ -258,8 +258,8 @@ def hold(put: Put, *, local_version: int, now: float, previous: HeldObject | Non
     )
 
 
-def summarise(entries: Iterable[tuple[str, str]], bits: int | None) -> Summary:
+def summarise(entries: Iterable[tuple[str, str]], bits: int | None) -> StoreSummary:
     """Sum (UID, digest) pairs into buckets."""
     pairs = list(entries)
     chosen = digest.bits_for(len(pairs)) if bits is None else bits
-    return Summary(held=len(pairs), buckets=digest.Buckets.of(pairs, chosen))
+    return StoreSummary(held=len(pairs), buckets=digest.Buckets.of(pairs, chosen))

@@ -21,7 +21,7 @@ BYTES_MAX: Final = 16 * 1024 * 1024
 """Contents kept alive by the log; whichever limit is met first drops the oldest changes."""
 
 
-class Expired(FairleadError):
+class HistoryExpired(FairleadError):
     """The history asked for is not held any more (or never was); list again.  Kubernetes answers 410."""
 
 
@@ -35,7 +35,7 @@ class Sized(Protocol):
 Object = TypeVar("Object", bound=Sized)
 
 
-class Change(msgspec.Struct, Generic[Object], frozen=True, kw_only=True):
+class VersionedChange(msgspec.Struct, Generic[Object], frozen=True, kw_only=True):
     """One change at ``version``: created (no ``previous``), deleted (no ``current``), else replaced."""
 
     version: int
@@ -56,13 +56,13 @@ class WatchHistory(Generic[Object]):
     def __init__(self, version: int, *, changes_max: int = CHANGES_MAX, bytes_max: int = BYTES_MAX) -> None:
         self.floor = version
         self.version = version
-        self._changes: deque[Change[Object]] = deque()
+        self._changes: deque[VersionedChange[Object]] = deque()
         self._bytes = 0
         self._changes_max = changes_max
         self._bytes_max = bytes_max
-        self._listeners: list[Callable[[Change[Object]], None]] = []
+        self._listeners: list[Callable[[VersionedChange[Object]], None]] = []
 
-    def append(self, change: Change[Object]) -> Change[Object]:
+    def append(self, change: VersionedChange[Object]) -> VersionedChange[Object]:
         """Note a change that is durable.  Versions rise; one from before a loss goes to listeners, and is not kept."""
         if change.version > self.version:
             self.version = change.version
@@ -84,14 +84,14 @@ class WatchHistory(Generic[Object]):
         self._changes.clear()
         self._bytes = 0
 
-    def since(self, version: int, *, bytes_max: int | None = None) -> list[Change[Object]]:
+    def since(self, version: int, *, bytes_max: int | None = None) -> list[VersionedChange[Object]]:
         """Changes above ``version``, oldest first; with ``bytes_max`` as many as reach it, and those after them later.
 
-        Raises ``Expired`` when they are not all held.
+        Raises ``HistoryExpired`` when they are not all held.
         """
         if not self.floor <= version <= self.version:
-            raise Expired(f"version {version} is outside of what is kept, {self.floor} to {self.version}")
-        found: list[Change[Object]] = []
+            raise HistoryExpired(f"version {version} is outside of what is kept, {self.floor} to {self.version}")
+        found: list[VersionedChange[Object]] = []
         for change in reversed(self._changes):
             if change.version <= version:
                 break
@@ -103,12 +103,12 @@ class WatchHistory(Generic[Object]):
                     return found[:taken]
         return found
 
-    def listen(self, listener: Callable[[Change[Object]], None]) -> Callable[[], None]:
+    def listen(self, listener: Callable[[VersionedChange[Object]], None]) -> Callable[[], None]:
         """Call ``listener`` for each change from now on; returns what ends it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
 
-def _size(change: Change[Object]) -> int:
+def _size(change: VersionedChange[Object]) -> int:
     states = (change.previous, change.current)
     return sum(len(state.content) + len(state.status) for state in states if state is not None)

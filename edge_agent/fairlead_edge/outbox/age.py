@@ -23,7 +23,7 @@ SECONDS_MAX: Final = 1e11
 """Three thousand years: no clock of ours reads more."""
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class ClockReading(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine's clocks said at one moment: which boot, seconds since it, and Unix seconds."""
 
     boot_id: str
@@ -43,7 +43,7 @@ class Stamp(msgspec.Struct, frozen=True, kw_only=True):
 class AgeClock:
     """The store's clock, from the stamp found on disk (None: a new store) and a reading taken at opening."""
 
-    def __init__(self, stamp: Stamp | None, opened: Reading) -> None:
+    def __init__(self, stamp: Stamp | None, opened: ClockReading) -> None:
         self._boot_id = opened.boot_id
         self._opened_boot_seconds = opened.boot_seconds
         self._age_at_opening = _age_at(stamp, opened)
@@ -52,7 +52,7 @@ class AgeClock:
         """Seconds of the store's life; never falls while the store is open."""
         return self._age_at_opening + max(0.0, boot_seconds - self._opened_boot_seconds)
 
-    def stamp(self, reading: Reading) -> Stamp:
+    def stamp(self, reading: ClockReading) -> Stamp:
         """What to write to disk now."""
         return Stamp(
             boot_id=self._boot_id,
@@ -62,7 +62,7 @@ class AgeClock:
         )
 
 
-def _age_at(stamp: Stamp | None, opened: Reading) -> float:
+def _age_at(stamp: Stamp | None, opened: ClockReading) -> float:
     if stamp is None:
         return 0.0
     if stamp.boot_id == opened.boot_id:

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge import ascii_case
-from fairlead_edge.outbox.publishing import SOURCES_REMEMBERED, Reason, Submission
+from fairlead_edge.outbox.publishing import SOURCES_REMEMBERED, RefusalReason, Submission
 from fairlead_edge.outbox.receipts import mark
 
 FORBIDDEN: Final = "forbidden_source"
@@ -49,11 +49,11 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
         """An Idempotency-Key is its module's own: no other program gets the answer that belongs to it."""
         return f"{self.module}{KEY_SEPARATOR}{key}" if self.module else key
 
-    def sign(self, submissions: Sequence[Submission | Reason]) -> list[Submission | Reason]:
+    def sign(self, submissions: Sequence[Submission | RefusalReason]) -> list[Submission | RefusalReason]:
         """Each as it is stored, or why it is refused."""
         return [
             each
-            if isinstance(each, Reason)
+            if isinstance(each, RefusalReason)
             else stamped(each, module=self.module, node=self.node, has_token=self.has_token)
             for each in submissions
         ]
@@ -62,7 +62,7 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
 ANY_PROGRAM: Final = Author()
 
 
-def stamped(submission: Submission, *, module: str, node: str, has_token: HasToken) -> Submission | Reason:
+def stamped(submission: Submission, *, module: str, node: str, has_token: HasToken) -> Submission | RefusalReason:
     """The message as it is stored, or why its author may not say this.  ``module`` "": no module's token was shown."""
     if not module:
         return _of_another(submission, has_token)
@@ -87,33 +87,37 @@ def own_source(module: str) -> str:
     return f"{MODULES}/{module}"
 
 
-def _of_another(submission: Submission, has_token: HasToken) -> Submission | Reason:
+def _of_another(submission: Submission, has_token: HasToken) -> Submission | RefusalReason:
     # A property may stand there more than once, spelled differently, and routes see the last one: none may claim.
     claimed = (value for name, value in submission.system_properties.items() if ascii_case.same(name, MODULE))
     for name in (module_of(submission.source), *claimed):
         if name and has_token(name):
-            return Reason(FORBIDDEN, f"module {name} has a token of its own: only with it may one publish as {name}")
+            return RefusalReason(
+                FORBIDDEN, f"module {name} has a token of its own: only with it may one publish as {name}"
+            )
     return submission
 
 
-def _of_module(submission: Submission, module: str, node: str) -> Submission | Reason:
+def _of_module(submission: Submission, module: str, node: str) -> Submission | RefusalReason:
     said = _property(submission, MODULE)
     if said and not ascii_case.same(said, module):
-        return Reason(FORBIDDEN, f"module {module} may not publish as module {said}")
+        return RefusalReason(FORBIDDEN, f"module {module} may not publish as module {said}")
     device = _property(submission, DEVICE)
     named = module_of(submission.source)
     if ascii_case.same(named, module):
         if device not in ("", node):
             reason = f"module {module} speaks for the device {device} with source {LEAF_SOURCE}, not with its own"
-            return Reason(FORBIDDEN, reason)
+            return RefusalReason(FORBIDDEN, reason)
         rest = submission.source.split("/")[4:]
         return _with(submission, "/".join([own_source(module), *rest]), node, module)
     if not ascii_case.same(submission.source, LEAF_SOURCE):
         who = f"as module {named}" if named else f"with source {submission.source[:80]}"
-        return Reason(FORBIDDEN, f"module {module} may not publish {who}: its sources begin with {own_source(module)}")
+        return RefusalReason(
+            FORBIDDEN, f"module {module} may not publish {who}: its sources begin with {own_source(module)}"
+        )
     if not device or device == node:
         reason = f"module {module} publishes with source {LEAF_SOURCE} for a device behind it: name that in {DEVICE}"
-        return Reason(FORBIDDEN, reason)
+        return RefusalReason(FORBIDDEN, reason)
     return _with(submission, LEAF_SOURCE, device, module)
 
 

@@ -20,7 +20,7 @@ from fairlead_edge.outbox.queue_id import QueueId, base
 _encode = msgspec.json.encode
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What lies in ``bodies``; field names are those of ``fairlead_wire.message.UpstreamMessage``."""
 
     id: str
@@ -32,14 +32,14 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     body_base64: str | msgspec.UnsetType = msgspec.UNSET
 
 
-_decoder = msgspec.json.Decoder(Stored)
+_decoder = msgspec.json.Decoder(StoredMessage)
 
 
-def stored(message: Stored) -> bytes:
+def stored(message: StoredMessage) -> bytes:
     return _encode(message)
 
 
-def read(content: bytes) -> Stored:
+def read(content: bytes) -> StoredMessage:
     return _decoder.decode(content)
 
 

@@ -30,7 +30,7 @@ class Damage(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Gap(msgspec.Struct, frozen=True):
+class QueueGap(msgspec.Struct, frozen=True):
     """Messages that are missing from a queue, first to last; ``count`` of them at most."""
 
     first: int
@@ -40,7 +40,7 @@ class Gap(msgspec.Struct, frozen=True):
     reason: str
 
 
-class _Body(msgspec.Struct, frozen=True):
+class _GapBody(msgspec.Struct, frozen=True):
     queue: str
     from_sequence: int
     to_sequence: int
@@ -48,25 +48,25 @@ class _Body(msgspec.Struct, frozen=True):
     reason: str
 
 
-def group(damaged: Iterable[Damage], *, topic: str = "") -> list[Gap]:
+def group(damaged: Iterable[Damage], *, topic: str = "") -> list[QueueGap]:
     """Neighbours of one topic are one gap, with the first one's reason.
 
     A topic unknown is that of the neighbour before, else ``topic``, one that messages of the queue went to.
     """
-    found: list[Gap] = []
+    found: list[QueueGap] = []
     for each in sorted(damaged, key=lambda each: each.offset):
         before = found[-1] if found else None
         if before and before.last + 1 == each.offset and (not each.topic or each.topic == before.topic):
-            found[-1] = Gap(before.first, each.offset, before.count + 1, before.topic, before.reason)
+            found[-1] = QueueGap(before.first, each.offset, before.count + 1, before.topic, before.reason)
         else:
-            found.append(Gap(each.offset, each.offset, 1, each.topic or topic, each.reason))
+            found.append(QueueGap(each.offset, each.offset, 1, each.topic or topic, each.reason))
     return found
 
 
-def content(queue: QueueId, gap: Gap, *, id: str, at: str) -> bytes:
+def content(queue: QueueId, gap: QueueGap, *, id: str, at: str) -> bytes:
     """The message that says so, as the outbox stores messages; ``at`` is RFC 3339."""
-    body = _Body(str(queue), gap.first, gap.last, gap.count, gap.reason)
-    message = envelope.Stored(
+    body = _GapBody(str(queue), gap.first, gap.last, gap.count, gap.reason)
+    message = envelope.StoredMessage(
         id=id,
         source=SOURCE,
         enqueued_at=at,

@@ -23,7 +23,7 @@ import msgspec
 from fairlead_edge.outbox import manifest_json
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY
 from fairlead_edge.routes.advice import advise
-from fairlead_edge.routes.compiler import Condition, Route, compile_route
+from fairlead_edge.routes.compiler import CompiledRoute, Condition, compile_route
 from fairlead_edge.routes.errors import CompileError, Invalid
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.parser import parse_source
@@ -58,14 +58,14 @@ class ManifestError(ValueError):
     `routes` are the mistakes of its routes, as far as they can be judged: people mend all at once.
     """
 
-    def __init__(self, *mistakes: Mistake, routes: Sequence[RouteError] = ()) -> None:
+    def __init__(self, *mistakes: Mistake, routes: Sequence[RouteProblem] = ()) -> None:
         self.mistakes = mistakes
         self.routes = tuple(routes)
         self.reasons = tuple(map(str, mistakes))
         super().__init__("; ".join(self.reasons))
 
 
-class RouteError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"end_column": "endColumn"}):
+class RouteProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"end_column": "endColumn"}):
     """One mistake in one route; without a position it concerns the route's other fields, or another object's route.
 
     Lines and columns are those of the route's text, from 1, the end exclusive; `origin` is the EdgeRoutes object.
@@ -89,7 +89,7 @@ class ManifestRoute:
     """
 
     name: str
-    route: Route
+    route: CompiledRoute
     priority: int = DEFAULT_PRIORITY
     time_to_live_secs: int = 0
     ttl_seconds: int | None = DEFAULT_TTL_SECONDS
@@ -133,15 +133,15 @@ class Manifest:
     """
 
     routes: tuple[ManifestRoute, ...] = ()
-    quarantined: tuple[RouteError, ...] = ()
+    quarantined: tuple[RouteProblem, ...] = ()
     refused: tuple[RefusedRoute, ...] = ()
-    warnings: tuple[RouteError, ...] = ()
+    warnings: tuple[RouteProblem, ...] = ()
     default_ttl_seconds: int | None = DEFAULT_TTL_SECONDS
     defaults: Mapping[str, int | None] = field(default_factory=dict)
     created: str = ""
 
     @property
-    def odd_names(self) -> tuple[RouteError, ...]:
+    def odd_names(self) -> tuple[RouteProblem, ...]:
         """Of names outside the manifest's format.  A node runs such routes; a judge of manifests refuses them."""
         return tuple(each for each in self.warnings if each.message == _ODD_NAME)
 
@@ -160,9 +160,9 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
         document.get("storeAndForwardConfiguration"), default_ttl_seconds or DEFAULT_TTL_SECONDS, found
     )
     accepted: list[ManifestRoute] = []
-    quarantined: list[RouteError] = []
+    quarantined: list[RouteProblem] = []
     refused: list[RefusedRoute] = []
-    warnings: list[RouteError] = []
+    warnings: list[RouteProblem] = []
     for name, value in routes.items():
         if value is None or (minor == route_manifest.TEXT_FORM_MINOR and isinstance(value, str) and _is_blank(value)):
             continue  # how a twin deletes a route
@@ -258,16 +258,16 @@ def _global_ttl(section: object, default: int, mistakes: list[Mistake]) -> int |
 
 
 def _route(
-    name: str, value: object, minor: int, inherited: int | None, quarantined: list[RouteError]
+    name: str, value: object, minor: int, inherited: int | None, quarantined: list[RouteProblem]
 ) -> ManifestRoute | RefusedRoute:
     """The route; of one that does not run the mistakes are added to `quarantined`."""
-    mistakes: list[RouteError] = []
+    mistakes: list[RouteProblem] = []
 
     def refuse(key: str, reason: str) -> None:
         mistakes.append(_of_field(name, key, reason))
 
     if isinstance(value, Mapping) and minor == route_manifest.TEXT_FORM_MINOR:
-        mistakes.append(RouteError(name=name, message="the object form needs schemaVersion 1.1 or newer"))
+        mistakes.append(RouteProblem(name=name, message="the object form needs schemaVersion 1.1 or newer"))
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"route": value}
     text = fields.get("route")
     priority = _field(fields, "priority", DEFAULT_PRIORITY)
@@ -312,13 +312,13 @@ def _route(
     )
 
 
-def _warnings(name: str, made: ManifestRoute | RefusedRoute, value: object) -> list[RouteError]:
+def _warnings(name: str, made: ManifestRoute | RefusedRoute, value: object) -> list[RouteProblem]:
     """What is accepted, as the original does, and has no effect, or hardly the one that is meant."""
     route = made if isinstance(made, ManifestRoute) else None
     fields = value if isinstance(value, Mapping) else {}
     found = []
     if not _NAME.fullmatch(name):
-        found.append(RouteError(name=name, message=_ODD_NAME, key="name"))
+        found.append(RouteProblem(name=name, message=_ODD_NAME, key="name"))
     for key in fields:
         if key not in route_manifest.ROUTE_KEYS:
             shown = str(key)[:KEY_CHARS_MAX]
@@ -336,7 +336,7 @@ def _field(fields: Mapping[str, Any], key: str, default: Any) -> Any:
     return default if value is None else value
 
 
-def _compile(name: str, text: str, mistakes: list[RouteError]) -> Route | None:
+def _compile(name: str, text: str, mistakes: list[RouteProblem]) -> CompiledRoute | None:
     try:
         return compile_route(text)
     except Invalid as invalid:
@@ -344,12 +344,12 @@ def _compile(name: str, text: str, mistakes: list[RouteError]) -> Route | None:
         return None
 
 
-def _of_field(name: str, key: str, reason: str) -> RouteError:
-    return RouteError(name=name, message=f"{key}: {reason}", key=key)
+def _of_field(name: str, key: str, reason: str) -> RouteProblem:
+    return RouteProblem(name=name, message=f"{key}: {reason}", key=key)
 
 
-def _positioned(name: str, error: CompileError) -> RouteError:
-    return RouteError(
+def _positioned(name: str, error: CompileError) -> RouteProblem:
+    return RouteProblem(
         name=name, message=error.message, line=error.line, column=error.column, end_column=error.end_column
     )
 

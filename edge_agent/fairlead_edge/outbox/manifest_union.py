@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import msgspec
 
-from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RefusedRoute, RouteError
+from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RefusedRoute, RouteProblem
 
 _UNKNOWN_AGE = "~"
 """After every time: what says nothing of its age is taken for the youngest."""
@@ -33,8 +33,8 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
     owners = {name: min(found) for name, found in claims.items()}
     routes: list[ManifestRoute] = []
     refused: list[RefusedRoute] = []
-    quarantined: list[RouteError] = []
-    warnings: list[RouteError] = []
+    quarantined: list[RouteProblem] = []
+    warnings: list[RouteProblem] = []
     bad: dict[str, list[str]] = {}
     for origin, manifest in ordered:
         for error in manifest.quarantined:
@@ -49,7 +49,7 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
                 routes.append(replace(route, origin=origin))
             else:
                 message = f"a route of this name is also in EdgeRoutes {owner[-1]}, which {_why(owner, mine)}: it runs"
-                quarantined.append(RouteError(name=route.name, message=message, origin=origin))
+                quarantined.append(RouteProblem(name=route.name, message=message, origin=origin))
                 refused.append(_superseded(route, message, origin))
         refused += (replace(each, origin=origin) for each in manifest.refused)
         own = [each for each in manifest.warnings if each.name not in owners or owners[each.name][-1] == origin]
@@ -63,7 +63,7 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
         if name in bad:
             named = ", ".join(dict.fromkeys(bad[name]))
             others.append(f"a route of this name is also in EdgeRoutes {named}, where it is bad: this one runs")
-        warnings += [RouteError(name=name, message=message, origin=owner[-1]) for message in others]
+        warnings += [RouteProblem(name=name, message=message, origin=owner[-1]) for message in others]
     return Manifest(
         routes=tuple(routes),
         quarantined=tuple(quarantined),

@@ -22,10 +22,10 @@ from fairlead_edge.outbox.outbox import (
     IdempotencyKey,
     Item,
     OutboxStatus,
-    QueueStatus,
+    QueueCounts,
     Reference,
     Refusal,
-    RefusedInput,
+    RefusedInputPolicy,
     RefusedMessage,
     cost,
     least_urgent,
@@ -36,7 +36,7 @@ from fairlead_edge.outbox.queue_id import QueueId, base, is_refused_input, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 
 
-class _Kept(msgspec.Struct):
+class _KeptMessage(msgspec.Struct):
     epoch: int
     topic: str
     enqueued: float
@@ -49,11 +49,11 @@ class _Kept(msgspec.Struct):
         return self.expires is not None and self.expires <= now
 
 
-class _Log:
+class _MemoryLog:
     """One queue of the twin."""
 
     def __init__(self) -> None:
-        self.kept: dict[int, _Kept] = {}  # by offset, in order
+        self.kept: dict[int, _KeptMessage] = {}  # by offset, in order
         self.attempts: dict[int, Attempt] = {}
         self.next_offset = 0
         self.checkpoint = NOTHING_DONE
@@ -66,14 +66,14 @@ class _Log:
 class MemoryOutbox:
     """The twin: the same answers and refusals, nothing survives the process."""
 
-    def __init__(self, *, epoch: int, max_bytes: int, refused: RefusedInput = REFUSED_INPUT_DEFAULT) -> None:
+    def __init__(self, *, epoch: int, max_bytes: int, refused: RefusedInputPolicy = REFUSED_INPUT_DEFAULT) -> None:
         self.epoch = epoch
         self.max_bytes = max_bytes
         self.refused_bytes_max = int(max_bytes * refused.share)
         self._refused_seconds = refused.seconds
         self._refused_at: dict[int, float] = {}
         self.in_flight = InFlight()
-        self._logs: dict[QueueId, _Log] = {}
+        self._logs: dict[QueueId, _MemoryLog] = {}
         self._references: Counter[int] = Counter()
         self._segment_bytes: dict[int, int] = {}
         self._dead: dict[int, DeadLetter] = {}
@@ -132,7 +132,7 @@ class MemoryOutbox:
         only: Collection[int] | None = None,
     ) -> list[Item]:
         items: list[Item] = []
-        log = self._logs.get(queue) or _Log()
+        log = self._logs.get(queue) or _MemoryLog()
         for offset, kept in log.kept.items():
             if offset <= after or not log.live(offset, now) or (only is not None and offset not in only):
                 continue
@@ -166,7 +166,7 @@ class MemoryOutbox:
         log.checkpoint = max(log.checkpoint, min(checkpoint, log.next_offset - 1))
 
     async def route_again(self, queue: QueueId, routed: Sequence[tuple[int, Entry | None]], *, now: float) -> int:
-        log = self._logs.get(queue) or _Log()
+        log = self._logs.get(queue) or _MemoryLog()
         there = [(offset, entry) for offset, entry in routed if offset in log.kept]
         entries = [entry for _, entry in there if entry is not None]
         freed = Counter(log.kept[offset].segment for offset, _ in there)
@@ -233,7 +233,7 @@ class MemoryOutbox:
             out = self.in_flight.of(queue)
             live = [kept for offset, kept in log.kept.items() if offset in out or log.live(offset, now)]
             found.append(
-                QueueStatus(
+                QueueCounts(
                     endpoint=queue.endpoint,
                     priority=queue.priority,
                     queue=str(queue),
@@ -344,14 +344,14 @@ class MemoryOutbox:
     def _refer(self, entry: Entry, reference: Reference, segment: int, now: float) -> None:
         ttl = reference.ttl_seconds
         expires = None if ttl is None else now + ttl
-        log = self._logs.setdefault(reference.queue, _Log())
-        log.kept[log.next_offset] = _Kept(
+        log = self._logs.setdefault(reference.queue, _MemoryLog())
+        log.kept[log.next_offset] = _KeptMessage(
             self.epoch, reference.topic, now, expires, entry.content, segment, reference.inherits
         )
         log.next_offset += 1
         log.accepted += 1
 
-    def _remove(self, log: _Log, offset: int) -> _Kept | None:
+    def _remove(self, log: _MemoryLog, offset: int) -> _KeptMessage | None:
         kept = log.kept.pop(offset, None)
         log.attempts.pop(offset, None)
         if kept is not None:
@@ -362,7 +362,7 @@ class MemoryOutbox:
                 self._bytes -= self._segment_bytes.pop(kept.segment)
         return kept
 
-    def _bury(self, queue: QueueId, refusal: Refusal, kept: _Kept, at: str) -> None:
+    def _bury(self, queue: QueueId, refusal: Refusal, kept: _KeptMessage, at: str) -> None:
         self._bytes += outbox.letter_cost(len(kept.content))
         self._dead[self._next_letter] = DeadLetter(
             number=self._next_letter,

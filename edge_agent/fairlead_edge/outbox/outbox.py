@@ -124,14 +124,14 @@ def least_urgent(entries: Sequence[Entry]) -> int:
     return max(base(reference.queue.priority) for entry in entries for reference in entry.references)
 
 
-class RefusedInput(msgspec.Struct, frozen=True, kw_only=True):
+class RefusedInputPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of refused input: the part of the store its dead letters may take; for how long (0: for ever)."""
 
     share: float = 0.05
     seconds: float = 604_800
 
 
-REFUSED_INPUT_DEFAULT: Final = RefusedInput()
+REFUSED_INPUT_DEFAULT: Final = RefusedInputPolicy()
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
@@ -164,7 +164,7 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
-class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
+class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     """One priority of one endpoint; ``bytes`` are bodies, ``dead_lettered`` what lies in the dead letters now.
 
     ``damaged`` is what the disk lost or changed; a record of each gap (``gaps``) is itself an accepted message.
@@ -190,7 +190,7 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
 class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The whole store at one moment; ``bytes`` is what counts against ``max_bytes``."""
 
-    queues: tuple[QueueStatus, ...]
+    queues: tuple[QueueCounts, ...]
     bytes: int
     max_bytes: int
     dead_letters: int

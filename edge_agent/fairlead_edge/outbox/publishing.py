@@ -62,7 +62,7 @@ class RequestRefused(Permanent):
         return self.code == "too_large"
 
 
-class Reason(msgspec.Struct, frozen=True):
+class RefusalReason(msgspec.Struct, frozen=True):
     """Why a message is refused: a code for programs and a text for people."""
 
     code: str
@@ -91,7 +91,7 @@ class DeliveryView(msgspec.Struct, frozen=True):
     ttl: float | None
 
 
-class HeldFor(msgspec.Struct, frozen=True):
+class HeldForRoute(msgspec.Struct, frozen=True):
     """The refused route, of an EdgeRoutes object, for which a message waits that no route took, and what is wrong with
     it.  Without a name it is the object itself that cannot be read."""
 
@@ -103,7 +103,7 @@ class HeldFor(msgspec.Struct, frozen=True):
 class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     deliveries: list[DeliveryView]
-    held: HeldFor | None = None
+    held: HeldForRoute | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -112,10 +112,10 @@ class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NotAccepted(msgspec.Struct, frozen=True):
-    error: Reason
+    error: RefusalReason
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class AcceptancePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to store and what to answer once it is stored."""
 
     entries: tuple[outbox.Entry, ...]
@@ -132,7 +132,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(isinstance(result, Accepted) and result.held is not None for result in self.results)
 
     @property
-    def refusal(self) -> Reason | None:
+    def refusal(self) -> RefusalReason | None:
         """The first reason, when not one message was accepted."""
         reasons = [result.error for result in self.results if isinstance(result, NotAccepted)]
         return reasons[0] if reasons and len(reasons) == len(self.results) else None
@@ -144,8 +144,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return _encode({"results": self.results})
 
 
-class Delivery(Protocol):
-    """What a router says of one endpoint (``router.Delivery``)."""
+class RoutedDelivery(Protocol):
+    """What a router says of one endpoint (``router.RouteTarget``)."""
 
     @property
     def endpoint(self) -> str: ...
@@ -159,7 +159,7 @@ class Delivery(Protocol):
     def topic(self) -> str: ...
 
 
-class Hold(Protocol):
+class RoutedHold(Protocol):
     """What a router says of a message that waits for a refused route (``router.Hold``)."""
 
     @property
@@ -174,19 +174,19 @@ class Hold(Protocol):
     def reason(self) -> str: ...
 
 
-class Router(Protocol):
+class MessageRouter(Protocol):
     """Where messages go; ``router.Router`` is one."""
 
-    def route(self, message: RoutedMessage, source: str) -> Sequence[Delivery]: ...
-    def hold(self, message: RoutedMessage, source: str) -> Hold | None: ...
+    def route(self, message: RoutedMessage, source: str) -> Sequence[RoutedDelivery]: ...
+    def hold(self, message: RoutedMessage, source: str) -> RoutedHold | None: ...
 
 
 _request = msgspec.json.Decoder(_Request)
 _submission = msgspec.json.Decoder(Submission)
 
 
-def parse(content: bytes, *, default_source: str = "") -> list[Submission | Reason]:
-    """Read a request.  Raises ``RequestRefused``; a message that cannot be read becomes its ``Reason``.
+def parse(content: bytes, *, default_source: str = "") -> list[Submission | RefusalReason]:
+    """Read a request.  Raises ``RequestRefused``; a message that cannot be read becomes its ``RefusalReason``.
 
     ``default_source``: of messages that name none; "": each must.
     """
@@ -243,26 +243,26 @@ def digest(content: bytes) -> bytes:
 
 
 def plan(
-    submissions: Sequence[Submission | Reason],
-    router: Router,
+    submissions: Sequence[Submission | RefusalReason],
+    router: MessageRouter,
     *,
     new_id: Callable[[], str],
     enqueued_at: str,
     mark: Callable[[str], bytes] = lambda id: b"",
     lane: Callable[[QueueId], QueueId] = lambda queue: queue,
-) -> Plan:
+) -> AcceptancePlan:
     """Route what can be routed.  ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC; ``mark`` makes
     of an id what receipts find the message by; ``lane`` says in which queue of its priority a message waits.
     """
     entries: list[outbox.Entry] = []
     results: list[Accepted | NotAccepted] = []
     for submission in submissions:
-        if isinstance(submission, Reason):
+        if isinstance(submission, RefusalReason):
             results.append(NotAccepted(submission))
             continue
         id = new_id()
         system_properties = _with_defaults(submission)
-        message = envelope.Stored(
+        message = envelope.StoredMessage(
             id=id,
             source=submission.source,
             enqueued_at=enqueued_at,
@@ -273,25 +273,25 @@ def plan(
         content = envelope.stored(message)
         if len(content) > MESSAGE_BYTES_MAX:
             reason = f"the message has {len(content)} bytes, the limit is {MESSAGE_BYTES_MAX}"
-            results.append(NotAccepted(Reason("too_large", reason)))
+            results.append(NotAccepted(RefusalReason("too_large", reason)))
             continue
         routed = _routed(submission, system_properties)
         deliveries = router.route(routed, submission.source)
         hold = None if deliveries else router.hold(routed, submission.source)
         views = [DeliveryView(to.endpoint, to.priority, to.ttl_seconds) for to in deliveries]
-        result = Accepted(id, views, None if hold is None else HeldFor(hold.route, hold.origin, hold.reason))
+        result = Accepted(id, views, None if hold is None else HeldForRoute(hold.route, hold.origin, hold.reason))
         results.append(result)
         if result.is_stored:
             references = (
                 _references(deliveries, lane) if hold is None else (outbox.Reference(hold.queue, hold.ttl_seconds),)
             )
             entries.append(outbox.Entry(id, content, references, mark(id)))
-    return Plan(entries=tuple(entries), results=tuple(results))
+    return AcceptancePlan(entries=tuple(entries), results=tuple(results))
 
 
 def plan_again(
     items: Sequence[outbox.Item],
-    router: Router,
+    router: MessageRouter,
     *,
     now: float,
     lane: Callable[[QueueId], QueueId] = lambda queue: queue,
@@ -312,7 +312,9 @@ def plan_again(
     return found
 
 
-def _references(deliveries: Sequence[Delivery], lane: Callable[[QueueId], QueueId]) -> tuple[outbox.Reference, ...]:
+def _references(
+    deliveries: Sequence[RoutedDelivery], lane: Callable[[QueueId], QueueId]
+) -> tuple[outbox.Reference, ...]:
     return tuple(
         outbox.Reference(lane(QueueId(to.endpoint, to.priority)), to.ttl_seconds, to.topic, to.inherits)
         for to in deliveries
@@ -326,7 +328,7 @@ def _aged(reference: outbox.Reference, age_seconds: float) -> outbox.Reference:
     return msgspec.structs.replace(reference, ttl_seconds=max(0.0, reference.ttl_seconds - age_seconds), inherits="")
 
 
-def shortened(plan: Plan, ttl_seconds: Sequence[float | None]) -> Plan:
+def shortened(plan: AcceptancePlan, ttl_seconds: Sequence[float | None]) -> AcceptancePlan:
     """The same, but each message lives at most so long, whatever its routes say; None: as they say."""
     if not any(each is not None for each in ttl_seconds):
         return plan
@@ -355,15 +357,15 @@ def routed(submission: Submission) -> RoutedMessage:
     return _routed(submission, _with_defaults(submission))
 
 
-def _routed(submission: Submission | envelope.Stored, system_properties: dict[str, str | None]) -> RoutedMessage:
+def _routed(submission: Submission | envelope.StoredMessage, system_properties: dict[str, str | None]) -> RoutedMessage:
     return RoutedMessage(submission.properties, system_properties, _routable_body(submission, system_properties))
 
 
-def source_wrong(source: str) -> Reason | None:
+def source_wrong(source: str) -> RefusalReason | None:
     """Why a message may not come from there."""
     if len(source) <= SOURCE_CHARS_MAX and _is_source(source):
         return None
-    return Reason(
+    return RefusalReason(
         "bad_source",
         "source: must be /messages, /messages/modules/<module>, /messages/modules/<module>/outputs/<output>"
         f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, is {source[:80]!r}",
@@ -396,29 +398,29 @@ def is_json_text(content: bytes) -> bool:
     return True
 
 
-def _read(raw: bytes, default_source: str) -> Submission | Reason:
+def _read(raw: bytes, default_source: str) -> Submission | RefusalReason:
     if nesting(bytes(raw)) > NESTING_MAX:
-        return Reason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
+        return RefusalReason("bad_message", f"the message is nested deeper than {NESTING_MAX} levels")
     try:
         submission = _submission.decode(raw)
     except msgspec.DecodeError as error:
         if without_lone_surrogates(bytes(raw)) != bytes(raw):
             reason = "a text holds half of a surrogate pair (\\ud800 to \\udfff): send both or none"
-            return Reason("bad_message", reason)
-        return Reason("bad_message", str(error))
+            return RefusalReason("bad_message", reason)
+        return RefusalReason("bad_message", str(error))
     if default_source and not submission.source:
         submission = msgspec.structs.replace(submission, source=default_source)
     if (wrong := source_wrong(submission.source)) is not None:
         return wrong
     if text := mqtt_text.wrong_in(submission.properties, submission.system_properties):
-        return Reason("bad_message", text)
+        return RefusalReason("bad_message", text)
     if (submission.body is msgspec.UNSET) == (submission.body_base64 is msgspec.UNSET):
-        return Reason("bad_message", "give exactly one of body and bodyBase64")
+        return RefusalReason("bad_message", "give exactly one of body and bodyBase64")
     if isinstance(submission.body_base64, str):
         try:
             base64.b64decode(submission.body_base64, validate=True)
         except (binascii.Error, ValueError) as error:
-            return Reason("bad_body", f"bodyBase64: {error}")
+            return RefusalReason("bad_body", f"bodyBase64: {error}")
     return submission
 
 
@@ -445,7 +447,9 @@ def _body_fields(submission: Submission, system_properties: dict[str, str | None
     return {"body_base64": submission.body_base64}
 
 
-def _routable_body(submission: Submission | envelope.Stored, system_properties: dict[str, str | None]) -> bytes | str:
+def _routable_body(
+    submission: Submission | envelope.StoredMessage, system_properties: dict[str, str | None]
+) -> bytes | str:
     if isinstance(submission.body_base64, str):
         return base64.b64decode(submission.body_base64)
     assert isinstance(submission.body, msgspec.Raw)

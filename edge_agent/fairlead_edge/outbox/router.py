@@ -28,7 +28,7 @@ SOURCES_MAX: Final = 1024
 """Sources whose routes are remembered; a node has a few dozen, more than this are a fault or an attack."""
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class RouteTarget(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint a message goes to.
 
     `ttl_seconds` None: never expires; `inherits` names the EdgeRoutes object that says so, "": the route itself.
@@ -57,7 +57,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Candidate(msgspec.Struct, frozen=True):
     run: Callable[[RoutedMessage], bool | Undefined]
-    delivery: Delivery
+    delivery: RouteTarget
 
 
 class Router:
@@ -76,12 +76,12 @@ class Router:
         """Every topic a message may be sent to."""
         return frozenset(route.topic for route in self._routes if not route.route.sink.module)
 
-    def route(self, message: RoutedMessage, source: str) -> list[Delivery]:
+    def route(self, message: RoutedMessage, source: str) -> list[RouteTarget]:
         """Where the message goes, by endpoint; empty when no route took it."""
         candidates = self._by_source.get(source)
         if candidates is None:
             candidates = self._candidates(source)
-        best: dict[str, Delivery] = {}
+        best: dict[str, RouteTarget] = {}
         also: dict[str, list[str]] = {}
         for candidate in candidates:
             if candidate.run(message) is True:
@@ -133,9 +133,9 @@ def is_telemetry(source: str) -> bool:
     return ascii_case.folded(f"{source}/").startswith(f"{TELEMETRY}/")
 
 
-def _delivery(route: ManifestRoute, node: str) -> Delivery:
+def _delivery(route: ManifestRoute, node: str) -> RouteTarget:
     endpoint = route.route.sink.endpoint(node)
-    return Delivery(
+    return RouteTarget(
         endpoint=endpoint,
         queue=QueueId(endpoint, route.priority),
         priority=route.priority,

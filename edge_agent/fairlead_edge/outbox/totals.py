@@ -57,7 +57,7 @@ class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
         return self.accepted - self.sent - self.expired - self.evicted - self.damaged
 
 
-class Totals(msgspec.Struct, frozen=True):
+class OutboxTotals(msgspec.Struct, frozen=True):
     """After ``commits`` commits in the life of the file.
 
     ``clock`` is the store's clock as it was last written down, ``node`` whose the messages are.
@@ -76,28 +76,28 @@ class Totals(msgspec.Struct, frozen=True):
         return next((queue for queue in self.queues if queue.id == id), None)
 
 
-_decoder = msgspec.json.Decoder(Totals)
+_decoder = msgspec.json.Decoder(OutboxTotals)
 
 
-def encode(totals: Totals) -> bytes:
+def encode(totals: OutboxTotals) -> bytes:
     """One slot's content; empty when it would not fit (thousands of queues): then nothing is known beside the file."""
     content = msgspec.json.encode(totals)
     slot = b"%08x %d %b\n" % (zlib.crc32(content), len(content), content)
     return slot if len(slot) <= SLOT_BYTES - SEAL_BYTES_MAX else b""
 
 
-def decode(content: bytes) -> Totals | None:
+def decode(content: bytes) -> OutboxTotals | None:
     """The newest totals of both slots that are whole."""
     return newest((content[:SLOT_BYTES], content[SLOT_BYTES : 2 * SLOT_BYTES]))
 
 
-def newest(slots: Iterable[bytes]) -> Totals | None:
+def newest(slots: Iterable[bytes]) -> OutboxTotals | None:
     """The newest totals of those slots that are whole."""
     found = map(_read, slots)
     return max((each for each in found if each is not None), key=lambda each: each.commits, default=None)
 
 
-def _read(slot: bytes) -> Totals | None:
+def _read(slot: bytes) -> OutboxTotals | None:
     try:
         crc, size, rest = slot.split(b" ", 2)
         content = rest[: int(size)]

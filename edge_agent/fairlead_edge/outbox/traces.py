@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, Reason, Submission
+from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, RefusalReason, Submission
 from fairlead_wire.traces import trace
 from fairlead_wire.traces.trace import LATE_SECONDS, TRACEPARENT, TRACESTATE, Trace
 
@@ -33,7 +33,9 @@ class Incoming(msgspec.Struct, frozen=True):
     tracestate: str = ""
 
 
-def incoming(submissions: Iterable[Submission | Reason], traceparent: str | None, tracestate: str | None) -> Incoming:
+def incoming(
+    submissions: Iterable[Submission | RefusalReason], traceparent: str | None, tracestate: str | None
+) -> Incoming:
     """The header counts for the whole request; without a sampled one the first sampled message does.
 
     Where none is sampled, the first that says so counts: it is obeyed, and no new trace begins.
@@ -46,7 +48,9 @@ def incoming(submissions: Iterable[Submission | Reason], traceparent: str | None
     return Incoming(first, tuple(sampled[1:]), trace.check_tracestate(tracestate) if own is not None else "")
 
 
-def recorded(submissions: Iterable[Submission | Reason], incoming: Incoming, span: Trace) -> list[Submission | Reason]:
+def recorded(
+    submissions: Iterable[Submission | RefusalReason], incoming: Incoming, span: Trace
+) -> list[Submission | RefusalReason]:
     """Each with the context of the publish's span; a message of another trace keeps its own."""
     more: dict[str, str | None] = {TRACEPARENT: str(span)}
     if incoming.tracestate:
@@ -54,11 +58,11 @@ def recorded(submissions: Iterable[Submission | Reason], incoming: Incoming, spa
     return [_with(each, more) if _belongs(each, span) else each for each in submissions]
 
 
-def not_recorded(submissions: Iterable[Submission | Reason]) -> list[Submission | Reason]:
+def not_recorded(submissions: Iterable[Submission | RefusalReason]) -> list[Submission | RefusalReason]:
     """No hop records them: the traces stay named, and are not sampled any more."""
     return [
         each
-        if isinstance(each, Reason) or (found := trace.sampled(each.properties.get(TRACEPARENT))) is None
+        if isinstance(each, RefusalReason) or (found := trace.sampled(each.properties.get(TRACEPARENT))) is None
         else _with(each, {TRACEPARENT: str(msgspec.structs.replace(found, sampled=False))})
         for each in submissions
     ]
@@ -84,14 +88,14 @@ def leaving(items: Sequence[Item], now: float) -> tuple[list[Trace], set[Trace]]
     return trace.distinct(found), late
 
 
-def _named_by(submissions: Iterable[Submission | Reason]) -> Iterable[Trace]:
+def _named_by(submissions: Iterable[Submission | RefusalReason]) -> Iterable[Trace]:
     for each in submissions:
-        if not isinstance(each, Reason) and (found := trace.parse(each.properties.get(TRACEPARENT))) is not None:
+        if not isinstance(each, RefusalReason) and (found := trace.parse(each.properties.get(TRACEPARENT))) is not None:
             yield found
 
 
-def _belongs(submission: Submission | Reason, span: Trace) -> bool:
-    if isinstance(submission, Reason):
+def _belongs(submission: Submission | RefusalReason, span: Trace) -> bool:
+    if isinstance(submission, RefusalReason):
         return False
     own = trace.parse(submission.properties.get(TRACEPARENT))
     if own is not None and own.trace_id != span.trace_id:
@@ -99,7 +103,7 @@ def _belongs(submission: Submission | Reason, span: Trace) -> bool:
     return len(msgspec.json.encode(submission)) + ROOM_BYTES <= MESSAGE_BYTES_MAX
 
 
-def _with(submission: Submission | Reason, more: dict[str, str | None]) -> Submission | Reason:
-    if isinstance(submission, Reason):
+def _with(submission: Submission | RefusalReason, more: dict[str, str | None]) -> Submission | RefusalReason:
+    if isinstance(submission, RefusalReason):
         return submission
     return msgspec.structs.replace(submission, properties={**submission.properties, **more})

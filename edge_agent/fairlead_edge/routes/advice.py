@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from fairlead_edge import ascii_case
-from fairlead_edge.routes.compiler import Route
+from fairlead_edge.routes.compiler import CompiledRoute
 from fairlead_edge.routes.errors import CompileError, error_at
 from fairlead_edge.routes.nodes import Body, Call, Chain, Node, Property, SystemProperty, Unary
 from fairlead_edge.routes.source import TELEMETRY, TWIN_CHANGES
@@ -14,7 +14,7 @@ from fairlead_edge.routes.source import TELEMETRY, TWIN_CHANGES
 _GLUED = re.compile(r"\|\||&&|[*+%]|^-|(?<=[0-9A-Za-z_])-(?=[0-9])")
 
 
-def advise(route: Route) -> list[CompileError]:
+def advise(route: CompiledRoute) -> list[CompileError]:
     """Sources that no message has, and operators that became part of a name because no blank was around them."""
     found: list[CompileError] = []
     if message := _source_advice(route.source.text):

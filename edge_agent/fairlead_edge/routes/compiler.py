@@ -28,7 +28,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class CompiledRoute:
     """A compiled route."""
 
     text: str
@@ -52,7 +52,7 @@ def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
     return Condition(text, node, run)
 
 
-def compile_route(text: str) -> Route:
+def compile_route(text: str) -> CompiledRoute:
     """A whole route. Raises `Invalid` with every mistake: of types in WHERE, and of the sink."""
     _check_length(text)
     parsed = parser.parse_route(text)
@@ -63,7 +63,7 @@ def compile_route(text: str) -> Route:
         condition = Condition(text, parsed.condition, run)
     if errors or parsed.sink is None:
         raise Invalid(sorted(errors, key=lambda error: (error.line, error.column)))
-    return Route(text, parsed.source, condition, parsed.sink)
+    return CompiledRoute(text, parsed.source, condition, parsed.sink)
 
 
 def evaluate_condition(condition: Condition, message: RoutedMessage) -> bool | str:

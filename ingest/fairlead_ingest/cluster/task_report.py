@@ -12,7 +12,7 @@ import msgspec
 from fairlead_ingest import errors
 
 
-class Finding(msgspec.Struct, frozen=True):
+class TaskFinding(msgspec.Struct, frozen=True):
     """Something that is not as it must be; ``code`` is one of ``errors``."""
 
     code: str
@@ -26,7 +26,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     host: str
     version: str
     seen: dict[str, bool] = {}
-    findings: list[Finding] = []
+    findings: list[TaskFinding] = []
 
 
 def unfit(reports: Iterable[TaskReport], version: str, shared: Mapping[str, str]) -> errors.Stop | None:

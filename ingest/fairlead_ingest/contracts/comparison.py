@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_ingest.rows.routing import SHARED, Route
-from fairlead_ingest.rows.rules import NO_RULE, Rule
+from fairlead_ingest.rows.routing import SHARED, RowRoute
+from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
 from fairlead_ingest.rows.schema import EVOLVE, EXACT, FREEZE, ROUND, Contract
 
 ADDED: Final = "added"
@@ -28,7 +28,7 @@ BREAKING = (REFUSED, REMOVED, STRICTER, VERSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ContractChange:
     """``route`` and ``column`` are empty where it is of all messages, or of no column."""
 
     kind: str
@@ -41,7 +41,7 @@ class Change:
         return self.kind in BREAKING
 
 
-def changes(old: Contract, new: Contract) -> list[Change]:
+def changes(old: Contract, new: Contract) -> list[ContractChange]:
     """From ``old`` to ``new``; nothing where both say the same."""
     found = [*_types(old, new), *_modes(old, new)]
     was, now = {each.name: number for number, each in enumerate(old.routes)}, [each.name for each in new.routes]
@@ -49,72 +49,76 @@ def changes(old: Contract, new: Contract) -> list[Change]:
     for number, name in enumerate(now):
         found += _between(old, was.get(name, SHARED), new, number, name)
         if name not in was:
-            found.append(Change(kind=ADDED, route=name, what="a new route"))
+            found.append(ContractChange(kind=ADDED, route=name, what="a new route"))
         elif _taken(old.routes[was[name]]) != _taken(new.routes[number]):
-            found.append(Change(kind=STRICTER, route=name, what="takes other messages than before"))
+            found.append(ContractChange(kind=STRICTER, route=name, what="takes other messages than before"))
     for name in was:
         if name not in now:
             found += _between(old, was[name], new, SHARED, name)
-            found.append(Change(kind=STRICTER, route=name, what="the route is gone, its messages go elsewhere"))
+            found.append(ContractChange(kind=STRICTER, route=name, what="the route is gone, its messages go elsewhere"))
     both = [name for name in was if name in now]
     if both != [name for name in now if name in was]:
-        found.append(Change(kind=STRICTER, what="routes stand in another order; the first that takes a message has it"))
+        found.append(
+            ContractChange(kind=STRICTER, what="routes stand in another order; the first that takes a message has it")
+        )
     found = list(dict.fromkeys(_without_repeats(found)))
     return [*_version(old, new, bool(found)), *found]
 
 
-def _types(old: Contract, new: Contract) -> Iterator[Change]:
+def _types(old: Contract, new: Contract) -> Iterator[ContractChange]:
     was = {each.name.lower(): each for each in old.columns.fields}
     for each in new.columns.fields:
         before = was.get(each.name.lower())
         if before is None:
-            yield Change(kind=ADDED, column=each.name, what=f"a new column, {each.dataType.simpleString()}")
+            yield ContractChange(kind=ADDED, column=each.name, what=f"a new column, {each.dataType.simpleString()}")
         elif before.name != each.name:
-            yield Change(kind=REFUSED, column=each.name, what=f"was written {before.name}; a table has one of both")
+            yield ContractChange(
+                kind=REFUSED, column=each.name, what=f"was written {before.name}; a table has one of both"
+            )
         elif before.dataType != each.dataType:
             what = f"{before.dataType.simpleString()} becomes {each.dataType.simpleString()}; a type never changes"
-            yield Change(kind=REFUSED, column=each.name, what=what)
+            yield ContractChange(kind=REFUSED, column=each.name, what=what)
     names = {each.name.lower() for each in new.columns.fields}
     for name, before in was.items():
         if name not in names:
-            yield Change(kind=REMOVED, column=before.name, what="is no longer read, and null in new rows")
+            yield ContractChange(kind=REMOVED, column=before.name, what="is no longer read, and null in new rows")
 
 
-def _modes(old: Contract, new: Contract) -> Iterator[Change]:
+def _modes(old: Contract, new: Contract) -> Iterator[ContractChange]:
     if old.mode != new.mode:
         what = f"mode {old.mode} becomes {new.mode}"
         if new.mode == FREEZE:
-            yield Change(kind=STRICTER, what=f"{what}: what does not fit is a dead letter and no longer a row")
+            yield ContractChange(kind=STRICTER, what=f"{what}: what does not fit is a dead letter and no longer a row")
         elif old.mode == FREEZE:
-            yield Change(kind=ADDED, what=f"{what}: the table gets _rescued, what does not fit is a row")
+            yield ContractChange(kind=ADDED, what=f"{what}: the table gets _rescued, what does not fit is a row")
         elif old.mode == EVOLVE:
-            yield Change(kind=REMOVED, what=f"{what}: columns the table grew by itself are null in new rows")
+            yield ContractChange(kind=REMOVED, what=f"{what}: columns the table grew by itself are null in new rows")
         else:
-            yield Change(kind=ADDED, what=f"{what}: fields without a column get one")
+            yield ContractChange(kind=ADDED, what=f"{what}: fields without a column get one")
     if old.decimals != new.decimals:
         kind, what = (STRICTER, "no longer rounded") if old.decimals == ROUND else (ADDED, "rounded")
         assert EXACT in (old.decimals, new.decimals)
-        yield Change(kind=kind, what=f"decimals with too many places are {what}")
+        yield ContractChange(kind=kind, what=f"decimals with too many places are {what}")
 
 
-def _between(old: Contract, was: int, new: Contract, now: int, route: str) -> Iterator[Change]:
+def _between(old: Contract, was: int, new: Contract, now: int, route: str) -> Iterator[ContractChange]:
     """Columns and rules for the messages of one route."""
     before, after = set(old.columns_of(was).names), new.columns_of(now).names
     table = {name.lower() for name in new.columns.names}
     for name in old.columns_of(was).names:
         if name not in after and name.lower() in table:
-            yield Change(kind=REMOVED, column=name, route=route, what="is null in new rows of this route")
+            yield ContractChange(kind=REMOVED, column=name, route=route, what="is null in new rows of this route")
     for name in after:
         rule = new.rules_of(now).get(name, NO_RULE)
         if name not in before:
             if rule.required:
-                yield Change(kind=STRICTER, column=name, route=route, what="is new and required")
+                yield ContractChange(kind=STRICTER, column=name, route=route, what="is new and required")
             continue
         for kind, what in _rules(old.rules_of(was).get(name, NO_RULE), rule):
-            yield Change(kind=kind, column=name, route=route, what=what)
+            yield ContractChange(kind=kind, column=name, route=route, what=what)
 
 
-def _rules(old: Rule, new: Rule) -> Iterator[tuple[str, str]]:
+def _rules(old: ColumnRule, new: ColumnRule) -> Iterator[tuple[str, str]]:
     if old.required != new.required:
         yield (STRICTER, "is required now") if new.required else (ADDED, "is no longer required")
     if old.allowed != new.allowed:
@@ -134,22 +138,22 @@ def _bound(bound: float | None) -> str:
     return "none" if bound is None else str(bound)
 
 
-def _taken(route: Route) -> tuple[object, ...]:
+def _taken(route: RowRoute) -> tuple[object, ...]:
     return route.source, route.topic, dict(route.properties)
 
 
-def _version(old: Contract, new: Contract, is_changed: bool) -> Iterator[Change]:
+def _version(old: Contract, new: Contract, is_changed: bool) -> Iterator[ContractChange]:
     if old.name != new.name:
-        yield Change(kind=VERSION, what=f"named {new.name or 'nothing'}, and {old.name or 'nothing'} before")
+        yield ContractChange(kind=VERSION, what=f"named {new.name or 'nothing'}, and {old.name or 'nothing'} before")
     elif new.name and new.version < old.version:
-        yield Change(kind=VERSION, what=f"version {new.version} comes after {old.version}")
+        yield ContractChange(kind=VERSION, what=f"version {new.version} comes after {old.version}")
     elif new.name and is_changed and new.version == old.version:
-        yield Change(
+        yield ContractChange(
             kind=VERSION, what=f"still version {new.version}; raise it, so that commits name the one that judged"
         )
 
 
-def _without_repeats(found: Sequence[Change]) -> Iterator[Change]:
+def _without_repeats(found: Sequence[ContractChange]) -> Iterator[ContractChange]:
     """What is said of all messages is not said of each route again."""
     said = {(each.kind, each.column, each.what) for each in found if not each.route}
     for each in found:

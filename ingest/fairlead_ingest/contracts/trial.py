@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from fairlead_ingest.contracts.guess import Guess
 from fairlead_ingest.rows import envelope, letter_code, schema
-from fairlead_ingest.rows.fitting import Wrong
-from fairlead_ingest.rows.routing import SHARED, Router
+from fairlead_ingest.rows.fitting import UnfitColumn
+from fairlead_ingest.rows.routing import SHARED, RowRouter
 from fairlead_ingest.rows.schema import FREEZE, Contract
 
 # Different things wrong, and different fields without a column, that are listed one by one; devices choose the names.
@@ -28,11 +28,11 @@ TYPE_CHARS_MAX = 60
 NO_OBJECT = "is no object"
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_WRONG = msgspec.json.Decoder(list[Wrong])
+_WRONG = msgspec.json.Decoder(list[UnfitColumn])
 
 
 @dataclass(slots=True, kw_only=True)
-class Kind:
+class Violation:
     """One thing that is wrong with messages: ``field`` is a column or a field of the message, empty for all of it."""
 
     code: str
@@ -53,14 +53,14 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrialOutcome:
     """Messages are rows that fit, rows whose body was rescued, or dead letters."""
 
     messages: int
     fit: int
     rescued: int
     dead_letters: int
-    wrong: Sequence[Kind]
+    wrong: Sequence[Violation]
     # Fields, or things wrong, beyond those that are listed.
     untold: int
     unknown: Sequence[Unknown]
@@ -78,12 +78,12 @@ class Trial:
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
         self._judge = contract.judge()
-        self._router = Router(contract.routes)
+        self._router = RowRouter(contract.routes)
         self._types = {each.name: each.dataType.simpleString() for each in contract.columns.fields}
         self._known = {*contract.columns.names, *schema.OWN_COLUMNS}
         self._lower = {name.lower() for name in self._known}
         self._messages = self._rescued = self._dead = self._untold = 0
-        self._wrong: dict[tuple[str, str, str], Kind] = {}
+        self._wrong: dict[tuple[str, str, str], Violation] = {}
         self._unknown: dict[str, tuple[Guess, int]] = {}
         self._routes = [0] * (len(contract.routes) + 1)
 
@@ -113,10 +113,10 @@ class Trial:
                 if good:
                     self._routes[self._router.route(topic, source, properties)] += 1
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrialOutcome:
         """Of all pages so far; the most frequent first."""
         names = [each.name for each in self._contract.routes]
-        return Outcome(
+        return TrialOutcome(
             messages=self._messages,
             fit=self._messages - self._rescued - self._dead,
             rescued=self._rescued,
@@ -130,8 +130,8 @@ class Trial:
             routes={**dict(zip(names, self._routes, strict=False)), "": self._routes[SHARED]} if names else {},
         )
 
-    def _note_misfits(self, name: str, body: str, wrong: Sequence[Wrong]) -> None:
-        for each in wrong or (Wrong("", NO_OBJECT),):
+    def _note_misfits(self, name: str, body: str, wrong: Sequence[UnfitColumn]) -> None:
+        for each in wrong or (UnfitColumn("", NO_OBJECT),):
             self._note(letter_code.MISFIT, each.column, each.reason or self._not_of_its_type(each.column), name, body)
 
     def _not_of_its_type(self, column: str) -> str:
@@ -144,7 +144,7 @@ class Trial:
             if len(self._wrong) >= KINDS_MAX:
                 self._untold += 1
                 return
-            kind = self._wrong[code, name, reason] = Kind(code=code, field=name, reason=reason)
+            kind = self._wrong[code, name, reason] = Violation(code=code, field=name, reason=reason)
             kind.example_id, kind.example = message_id, _example(name, shown)
         kind.messages += 1
 
@@ -179,7 +179,7 @@ class Letter:
     error: str
     payload: bytes = b""
     body: str = ""
-    wrong: Sequence[Wrong] | None = None
+    wrong: Sequence[UnfitColumn] | None = None
 
 
 def dead_letters(page: pa.RecordBatch, contract: Contract) -> Iterator[Letter]:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.sync_client import Client
@@ -41,7 +41,7 @@ class _Waiting:
 class EventPublisher:
     """``topic`` is ``namespace/name``, ``source`` a path such as ``/fairlead/ingest/NAME``. Not thread-safe."""
 
-    def __init__(self, client: Client, metrics: Metrics, *, topic: str, source: str) -> None:
+    def __init__(self, client: Client, metrics: IngestMetrics, *, topic: str, source: str) -> None:
         self._client = client
         self._counts = metrics.events
         self._namespace, _, self._name = topic.partition("/")

@@ -13,7 +13,7 @@ from fairlead_ingest.table.commit_info import BatchCounts
 PREFIX = "fairlead_ingest_"
 
 
-class Metrics:
+class IngestMetrics:
     """All series of one job, labelled by pipeline."""
 
     def __init__(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_messaging.client.io.connections import Tls
 
 
-def tls_of(settings: Settings) -> Tls | None:
+def tls_of(settings: IngestSettings) -> Tls | None:
     """The files for mutual TLS, None on a plain loopback."""
     if settings.security != "mtls":
         return None

@@ -31,7 +31,7 @@ Value = str | int | bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class LatestDefinition:
     """See the module. ``columns`` empty: all; ``delete_when``: a column and the values of it that delete."""
 
     key: tuple[str, ...]

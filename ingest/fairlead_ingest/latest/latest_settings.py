@@ -1,4 +1,4 @@
-"""The table ``[latest]`` of a job's settings, and what it says as a ``Definition``."""
+"""The table ``[latest]`` of a job's settings, and what it says as a ``LatestDefinition``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from fairlead_ingest.latest.definition import OWN, Definition
+from fairlead_ingest.latest.definition import OWN, LatestDefinition
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import Model
@@ -61,11 +61,11 @@ class LatestSettings(Model):
     """So long its older files stay, for readers that have begun; the job deletes them."""
 
     @property
-    def definition(self) -> Definition | None:
+    def definition(self) -> LatestDefinition | None:
         """None where there is no latest table."""
         if not self.key:
             return None
-        return Definition(
+        return LatestDefinition(
             key=tuple(self.key),
             order_by=tuple(self.order_by),
             columns=tuple(self.columns),

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_ingest.latest.row_changes import Entry
+from fairlead_ingest.latest.row_changes import ChangeEntry
 
 METADATA_KEY: Final = "fairlead_latest"
 SEQUENCE: Final = "fairlead:latest"
@@ -54,7 +54,7 @@ class Current:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
+class FoldAfter:
     """What was committed to the rows after this version is to be folded in."""
 
     after: int
@@ -67,7 +67,7 @@ class Rebuild:
     reason: str
 
 
-def newest(entries: Iterable[Entry]) -> Marked | None:
+def newest(entries: Iterable[ChangeEntry]) -> Marked | None:
     """The newest commit of ours, ``entries`` newest first; None where others changed what is there since."""
     for entry in entries:
         stored = entry.info.get(METADATA_KEY)
@@ -84,7 +84,7 @@ def newest(entries: Iterable[Entry]) -> Marked | None:
 
 def decide(
     mark: Mark | None, *, source: str, version: int, stamp: str | None, definition: str
-) -> Current | Fold | Rebuild:
+) -> Current | FoldAfter | Rebuild:
     """What leads from ``mark`` to the rows' ``version``; ``stamp``: of the rows' log entry of the mark's version, None
     where the log no longer has it."""
     if mark is None:
@@ -97,4 +97,4 @@ def decide(
         return Rebuild(reason=f"the table of rows was brought back from a copy (it was at version {mark.version})")
     if version == mark.version:
         return Current()
-    return Fold(after=mark.version)
+    return FoldAfter(after=mark.version)

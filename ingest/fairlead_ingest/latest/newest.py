@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest.latest.definition import DELETED, PROPERTY, Definition
+from fairlead_ingest.latest.definition import DELETED, PROPERTY, LatestDefinition
 
 KEY: Final = "k"
 ORDER: Final = "o"
@@ -23,7 +23,7 @@ _NUMBER: Final = "n"
 _properties = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def candidates(rows: pa.Table, definition: Definition) -> pa.Table:
+def candidates(rows: pa.Table, definition: LatestDefinition) -> pa.Table:
     """For each row its key (``k0``, …), its place in the order (``o0``, …) and whether it deletes (``_deleted``)."""
     columns = {f"{KEY}{index}": rows[name] for index, name in enumerate(definition.key)}
     columns |= {f"{ORDER}{index}": _ordered(rows, name) for index, name in enumerate(definition.order)}
@@ -31,7 +31,7 @@ def candidates(rows: pa.Table, definition: Definition) -> pa.Table:
     return pa.table(columns)
 
 
-def deletes(rows: pa.Table, definition: Definition) -> pa.ChunkedArray:
+def deletes(rows: pa.Table, definition: LatestDefinition) -> pa.ChunkedArray:
     """Which rows take their key out."""
     found = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])
     for name, values in definition.delete_when.items():

@@ -41,17 +41,17 @@ class _Add(msgspec.Struct):
     deletion_vector: Any = msgspec.field(name="deletionVector", default=None)
 
 
-class _Line(msgspec.Struct):
+class _LogLine(msgspec.Struct):
     add: _Add | None = None
     remove: _Add | None = None
     commit_info: dict[str, Any] | None = msgspec.field(name="commitInfo", default=None)
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_LogLine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ChangeEntry:
     """One entry of a log."""
 
     added: list[_Add] = field(default_factory=list)
@@ -69,9 +69,9 @@ class Outstanding:
     reduced: frozenset[Partition]
 
 
-def parse(content: bytes, where: str) -> Entry:
+def parse(content: bytes, where: str) -> ChangeEntry:
     """An entry as it is stored. Raises ``Stop``."""
-    found = Entry(stamp=stamp(content))
+    found = ChangeEntry(stamp=stamp(content))
     try:
         for text in content.splitlines():
             line = _line.decode(text)
@@ -91,7 +91,7 @@ def stamp(content: bytes) -> str:
     return f"{zlib.crc32(content):08x}"
 
 
-def outstanding(entries: Iterable[Entry], where: str) -> Outstanding:
+def outstanding(entries: Iterable[ChangeEntry], where: str) -> Outstanding:
     """Of entries in their order. Raises ``Stop`` where files are of a kind that cannot be read."""
     pending: dict[str, RowFile] = {}
     joined: set[str] = set()

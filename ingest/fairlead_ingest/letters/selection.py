@@ -15,7 +15,7 @@ UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class LetterSelection:
     """Empty: all.  Times are milliseconds since 1970 of publishing: from ``since_ms``, before ``until_ms``."""
 
     codes: frozenset[str] = frozenset()

@@ -26,7 +26,7 @@ _STATE_FILE = re.compile(r"(\d+)\.(delta|snapshot)")
 _OURS: Final = "fairlead-"
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointPage(msgspec.Struct, frozen=True, kw_only=True):
     """One copy: ``texts`` by path, ``archives`` with the paths that are taken from each."""
 
     format: int = FORMAT
@@ -37,14 +37,14 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """The ``metadata`` of queries whose copies this one has replaced, the last first: a second machine's, say."""
 
 
-def encode(page: Page) -> bytes:
+def encode(page: CheckpointPage) -> bytes:
     return msgspec.json.encode(page)
 
 
-def decode(content: bytes, where: object) -> Page:
+def decode(content: bytes, where: object) -> CheckpointPage:
     """Raises ``Stop`` for what is no page, or one of a newer version."""
     try:
-        page = msgspec.json.decode(content, type=Page)
+        page = msgspec.json.decode(content, type=CheckpointPage)
         paths = [*page.texts, *(path for some in page.archives.values() for path in some), *page.archives]
     except msgspec.DecodeError as error:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: no copy of a checkpoint: {error}") from None
@@ -55,7 +55,7 @@ def decode(content: bytes, where: object) -> Page:
     return page
 
 
-def replaced(page: Page | None) -> list[str]:
+def replaced(page: CheckpointPage | None) -> list[str]:
     """What a copy that takes the place of ``page`` says it has replaced."""
     if page is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlead_ingest.report.layout import Layout
+from fairlead_ingest.report.layout import FileLayout
 from fairlead_ingest.report.over_time import Point
 
 # Of dead letters that an older version wrote, which had no codes.
@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delay:
+class PriorityDelay:
     """How long messages of one priority took, in seconds, from the edge to messaging and to the batch."""
 
     priority: int | None
@@ -23,7 +23,7 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetters:
+class LetterCount:
     """How many dead letters have one code and are about the same fields; ``example``: the error of one of them."""
 
     code: str
@@ -33,7 +33,7 @@ class DeadLetters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class ReportGap:
     """Messages of a topic that were never read; ``seconds`` since 1970 at which the job noticed."""
 
     reason: str
@@ -45,7 +45,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class CommitPoint:
     """Seconds since 1970, and how old half and 95 % of its messages were when their rows became visible."""
 
     seconds: float
@@ -64,7 +64,7 @@ class TopicLag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class TableFacts:
     """What the page says about one table."""
 
     name: str
@@ -79,13 +79,13 @@ class Facts:
     # None: the service was not asked.
     lags: Sequence[TopicLag] | None = None
     points: Sequence[Point] = ()
-    commits: Sequence[Commit] = ()
-    layout: Layout | None = None
+    commits: Sequence[CommitPoint] = ()
+    layout: FileLayout | None = None
     by_node: Sequence[tuple[str, int]] = ()
     by_hour: Sequence[tuple[str, int]] = ()
     by_priority: Sequence[tuple[str, int]] = ()
-    delays: Sequence[Delay] = ()
-    gaps: Sequence[Gap] = ()
-    dead_letters: Sequence[DeadLetters] = ()
+    delays: Sequence[PriorityDelay] = ()
+    gaps: Sequence[ReportGap] = ()
+    dead_letters: Sequence[LetterCount] = ()
     # Of the dead letters, how many have their row now.
     repaired: int = 0

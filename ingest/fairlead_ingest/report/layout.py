@@ -37,7 +37,7 @@ class SizeClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class FileLayout:
     """The files of one table. ``compacted``: how many there would be after a compaction.
 
     ``open_seconds``: the median of opening one, of ``opened`` that were; None where none could be.
@@ -52,7 +52,7 @@ class Layout:
     opened: int = 0
 
 
-def of(found: Sequence[FileSize], *, open_seconds: float | None = None, opened: int = 0) -> Layout:
+def of(found: Sequence[FileSize], *, open_seconds: float | None = None, opened: int = 0) -> FileLayout:
     """Of the files of the newest version."""
     counts, sizes = [0] * (len(CLASSES) + 1), [0] * (len(CLASSES) + 1)
     partitions: Counter[tuple[str, str]] = Counter()
@@ -61,7 +61,7 @@ def of(found: Sequence[FileSize], *, open_seconds: float | None = None, opened: 
         counts[index] += 1
         sizes[index] += each.bytes
         partitions[each.topic, each.date] += each.bytes
-    return Layout(
+    return FileLayout(
         files=len(found),
         bytes=sum(sizes),
         classes=[
@@ -75,7 +75,7 @@ def of(found: Sequence[FileSize], *, open_seconds: float | None = None, opened: 
     )
 
 
-def cost(layout: Layout) -> str:
+def cost(layout: FileLayout) -> str:
     """What small files cost a reader of all of it, in a sentence, and what to do about it."""
     if not layout.files:
         return "There are no files yet."

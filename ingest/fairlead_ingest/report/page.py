@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from html import escape
 
 from fairlead_ingest.report import layout, plot
-from fairlead_ingest.report.facts import DeadLetters, Delay, Facts, Gap
-from fairlead_ingest.report.layout import Layout
+from fairlead_ingest.report.facts import LetterCount, PriorityDelay, ReportGap, TableFacts
+from fairlead_ingest.report.layout import FileLayout
 from fairlead_ingest.report.markup import BARS_MAX, STYLE, bars, grid, section
-from fairlead_ingest.report.plot import Line, Mark
+from fairlead_ingest.report.plot import Line, PlotMark
 
 EXAMPLE_CHARS_MAX = 200
 
 
-def page(tables: Sequence[Facts], now: datetime.datetime) -> str:
+def page(tables: Sequence[TableFacts], now: datetime.datetime) -> str:
     """The whole page; every text from outside is escaped."""
     body = "\n".join(_table(facts) for facts in tables)
     return (
@@ -31,11 +31,11 @@ def page(tables: Sequence[Facts], now: datetime.datetime) -> str:
     )
 
 
-def _table(facts: Facts) -> str:
+def _table(facts: TableFacts) -> str:
     about = f"{facts.rows:,} rows in {escape(facts.table)}; {_fresh(facts.fresh)}"
     if facts.days is not None:
         about += f". Pictures and counts below: {facts.counted:,} rows of the last {facts.days} days"
-    marks = [Mark(seconds=gap.seconds, text=f"gap: {' '.join(_gap(gap)[1:])}") for gap in facts.gaps]
+    marks = [PlotMark(seconds=gap.seconds, text=f"gap: {' '.join(_gap(gap)[1:])}") for gap in facts.gaps]
     return "\n".join(
         [
             f"<h2>{escape(facts.name)}</h2><p>{about}.</p>",
@@ -61,7 +61,7 @@ def _table(facts: Facts) -> str:
     )
 
 
-def _over_time(facts: Facts, marks: Sequence[Mark]) -> list[str]:
+def _over_time(facts: TableFacts, marks: Sequence[PlotMark]) -> list[str]:
     seconds = [point.seconds for point in facts.points]
     gaps = " A red line marks a gap." if marks else ""
     rates = [
@@ -110,7 +110,7 @@ def _over_time(facts: Facts, marks: Sequence[Mark]) -> list[str]:
     ]
 
 
-def _now(facts: Facts) -> list[str]:
+def _now(facts: TableFacts) -> list[str]:
     if facts.lags is None:
         return []
     lines = [
@@ -120,7 +120,7 @@ def _now(facts: Facts) -> list[str]:
     return [section("Behind the topics now", grid(["topic", "state", "messages", "oldest of them"], lines))]
 
 
-def _files(found: Layout | None) -> str:
+def _files(found: FileLayout | None) -> str:
     if found is None or not found.files:
         return ""
     classes = []
@@ -133,7 +133,7 @@ def _files(found: Layout | None) -> str:
     )
 
 
-def _delays(delays: Sequence[Delay]) -> str:
+def _delays(delays: Sequence[PriorityDelay]) -> str:
     heads = ["priority", "rows", *(f"{to} {part} s" for to in ("messaging", "batch") for part in ("p50", "p95", "p99"))]
     lines = [
         [
@@ -151,7 +151,7 @@ def _fresh(seconds: tuple[float | str | None, float | str | None]) -> str:
     return escape(f"fresh within {half} (half), {most} (95 %) over the last commits")
 
 
-def _gap(gap: Gap) -> list[str]:
+def _gap(gap: ReportGap) -> list[str]:
     noticed = datetime.datetime.fromtimestamp(gap.seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     return [noticed, gap.reason, gap.topic, gap.begins, gap.ends, _number(gap.rows)]
 
@@ -176,7 +176,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 
-def by_field(dead_letters: Sequence[DeadLetters], repaired: int = 0) -> list[list[str]]:
+def by_field(dead_letters: Sequence[LetterCount], repaired: int = 0) -> list[list[str]]:
     """By code and field, the most frequent first, then what was left out, then the sum.
 
     A row counts at each field it names.

@@ -31,7 +31,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class PlotMark:
     """Something that happened, at seconds since 1970."""
 
     seconds: float
@@ -44,7 +44,7 @@ def draw(
     lines: Sequence[Line],
     *,
     shown: Callable[[float], str],
-    marks: Sequence[Mark] = (),
+    marks: Sequence[PlotMark] = (),
     is_logarithmic: bool = False,
 ) -> str:
     """The picture and its legend; "" without values. ``shown``: a value as text.
@@ -144,7 +144,7 @@ def _axes(times: _Scale, values: _Scale, shown: Callable[[float], str]) -> Itera
         yield f'<text x="{x}" y="{HEIGHT - 8}" text-anchor="middle">{text}</text>'
 
 
-def _marks(marks: Sequence[Mark], times: _Scale) -> Iterator[str]:
+def _marks(marks: Sequence[PlotMark], times: _Scale) -> Iterator[str]:
     inside = [mark for mark in marks if times.low <= mark.seconds <= times.high]
     for mark in inside[:MARKS_MAX]:
         x = times.at(mark.seconds)

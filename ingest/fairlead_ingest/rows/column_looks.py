@@ -21,7 +21,7 @@ from msgspec import Meta
 from pyspark.sql import types
 
 from fairlead_ingest.rows import moments, rules
-from fairlead_ingest.rows.rules import FLOAT_MAX, INTEGER_BITS, NO_RULE, REQUIRED, Rule
+from fairlead_ingest.rows.rules import FLOAT_MAX, INTEGER_BITS, NO_RULE, REQUIRED, ColumnRule
 
 # A decimal's exponent beyond this is in no column, and costs memory by its size.
 EXPONENT_MAX = 1_000
@@ -86,12 +86,12 @@ class ColumnLook:
     name: str
     quick: Any
     check: Check | None
-    rule: Rule
+    rule: ColumnRule
     _close: Callable[[bytes], bytes]
     _decode: Callable[[bytes], Any]
 
     @classmethod
-    def of(cls, name: str, data_type: types.DataType, rounds: bool, rule: Rule = NO_RULE) -> ColumnLook:
+    def of(cls, name: str, data_type: types.DataType, rounds: bool, rule: ColumnRule = NO_RULE) -> ColumnLook:
         quick, check = _quick(data_type, rounds) if rule is NO_RULE else _quick_ruled(data_type, rounds, rule)
         if isinstance(data_type, types.StringType) and not rule.allowed:
             # Taken over as it is: most are strings, and what is none is found by its first letter.
@@ -200,7 +200,7 @@ def _quick(data_type: types.DataType, rounds: bool) -> tuple[Any, Check | None]:
     return str, None
 
 
-def _quick_ruled(data_type: types.DataType, rounds: bool, rule: Rule) -> tuple[Any, Check | None]:
+def _quick_ruled(data_type: types.DataType, rounds: bool, rule: ColumnRule) -> tuple[Any, Check | None]:
     """The same within what a rule asks."""
     if rule.allowed:
         return Literal[rule.allowed], None

@@ -24,8 +24,8 @@ from pyspark.sql import types
 
 from fairlead_ingest import errors
 from fairlead_ingest.rows import column_looks, ddl, rules
-from fairlead_ingest.rows.routing import Route
-from fairlead_ingest.rows.rules import NO_RULE, Rule
+from fairlead_ingest.rows.routing import RowRoute
+from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
 from fairlead_ingest.rows.schema import DECIMALS, EVOLVE, EXACT, FREEZE, MODES, OWN_COLUMNS, Contract
 
 FILE_CHARS_MAX = 1024 * 1024
@@ -57,7 +57,7 @@ class _Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     properties: dict[str, str] = {}
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ContractFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: _Columns = {}
     mode: str = FREEZE
     decimals: str = EXACT
@@ -113,7 +113,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _of_file(plain: dict[str, Any]) -> Contract:
-    file = msgspec.convert(plain, _File)
+    file = msgspec.convert(plain, _ContractFile)
     for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
         if value not in allowed:
             raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
@@ -133,7 +133,7 @@ def _of_file(plain: dict[str, Any]) -> Contract:
                     f" {columns[name].simpleString()} elsewhere; one table has one type for a column"
                 )
         routes.append(
-            Route(
+            RowRoute(
                 name=each.name,
                 source=each.source,
                 topic=each.topic,
@@ -170,14 +170,14 @@ def _checked(routes: list[_Route]) -> list[_Route]:
     return routes
 
 
-def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str, Rule]]:
+def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str, ColumnRule]]:
     columns, asked = {}, {}
     for name, column in written.items():
         said = _Column(type=column) if isinstance(column, str) else column
         columns[name] = with_name(name, ddl.type_of, said.type)
         if said.enum == ():
             raise ValueError(f"{name}: enum: no value is listed, so none would fit")
-        rule = Rule(required=said.required, allowed=said.enum or (), minimum=said.minimum, maximum=said.maximum)
+        rule = ColumnRule(required=said.required, allowed=said.enum or (), minimum=said.minimum, maximum=said.maximum)
         if rule != NO_RULE:
             with_name(name, rules.check, rule, columns[name])
             asked[name] = rule

@@ -30,7 +30,7 @@ from fairlead_ingest.rows.column_looks import (
     has_floats,
     names_looked_at_once,
 )
-from fairlead_ingest.rows.rules import NO_RULE, Rule
+from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
 
 # So many columns are named for one body; a body with more misfits is of another schema.
 MISFITS_MAX = 10
@@ -44,7 +44,7 @@ _ESCAPED, _ANY_ESCAPE = re.compile(rb"\\u00[0-7]"), re.compile(rb"\\")
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Wrong(NamedTuple):
+class UnfitColumn(NamedTuple):
     """A column that a body does not fit, and what its rule has against the value; empty: it is not of its type."""
 
     column: str
@@ -60,7 +60,7 @@ class Verdict:
 
     fits: bool = True
     text: str | None = None
-    wrong: tuple[Wrong, ...] = ()
+    wrong: tuple[UnfitColumn, ...] = ()
 
 
 _FITS = Verdict()
@@ -81,7 +81,7 @@ class Judge:
         *,
         rounds: bool = False,
         evolves: bool = False,
-        rules: Mapping[str, Rule] | None = None,
+        rules: Mapping[str, ColumnRule] | None = None,
         foreign: Collection[str] = (),
     ) -> None:
         asked = rules or {}
@@ -136,16 +136,16 @@ class Judge:
             fields = _RAW_FIELDS.decode(body)
         except BROKEN:
             return _NO_OBJECT
-        parts, wrong = [], [Wrong(name, TWIN) for name in self._twins(body)]
+        parts, wrong = [], [UnfitColumn(name, TWIN) for name in self._twins(body)]
         for column in self._columns:
             raw = fields.get(column.name)
             try:
                 value = column.close(None if raw is None else bytes(raw))
             except Misfit as misfit:
-                wrong.append(Wrong(column.name, str(misfit)))
+                wrong.append(UnfitColumn(column.name, str(misfit)))
                 continue
             except BROKEN:
-                wrong.append(Wrong(column.name))
+                wrong.append(UnfitColumn(column.name))
                 continue
             if value is not None:
                 parts.append(msgspec.json.encode(column.name) + b":" + value)

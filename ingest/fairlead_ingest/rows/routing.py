@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead_ingest.rows.rules import Rule
+from fairlead_ingest.rows.rules import ColumnRule
 
 # Sources are what devices write into messages; so many are remembered with their route.
 REMEMBERED_MAX = 4_096
@@ -21,7 +21,7 @@ _PROPERTIES = msgspec.json.Decoder(dict[str, str | None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class RowRoute:
     """``source``, ``topic``: empty for any; ``properties``: what each has to be; ``columns``: those it adds."""
 
     name: str
@@ -29,7 +29,7 @@ class Route:
     topic: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
-    rules: Mapping[str, Rule] = field(default_factory=dict)
+    rules: Mapping[str, ColumnRule] = field(default_factory=dict)
     description: str = ""
 
     def takes(self, topic: str, source: str | None, properties: Mapping[str, str | None]) -> bool:
@@ -58,10 +58,10 @@ def matches(pattern: str, text: str) -> bool:
     return True
 
 
-class Router:
+class RowRouter:
     """Finds the number of a message's route, ``SHARED`` where none takes it."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[RowRoute]) -> None:
         self._routes = routes
         self._looks_at_properties = any(route.properties for route in routes)
         self._remembered: dict[tuple[str, str | None], int] = {}

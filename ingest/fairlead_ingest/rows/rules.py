@@ -20,7 +20,7 @@ Bound = int | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ColumnRule:
     """``allowed`` empty: any; ``minimum`` and ``maximum`` belong to what is allowed."""
 
     required: bool = False
@@ -44,10 +44,10 @@ class Rule:
         return ""
 
 
-NO_RULE = Rule()
+NO_RULE = ColumnRule()
 
 
-def check(rule: Rule, data_type: types.DataType) -> None:
+def check(rule: ColumnRule, data_type: types.DataType) -> None:
     """Raises ``ValueError`` for a rule that no value of the type can be asked, or that none can pass."""
     kind = type(data_type)
     is_whole, is_fraction = kind in INTEGER_BITS, isinstance(data_type, types.FractionalType)
@@ -81,7 +81,7 @@ def check(rule: Rule, data_type: types.DataType) -> None:
                 raise ValueError(f"enum: {value} is no {data_type.simpleString()}, or not within minimum and maximum")
 
 
-def limits(rule: Rule, data_type: types.DataType) -> tuple[int, int]:
+def limits(rule: ColumnRule, data_type: types.DataType) -> tuple[int, int]:
     """The least and the greatest integer in a column of whole numbers."""
     half = 2 ** (INTEGER_BITS[type(data_type)] - 1)
     least = -half if rule.minimum is None else max(-half, math.ceil(rule.minimum))

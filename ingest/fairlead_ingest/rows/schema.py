@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from pyspark.sql import types
 
-from fairlead_ingest.rows.fitting import MISFITS_MAX, Judge, Verdict, Wrong
-from fairlead_ingest.rows.routing import SHARED, Route, Router
-from fairlead_ingest.rows.rules import Rule
+from fairlead_ingest.rows.fitting import MISFITS_MAX, Judge, UnfitColumn, Verdict
+from fairlead_ingest.rows.routing import SHARED, RowRoute, RowRouter
+from fairlead_ingest.rows.rules import ColumnRule
 
 FREEZE, RESCUE, EVOLVE = MODES = ("freeze", "rescue", "evolve")
 EXACT, ROUND = DECIMALS = ("exact", "round")
@@ -37,7 +37,7 @@ _END = "\n"
 # What Spark alone could not read.
 NOTHING_KNOWN = f"[]{_END}"
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_WRONG = msgspec.json.Decoder(list[Wrong])
+_WRONG = msgspec.json.Decoder(list[UnfitColumn])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class Contract:
     name: str = ""
     version: int = 0
     description: str = ""
-    rules: Mapping[str, Rule] = field(default_factory=dict)
-    routes: tuple[Route, ...] = ()
+    rules: Mapping[str, ColumnRule] = field(default_factory=dict)
+    routes: tuple[RowRoute, ...] = ()
     # Columns that only messages of some route have.
     routed: tuple[str, ...] = ()
 
@@ -77,7 +77,7 @@ class Contract:
         own = set() if route == SHARED else set(self.routes[route].columns)
         return tuple(name for name in self.routed if name not in own)
 
-    def rules_of(self, route: int) -> Mapping[str, Rule]:
+    def rules_of(self, route: int) -> Mapping[str, ColumnRule]:
         """What is asked of messages of this route; its own word counts where both say something of a column."""
         return self.rules if route == SHARED else {**self.rules, **self.routes[route].rules}
 
@@ -92,7 +92,7 @@ class BodyJudge:
     """Looks at the bodies of one contract's messages, each by the columns of its route."""
 
     def __init__(self, contract: Contract) -> None:
-        self._router = Router(contract.routes) if contract.routes else None
+        self._router = RowRouter(contract.routes) if contract.routes else None
         self.is_routed = self._router is not None
         self._judges = {number: _judge_of(contract, number) for number in range(SHARED, len(contract.routes))}
         self.look = self._judges[SHARED].look
@@ -128,8 +128,8 @@ def decode(text: str) -> Contract:
     """What ``encode`` gave."""
     plain: dict[str, Any] = json.loads(text)
     columns = types.StructType.fromJson(plain.pop("columns"))
-    rules = msgspec.convert(plain.pop("rules"), dict[str, Rule])
-    routes = msgspec.convert(plain.pop("routes"), tuple[Route, ...])
+    rules = msgspec.convert(plain.pop("rules"), dict[str, ColumnRule])
+    routes = msgspec.convert(plain.pop("routes"), tuple[RowRoute, ...])
     return Contract(columns=columns, rules=rules, routes=routes, routed=tuple(plain.pop("routed")), **plain)
 
 
@@ -158,11 +158,11 @@ def misfit(error: str, body: str | None, empty: Collection[str]) -> tuple[str, S
         return error, ()  # a transform's own sentence
     if not is_ours:
         return error, ()
-    wrong = wrong or [Wrong(name) for name in misfits(body, empty)[:MISFITS_MAX]]
+    wrong = wrong or [UnfitColumn(name) for name in misfits(body, empty)[:MISFITS_MAX]]
     return told(begin.rstrip(), wrong, shown), [each.column for each in wrong]
 
 
-def told(begin: str, wrong: Sequence[Wrong], shown: str) -> str:
+def told(begin: str, wrong: Sequence[UnfitColumn], shown: str) -> str:
     """``begin`` at its columns, with reasons, and the body's first characters."""
     names = ", ".join(f"{each.column} ({each.reason})" if each.reason else each.column for each in wrong)
     return f"{begin} at {names}: {shown}" if names else f"{begin}: {shown}"

@@ -16,14 +16,14 @@ MOMENT = "_published_at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ReadScope:
     """Topics to read (None: all), published from ``from_ms`` (inclusive) to ``until_ms`` (exclusive), since 1970."""
 
     topics: frozenset[str] | None = None
     from_ms: int | None = None
     until_ms: int | None = None
 
-    def within(self, condition: tuple[str, str, Any]) -> Scope:
+    def within(self, condition: tuple[str, str, Any]) -> ReadScope:
         """The scope narrowed by ``(column, relation, value)``; a condition that says nothing here changes nothing."""
         column, relation, value = condition
         if column == TOPIC and relation in ("=", "in"):
@@ -39,12 +39,12 @@ class Scope:
                 return self._with(until_ms=moment + 1 if self.until_ms is None else min(self.until_ms, moment + 1))
         return self
 
-    def _with(self, **changes: Any) -> Scope:
+    def _with(self, **changes: Any) -> ReadScope:
         values = {"topics": self.topics, "from_ms": self.from_ms, "until_ms": self.until_ms}
-        return Scope(**{**values, **changes})
+        return ReadScope(**{**values, **changes})
 
 
-def narrowed(scope: Scope, conditions: Iterable[tuple[str, str, Any]]) -> Scope:
+def narrowed(scope: ReadScope, conditions: Iterable[tuple[str, str, Any]]) -> ReadScope:
     """``scope`` within all ``conditions``."""
     for condition in conditions:
         scope = scope.within(condition)

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairlead_ingest import errors
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table.commit_info import METADATA_KEY, NO_COUNTS, BatchCounts, CommitInfo, Totals
+from fairlead_ingest.table.commit_info import METADATA_KEY, NO_COUNTS, BatchCounts, CommitInfo, TableTotals
 from fairlead_wire.errors import Temporary
 
 # The transaction every writer of the table takes: two at once collide instead of both appending. One for all topics,
@@ -33,7 +33,7 @@ class TableState:
     reached: Offsets = field(default_factory=Offsets)
     # How many batches of ours were committed, by any job; 0 for a new table.
     commit_sequence: int = 0
-    totals: Totals = field(default_factory=Totals)
+    totals: TableTotals = field(default_factory=TableTotals)
     # The log no longer reaches back to a commit of ours: ``reached`` is what rows say, which may be less than was read.
     is_cut: bool = False
 

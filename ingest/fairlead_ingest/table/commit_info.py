@@ -76,7 +76,7 @@ class BatchCounts(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
 NO_COUNTS = BatchCounts()
 
 
-class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
+class TableTotals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
     """Counts that add up over the table's life, and the contracts that judged it, oldest first."""
 
     rows: int = 0
@@ -86,13 +86,13 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
     expired_starts: int = 0
     contracts: list[ContractUse] = []
 
-    def plus(self, counts: BatchCounts) -> Totals:
+    def plus(self, counts: BatchCounts) -> TableTotals:
         """With one more batch."""
         added = {name: count + getattr(counts, name) for name, count in self.counts().items()}
         contracts, used = self.contracts, counts.contract
         if used is not None and (not contracts or contracts[-1].title != used.title):
             contracts = [*contracts, used][-CONTRACTS_MAX:]
-        return Totals(**added, contracts=contracts)
+        return TableTotals(**added, contracts=contracts)
 
     def counts(self) -> dict[str, int]:
         """What adds up, by name."""
@@ -117,7 +117,7 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str = ""
     # The table's commit sequence as of this commit; 0: written by a version that did not say.
     sequence: int = 0
-    totals: Totals = Totals()
+    totals: TableTotals = TableTotals()
     counts: BatchCounts = NO_COUNTS
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def parse(stored: Mapping[str, Any]) -> CommitInfo:
             batch=int(stored.get("batch", -1)),
             checkpoint=str(stored.get("checkpoint", "")),
             sequence=int(stored.get("sequence", 0)),
-            totals=msgspec.convert(stored.get("totals", {}), Totals),
+            totals=msgspec.convert(stored.get("totals", {}), TableTotals),
             counts=msgspec.convert(dict(stored), BatchCounts),
         )
     except (KeyError, TypeError, ValueError) as error:

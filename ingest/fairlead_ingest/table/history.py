@@ -20,7 +20,7 @@ _REPLACED = ("CLONE", "CONVERT", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "TR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NewestCounting:
     """``info``: what our newest commit that counts says, None where there is none.
 
     ``is_replaced``: others put the whole content there, so only the rows say how far they go.
@@ -30,7 +30,7 @@ class Found:
     is_replaced: bool = False
 
 
-def newest(entries: Iterable[Mapping[str, Any]]) -> Found:
+def newest(entries: Iterable[Mapping[str, Any]]) -> NewestCounting:
     """Our newest commit in the current version's line; ``entries`` of a table's history come newest first."""
     version_max: int | None = None
     time_max: int | None = None
@@ -45,14 +45,14 @@ def newest(entries: Iterable[Mapping[str, Any]]) -> Found:
             try:
                 version_max, time_max = _target(parameters)
             except ValueError:
-                return Found(is_replaced=True)
+                return NewestCounting(is_replaced=True)
             continue
         info = commit_info.read(entry)
         if info is not None:
-            return Found(info=info)
+            return NewestCounting(info=info)
         if operation.startswith(_REPLACED) or _overwrites(operation, parameters):
-            return Found(is_replaced=True)
-    return Found()
+            return NewestCounting(is_replaced=True)
+    return NewestCounting()
 
 
 def _target(parameters: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -28,7 +28,7 @@ BATCHES_MAX: Final = 100
 """A new checkpoint is a new application; of so many the last batch is remembered."""
 
 
-class Snapshot(NamedTuple):
+class TableVersion(NamedTuple):
     """One of a table's versions; ``number`` counts all there ever were."""
 
     id: int
@@ -36,7 +36,7 @@ class Snapshot(NamedTuple):
     number: int
 
 
-class Line(Enum):
+class Lineage(Enum):
     """How what was left relates to the table's current version."""
 
     CURRENT = "current"
@@ -53,14 +53,14 @@ class NewestCommit:
     info: CommitInfo
     batches: Mapping[str, int]
 
-    def line(self, newest_first: Iterable[Snapshot]) -> Line:
+    def line(self, newest_first: Iterable[TableVersion]) -> Lineage:
         """``newest_first``: the current version and those it was made from, as far as they are remembered."""
         for each in newest_first:
             if each.id == self.snapshot:
-                return Line.CURRENT
+                return Lineage.CURRENT
             if each.number <= self.number:
-                return Line.TAKEN_BACK
-        return Line.CUT
+                return Lineage.TAKEN_BACK
+        return Lineage.CUT
 
     def encode(self) -> str:
         return msgspec.json.encode(

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from fairlead_messaging.api import error_codes, headers
-from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, POLL, ROUTES, Route
+from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, POLL, ROUTES, ApiRoute
 
 OPENAPI_VERSION = "3.1.0"
 CONTRACT_VERSION = "1"
@@ -78,7 +78,7 @@ def encode() -> bytes:
     return msgspec.json.encode(document())
 
 
-def _kinds(routes: Iterable[Route[Any]]) -> dict[str, Any]:
+def _kinds(routes: Iterable[ApiRoute[Any]]) -> dict[str, Any]:
     """Every type that needs a schema, by what it looks like."""
     kinds: dict[str, Any] = {repr(ARROW_POLL.request): ARROW_POLL.request}
     for route in routes:
@@ -88,7 +88,7 @@ def _kinds(routes: Iterable[Route[Any]]) -> dict[str, Any]:
     return kinds
 
 
-def _operation(route: Route[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: ApiRoute[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"operationId": route.operation, "summary": route.summary}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": _PATH_MEANINGS[name]}
@@ -111,7 +111,7 @@ def _operation(route: Route[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _query(route: Route[Any]) -> list[dict[str, Any]]:
+def _query(route: ApiRoute[Any]) -> list[dict[str, Any]]:
     if route.query is None:
         return []
     _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
@@ -122,7 +122,7 @@ def _query(route: Route[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _request(route: Route[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
+def _request(route: ApiRoute[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     shape = schema_of[repr(route.request)]
     examples = {route.operation: {"value": route.example}}
     if route is POLL:
@@ -134,7 +134,7 @@ def _request(route: Route[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     return {"required": route.request_is_required, "content": content}
 
 
-def _answer(route: Route[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
+def _answer(route: ApiRoute[Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"description": "Done."}
     content: dict[str, Any] = {}
     if route.response is not None:

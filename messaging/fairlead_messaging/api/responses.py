@@ -102,7 +102,7 @@ class Renewed(msgspec.Struct, frozen=True):
     renewable: int
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldTopic(msgspec.Struct, frozen=True, kw_only=True):
     """A topic whose readers of committed messages wait: since when, and until when the service lets them (milliseconds
     since 1970)."""
 
@@ -111,7 +111,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     until: int = 0
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
+class StoredPayloads(msgspec.Struct, frozen=True, kw_only=True):
     """What a transaction stored in a topic and did not publish yet; it holds up no reader."""
 
     topic: str
@@ -131,10 +131,10 @@ class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     started: int
     expires: int
-    topics: tuple[Held, ...] = ()
+    topics: tuple[HeldTopic, ...] = ()
     timeout: float = 0.0
     renewable: int = 0
-    stored: tuple[Stored, ...] = ()
+    stored: tuple[StoredPayloads, ...] = ()
     ended: int | None = None
     ended_by: EndedBy = ""
     marked: bool = False

@@ -61,7 +61,7 @@ AVRO_AND_JSON = (headers.JSON, headers.AVRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Route(Generic[R]):
+class ApiRoute(Generic[R]):
     """One call.  ``response`` is what a 200 holds as JSON; None: nothing, or bytes of ``media``."""
 
     operation: str
@@ -122,14 +122,14 @@ _BULK = (*_READ, error_codes.EXPIRED, error_codes.GENERATION_CHANGED)
 _ID = "0000019aa1b2c3d400000000000000000000000000"[:40]
 _POINTER = 1_763_800_000_000_000_000
 
-CREATE_TOPIC: Route[None] = Route(
+CREATE_TOPIC: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CREATE),
     operation="createTopic", method="PUT", path=TOPIC, response=None, request=requests.Properties,
     summary="Create a topic; body: its properties, or nothing.",
     codes=(*_CHANGES, error_codes.TOPIC_EXISTS, "quota_topics"),
     example={"ttl": 604800, "transactional": "allowed", "delivery": {"minimum_delay": 5, "maximum_delay": 300}},
 )  # fmt: skip
-TOPIC_PROPERTIES: Route[Topic] = Route(
+TOPIC_PROPERTIES: ApiRoute[Topic] = ApiRoute(
     verbs=ANY,
     operation="getTopic", method="GET", path=TOPIC, response=Topic, codes=_TOPIC,
     summary="A topic's properties as text, ttl and generation always among them; its delivery policy as it was given.",
@@ -138,29 +138,29 @@ TOPIC_PROPERTIES: Route[Topic] = Route(
         properties={"delivery": {"minimum_delay": 5, "maximum_delay": 300}, "ttl": "604800", "generation": "1"},
     ),
 )  # fmt: skip
-DELETE_TOPIC: Route[None] = Route(
+DELETE_TOPIC: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="deleteTopic", method="DELETE", path=TOPIC, response=None, codes=_TOPIC,
     summary="Delete a topic: everything in it is unreachable at once; created again it has the next generation.",
 )  # fmt: skip
-UPDATE_TOPIC: Route[None] = Route(
+UPDATE_TOPIC: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="updateTopic", method="PUT", path=TOPIC + "/properties", response=None, request=requests.Properties,
     summary="Replace all properties; those that are absent return to their defaults.",
     codes=(*_TOPIC, *_CHANGES), example={"ttl": 3600},
 )  # fmt: skip
-NAMESPACES: Route[list[str]] = Route(
+NAMESPACES: ApiRoute[list[str]] = ApiRoute(
     verbs=ANY,
     operation="listNamespaces", method="GET", path="/v1/namespaces", response=list[str],
     summary="Namespaces that have topics, in order.", answers=["default", "system"],
 )  # fmt: skip
-TOPICS: Route[list[str]] = Route(
+TOPICS: ApiRoute[list[str]] = ApiRoute(
     verbs=ANY,
     operation="listTopics", method="GET", path=NAMESPACE + "/topics", response=list[str],
     summary="Names of a namespace's topics, in order.", answers=["orders"], codes=("bad_name",),
 )  # fmt: skip
 
-PUBLISH: Route[PublishedByProducer] = Route(
+PUBLISH: ApiRoute[PublishedByProducer] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="publish", method="POST", path=TOPIC + "/publish", request=PublishRequest,
     response=PublishedByProducer, other_response=RollbackDetail,
@@ -176,14 +176,14 @@ PUBLISH: Route[PublishedByProducer] = Route(
     headers=(headers.SERVICE, headers.GENERATION, headers.FIRST_POSITION, headers.NEWEST_POSITION),
     answers=PublishedByProducer(producer=responses.Published(stored=(40, 41), known=())),
 )  # fmt: skip
-STORE: Route[None] = Route(
+STORE: ApiRoute[None] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="store", method="POST", path=TOPIC + "/store", request=PublishRequest, response=None,
     query=AvroPublishQuery, media=AVRO_AND_JSON, codes=(*_WRITE, "bad_store"),
     summary="Store payloads under a transaction, for a later publish without messages.",
     example=PublishRequest(transactionWritePointer=_POINTER, messages=[b"21.5"]),
 )  # fmt: skip
-ROLLBACK: Route[None] = Route(
+ROLLBACK: ApiRoute[None] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="rollback", method="POST", path=TOPIC + "/rollback", request=RollbackDetail, response=None,
     media=AVRO_AND_JSON,
@@ -195,7 +195,7 @@ ROLLBACK: Route[None] = Route(
         endTimestamp=1_763_800_000_001, endSequenceId=4,
     ),
 )  # fmt: skip
-POLL: Route[tuple[Message, ...]] = Route(
+POLL: ApiRoute[tuple[Message, ...]] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="poll", method="POST", path=TOPIC + "/poll", request=PollRequest, response=tuple[Message, ...],
     query=AvroPollQuery, media=AVRO_AND_JSON, headers=(headers.NEXT_POSITION,),
@@ -204,7 +204,7 @@ POLL: Route[tuple[Message, ...]] = Route(
     example=PollRequest(limit=100, isolation="read_committed", wait_ms=10_000),
     answers=[Message(_ID, b"21.5")],
 )  # fmt: skip
-ARROW_POLL: Route[None] = Route(
+ARROW_POLL: ApiRoute[None] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="pollArrow", method="POST", path=TOPIC + "/poll", request=ArrowPollRequest, response=None,
     media=(headers.JSON, headers.ARROW),
@@ -214,7 +214,7 @@ ARROW_POLL: Route[None] = Route(
     example=ArrowPollRequest(after="", limit_bytes=8_388_608),
 )  # fmt: skip
 """The same path as ``POLL``; the Accept header says which, so the document has them as one."""
-INSPECT: Route[list[Inspected]] = Route(
+INSPECT: ApiRoute[list[Inspected]] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="inspect", method="GET", path=TOPIC + "/inspect", query=InspectQuery, response=list[Inspected],
     codes=(*_TOPIC, "bad_message_id", "bad_limit", error_codes.TRANSACTIONS_UNAVAILABLE),
@@ -222,7 +222,7 @@ INSPECT: Route[list[Inspected]] = Route(
     answers=[Inspected(id=_ID, state="visible", payload=b"21.5", published_ms=1_763_800_000_000, ttl_seconds=604800)],
 )  # fmt: skip
 
-PLAN: Route[Plan] = Route(
+PLAN: ApiRoute[Plan] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="plan", method="POST", path=TOPIC + "/plan", request=PlanRequest, response=Plan,
     codes=(*_BULK, "bad_splits"), summary="What to read next, split into ranges.",
@@ -232,21 +232,21 @@ PLAN: Route[Plan] = Route(
         ranges=[Range(after="", upto=_ID, rows=1, bytes=4)],
     ),
 )  # fmt: skip
-OFFSETS: Route[Offset] = Route(
+OFFSETS: ApiRoute[Offset] = ApiRoute(
     verbs=ANY,
     operation="offsets", method="GET", path=TOPIC + "/offsets", query=OffsetsQuery, response=Offset,
     codes=(*_TOPIC, "bad_ts", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="The exclusive start that yields messages of a time and later.",
     answers=Offset(service="7f0c", generation=1, position="", stable=_ID, oldest="", passed=0),
 )  # fmt: skip
-NOTE_READER: Route[None] = Route(
+NOTE_READER: ApiRoute[None] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="noteReader", method="PUT", path=TOPIC + "/readers/{reader}", request=NoteReaderRequest, response=None,
     codes=(*_TOPIC, "bad_content_type", "bad_name", "bad_message_id", error_codes.GENERATION_CHANGED),
     summary="Note how far a reader has durably read, so that its lag can be seen.",
     example=NoteReaderRequest(position=_ID, generation=1),
 )  # fmt: skip
-READERS: Route[list[Reader]] = Route(
+READERS: ApiRoute[list[Reader]] = ApiRoute(
     verbs=ANY,
     operation="listReaders", method="GET", path=TOPIC + "/readers", response=list[Reader], codes=_TOPIC,
     headers=(headers.SERVICE, headers.GENERATION),
@@ -254,14 +254,14 @@ READERS: Route[list[Reader]] = Route(
     answers=[Reader(name="ingest", position=_ID, updated_ms=1_763_800_000_000, lag_messages=0, lag_seconds=0.0)],
 )  # fmt: skip
 
-START: Route[Started] = Route(
+START: ApiRoute[Started] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="startTransaction", method="POST", path="/v1/transactions", request=StartRequest, response=Started,
     codes=("bad_content_type", "bad_timeout", "too_many_transactions", error_codes.TRANSACTIONS_UNAVAILABLE),
     summary="Begin a transaction.",
     example=StartRequest(timeout=30.0), answers=Started(_POINTER, b"\x00", 1_763_800_030_000),
 )  # fmt: skip
-LIST_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
+LIST_TRANSACTIONS: ApiRoute[list[OpenTransaction]] = ApiRoute(
     verbs=ANY,
     operation="listTransactions", method="GET", path="/v1/transactions", response=list[OpenTransaction],
     query=TransactionsQuery, codes=("bad_query", "bad_limit", "bad_pointer", error_codes.TRANSACTIONS_UNAVAILABLE),
@@ -271,18 +271,18 @@ LIST_TRANSACTIONS: Route[list[OpenTransaction]] = Route(
         OpenTransaction(
             transactionWritePointer=_POINTER, state="in_progress", started=1_763_800_000_000,
             expires=1_763_800_030_000, timeout=30.0, renewable=1_763_886_400_000,
-            topics=(responses.Held(topic="default/orders", since=1_763_800_000_500, until=1_763_800_600_500),),
+            topics=(responses.HeldTopic(topic="default/orders", since=1_763_800_000_500, until=1_763_800_600_500),),
         )
     ],
 )  # fmt: skip
-RENEW: Route[Renewed] = Route(
+RENEW: ApiRoute[Renewed] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="renewTransaction", method="POST", path=TRANSACTION + "/renew", request=StartRequest, response=Renewed,
     codes=("bad_content_type", "bad_pointer", "bad_timeout", error_codes.NOT_IN_PROGRESS),
     summary="Let a transaction live on: from now on as long as it asks for, else by its own timeout.",
     example=StartRequest(timeout=60.0), answers=Renewed(_POINTER, 1_763_800_090_000, 1_763_886_400_000),
 )  # fmt: skip
-COMMIT: Route[Finished] = Route(
+COMMIT: ApiRoute[Finished] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="commit", method="POST", path=TRANSACTION + "/commit", request=CommitRequest, response=Finished,
     codes=("bad_content_type", "bad_pointer", "bad_changes", error_codes.NOT_IN_PROGRESS,
@@ -292,19 +292,19 @@ COMMIT: Route[Finished] = Route(
     answers=Finished(_POINTER, "committed"),
 )  # fmt: skip
 _END = ("bad_pointer", error_codes.NOT_IN_PROGRESS, error_codes.TRANSACTIONS_UNAVAILABLE)
-ABORT: Route[Finished] = Route(
+ABORT: ApiRoute[Finished] = ApiRoute(
     verbs=(Verb.PUBLISH, Verb.ADMINISTER),
     operation="abort", method="POST", path=TRANSACTION + "/abort", response=Finished, codes=_END,
     summary="Hide everything published in a transaction.", answers=Finished(_POINTER, "aborted"),
 )  # fmt: skip
-INVALIDATE: Route[Finished] = Route(
+INVALIDATE: ApiRoute[Finished] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.PUBLISH),
     operation="invalidate", method="POST", path=TRANSACTION + "/invalidate", response=Finished, codes=_END,
     summary="For operators: end a transaction that holds up readers.", answers=Finished(_POINTER, "invalid"),
 )  # fmt: skip
 
 _SUBSCRIPTION = (*_TOPIC, error_codes.SUBSCRIPTION_NOT_FOUND)
-PUT_SUBSCRIPTION: Route[None] = Route(
+PUT_SUBSCRIPTION: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="putSubscription", method="PUT", path=SUBSCRIPTION, request=SubscriptionRequest, response=None,
     codes=(*_TOPIC, "bad_name", "bad_subscription", "too_many_subscriptions", error_codes.TRANSACTIONS_UNAVAILABLE),
@@ -314,37 +314,37 @@ PUT_SUBSCRIPTION: Route[None] = Route(
         dead_letter_topic="default/undelivered",
     ),
 )  # fmt: skip
-GET_SUBSCRIPTION: Route[Subscription] = Route(
+GET_SUBSCRIPTION: ApiRoute[Subscription] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="getSubscription", method="GET", path=SUBSCRIPTION, response=Subscription, codes=_SUBSCRIPTION,
     summary="One subscription and how it goes.",
     answers=Subscription(name="hook", url="https://orders.example/hook", position=_ID, delivered=1),
 )  # fmt: skip
-DELETE_SUBSCRIPTION: Route[None] = Route(
+DELETE_SUBSCRIPTION: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="deleteSubscription", method="DELETE", path=SUBSCRIPTION, response=None, codes=_SUBSCRIPTION,
     summary="Push nothing more.",
 )  # fmt: skip
-SUBSCRIPTIONS: Route[list[Subscription]] = Route(
+SUBSCRIPTIONS: ApiRoute[list[Subscription]] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="listSubscriptions", method="GET", path=TOPIC + "/subscriptions", response=list[Subscription],
     codes=_TOPIC, summary="All subscriptions of a topic, by name.",
     answers=[Subscription(name="hook", url="https://orders.example/hook")],
 )  # fmt: skip
 
-BACKUP: Route[None] = Route(
+BACKUP: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="backup", method="GET", path="/v1/backup", response=None, media=(headers.BACKUP,),
     codes=("too_many_backups",),
     summary="Everything the service stores, as it is at this moment, to be restored elsewhere. Both verbs must be"
             " granted on every topic.",
 )  # fmt: skip
-OPENAPI: Route[Any] = Route(
+OPENAPI: ApiRoute[Any] = ApiRoute(
     operation="openapi", method="GET", path="/openapi.json", response=dict[str, Any], is_open=True,
     summary="This document.",
 )  # fmt: skip
 
-ROUTES: tuple[Route[Any], ...] = (
+ROUTES: tuple[ApiRoute[Any], ...] = (
     CREATE_TOPIC, TOPIC_PROPERTIES, DELETE_TOPIC, UPDATE_TOPIC, NAMESPACES, TOPICS,
     PUBLISH, STORE, ROLLBACK, POLL, INSPECT,
     PLAN, OFFSETS, NOTE_READER, READERS,
@@ -353,19 +353,19 @@ ROUTES: tuple[Route[Any], ...] = (
     BACKUP, OPENAPI,
 )  # fmt: skip
 
-HEALTHZ: Route[Health] = Route(
+HEALTHZ: ApiRoute[Health] = ApiRoute(
     operation="healthz", method="GET", path="/healthz", response=Health, is_open=True,
     summary="The process answers.", answers=Health(status="ok"),
 )  # fmt: skip
-READYZ: Route[Health] = Route(
+READYZ: ApiRoute[Health] = ApiRoute(
     operation="readyz", method="GET", path="/readyz", response=Health, is_open=True,
     summary="The store can be written; else 503 with the reason. When transactions alone are unavailable it is"
             " ready and says so.",
     answers=Health(status="ready", service="7f0c"),
 )  # fmt: skip
-METRICS: Route[None] = Route(
+METRICS: ApiRoute[None] = ApiRoute(
     operation="metrics", method="GET", path="/metrics", response=None, media=("text/plain",),
     summary="Counts and durations as Prometheus text.",
 )  # fmt: skip
-HEALTH_ROUTES: tuple[Route[Any], ...] = (HEALTHZ, READYZ, METRICS)
+HEALTH_ROUTES: tuple[ApiRoute[Any], ...] = (HEALTHZ, READYZ, METRICS)
 """Served at ``health_listen``."""

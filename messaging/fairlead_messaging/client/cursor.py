@@ -9,13 +9,13 @@ from typing import TypedDict
 
 from fairlead_messaging.api.responses import Message, Page
 from fairlead_messaging.client import requests
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_wire.errors import RemoteError
 
 FOLLOW_WAIT_MS = 10_000
 
 
-class Reading(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """Where and how to read: ``start_from`` an id (hex), a time in milliseconds, or None for the oldest message.
 
     ``follow``: also what comes later, without end.  ``read_committed`` (True when absent): only what is committed.
@@ -48,7 +48,7 @@ class Cursor:
         self._limit = limit
         self.more = True
 
-    def ask(self) -> Request[Page]:
+    def ask(self) -> ClientRequest[Page]:
         """The next page; asked again after a failure it is the same one."""
         return requests.poll(
             *self._topic,

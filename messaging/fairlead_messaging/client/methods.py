@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from fairlead_messaging.client import requests
-from fairlead_messaging.client.request import Request, split
+from fairlead_messaging.client.request import ClientRequest, split
 from fairlead_messaging.client.script import Pause
 
 P = ParamSpec("P")
@@ -25,7 +25,7 @@ T = TypeVar("T")
 class Method(Generic[P, T]):
     """``do(build(…))`` of the client it is called on."""
 
-    def __init__(self, build: Callable[P, Request[T]]) -> None:
+    def __init__(self, build: Callable[P, ClientRequest[T]]) -> None:
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             return self.do(build(*args, **kwargs))
 
@@ -50,10 +50,12 @@ class Method(Generic[P, T]):
         return self._method if client is None else self._method.__get__(client, owner)
 
 
-def on_topic(build: Callable[Concatenate[str, str, P], Request[T]]) -> Callable[Concatenate[str, P], Request[T]]:
+def on_topic(
+    build: Callable[Concatenate[str, str, P], ClientRequest[T]],
+) -> Callable[Concatenate[str, P], ClientRequest[T]]:
     """The same request with a topic (``namespace/name``) in place of two names."""
 
-    def named(topic: str, /, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
+    def named(topic: str, /, *args: P.args, **kwargs: P.kwargs) -> ClientRequest[T]:
         return build(*split(topic), *args, **kwargs)
 
     functools.update_wrapper(named, build)
@@ -103,11 +105,11 @@ class BlockingClient(ABC):
     """A client whose methods return when the answer is there."""
 
     @abstractmethod
-    def do(self, asked: Request[T]) -> T:
+    def do(self, asked: ClientRequest[T]) -> T:
         """Send any request, as often as it needs and the client's ``retries`` allow."""
 
     @abstractmethod
-    def take(self, step: Request[Any] | Pause) -> Any:
+    def take(self, step: ClientRequest[Any] | Pause) -> Any:
         """A step of a script: do the request, or wait."""
 
 
@@ -115,9 +117,9 @@ class AwaitingClient(ABC):
     """A client whose methods are awaited."""
 
     @abstractmethod
-    async def do(self, asked: Request[T]) -> T:
+    async def do(self, asked: ClientRequest[T]) -> T:
         """Send any request, as often as it needs and the client's ``retries`` allow."""
 
     @abstractmethod
-    async def take(self, step: Request[Any] | Pause) -> Any:
+    async def take(self, step: ClientRequest[Any] | Pause) -> Any:
         """A step of a script: do the request, or wait."""

@@ -14,7 +14,7 @@ from itertools import islice
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed
 from fairlead_messaging.client import requests
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_wire.errors import Temporary
 
 WAITING_MESSAGES_MAX = 10_000
@@ -74,7 +74,7 @@ class PublishBuffer:
         self.accepted += 1
         return True
 
-    def batch(self) -> Request[Placed] | None:
+    def batch(self) -> ClientRequest[Placed] | None:
         """The oldest messages as one request; asked again before it is settled, the very same one."""
         if not self._waiting:
             return None

@@ -15,7 +15,7 @@ from typing import Any
 from fairlead_messaging.api import error_codes
 from fairlead_messaging.client import requests
 from fairlead_messaging.client.errors import Denied, TransactionLost, TransactionOver
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.errors import FairleadError
 
@@ -27,7 +27,7 @@ AGAIN = 10
 
 def keep(
     pointer: int, timeout_seconds: float, steady: Callable[[], float]
-) -> Generator[Request[Any] | Pause, Any, TransactionLost | None]:
+) -> Generator[ClientRequest[Any] | Pause, Any, TransactionLost | None]:
     """How it was lost; None when the service knows no renewals, and it lives as long as it asked for at its start.
 
     ``steady`` is a clock in seconds that is never set.

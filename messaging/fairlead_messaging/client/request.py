@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from fairlead_messaging.api import headers
-from fairlead_messaging.api.routes import Route
+from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.client import errors
 from fairlead_messaging.client.errors import Denied
 from fairlead_messaging.client.response import Response
@@ -29,7 +29,7 @@ def _raise(refused: Denied, in_doubt: bool) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Generic[T]):
+class ClientRequest(Generic[T]):
     """One request.  ``path`` is encoded.  ``wait_seconds`` is how long the service may hold the answer back on purpose.
 
     ``repeatable``: doing it twice is as good as once, so it may be sent again when the answer was lost.
@@ -66,21 +66,21 @@ class Request(Generic[T]):
         raise failure
 
 
-def to(route: Route[Any], *names: str | int, decode: Callable[[Response], T], **more: Any) -> Request[T]:
-    """A request to a route whose answer is read by ``decode``; ``more``: fields of ``Request``, or a ``query``."""
+def to(route: ApiRoute[Any], *names: str | int, decode: Callable[[Response], T], **more: Any) -> ClientRequest[T]:
+    """A request to a route whose answer ``decode`` reads; ``more``: fields of ``ClientRequest``, or a ``query``."""
     query = more.pop("query", None)
     path = route.at(*names) + (f"?{urlencode(msgspec.to_builtins(query))}" if query is not None else "")
     body = more.pop("body", None)
     raw = None if body is None else msgspec.json.encode(body)
-    return Request(method=route.method, path=path, decode=decode, body=raw, **more)
+    return ClientRequest(method=route.method, path=path, decode=decode, body=raw, **more)
 
 
-def ask(route: Route[R], *names: str | int, **more: Any) -> Request[R]:
+def ask(route: ApiRoute[R], *names: str | int, **more: Any) -> ClientRequest[R]:
     """A request whose answer is the route's own."""
     return to(route, *names, decode=lambda response: response.json(route.response), **more)
 
 
-def order(route: Route[Any], *names: str | int, **more: Any) -> Request[None]:
+def order(route: ApiRoute[Any], *names: str | int, **more: Any) -> ClientRequest[None]:
     """A request whose answer says nothing more."""
     return to(route, *names, decode=lambda response: None, **more)
 

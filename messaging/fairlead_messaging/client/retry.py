@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.client.errors import Disconnected, Failed
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff import delivery
@@ -32,7 +32,9 @@ PATIENT = DeliveryPolicy(
 """For programs that would rather wait than fail: a service that restarts is waited for, a minute at most."""
 
 
-def send(asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> Generator[Request[Any] | Pause, Any, T]:
+def send(
+    asked: ClientRequest[T], policy: DeliveryPolicy | None, uniform: Uniform
+) -> Generator[ClientRequest[Any] | Pause, Any, T]:
     """The script of one request: each step is one sending or a wait, until it is answered or ``policy`` allows no more.
 
     Raises what ``Request.read`` does, and ``Failed``.
@@ -50,7 +52,7 @@ def send(asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> 
 class Attempts(Generic[T]):
     """Of one call.  Without a policy only a kept connection that had died is replaced, once."""
 
-    def __init__(self, asked: Request[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
+    def __init__(self, asked: ClientRequest[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
         self._asked = asked
         self._in_doubt = False
         self._reconnected = False

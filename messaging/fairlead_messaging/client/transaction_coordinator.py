@@ -17,7 +17,7 @@ from fairlead_messaging.api.requests import TIMEOUT_SECONDS_DEFAULT
 from fairlead_messaging.api.responses import How, Started
 from fairlead_messaging.client import requests
 from fairlead_messaging.client.errors import Failed, InDoubt, TransactionLost
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.errors import FairleadError, LocalError
 
@@ -57,11 +57,11 @@ class RollBack(Generic[Who]):
     participant: Who
 
 
-Step = Request[Any] | Persist[Who] | RollBack[Who] | Pause
+Step = ClientRequest[Any] | Persist[Who] | RollBack[Who] | Pause
 Script = Generator[Step[Who], Any, None]
 
 
-def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[Request[Any] | Pause, Any, None]:
+def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[ClientRequest[Any] | Pause, Any, None]:
     """Commit, and after a lost answer ask again: what was committed must not be undone or reported as failed.
 
     Raises ``InDoubt`` when no answer came at all, ``TransactionConflict``, ``TransactionOver``.

@@ -27,7 +27,7 @@ PROBES_MAX = 64
 """Connections beyond the limits, on which probes alone are answered."""
 
 
-class Verdict(Enum):
+class AdmissionVerdict(Enum):
     """What becomes of a new connection."""
 
     ADMITTED = 1
@@ -36,7 +36,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ConnectionLimits:
     """``total`` connections, of which one address may have ``peer``, and ``peer_waiting`` without a request."""
 
     total: int
@@ -45,11 +45,13 @@ class Limits:
     probes: int = PROBES_MAX
 
 
-def limits_of(descriptors: int) -> Limits:
+def limits_of(descriptors: int) -> ConnectionLimits:
     """Five eighths of what the process may open are for connections, the rest for files and for pushing; of these four
     fifths for one address, which may be a gateway or all programs of this machine."""
     total = max(PROBES_MAX, min(CONNECTIONS_MAX, descriptors * 5 // 8))
-    return Limits(total=total, peer=max(1, total * 4 // 5), peer_waiting=min(PEER_WAITING_MAX, max(1, total // 4)))
+    return ConnectionLimits(
+        total=total, peer=max(1, total * 4 // 5), peer_waiting=min(PEER_WAITING_MAX, max(1, total // 4))
+    )
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class _Peer:
 class Admission:
     """The table of connections; times in seconds of any steady clock."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._peers: dict[str, _Peer] = {}
         self._peer_of: dict[Hashable, str] = {}
@@ -90,19 +92,19 @@ class Admission:
         """Connections without a request."""
         return len(self._fresh) + len(self._idle)
 
-    def admit(self, key: Hashable, peer: str, now: float) -> tuple[Verdict, list[Hashable]]:
+    def admit(self, key: Hashable, peer: str, now: float) -> tuple[AdmissionVerdict, list[Hashable]]:
         """What becomes of this connection, and which others have to be closed for it; those are forgotten here."""
         limits, found = self._limits, self._peers.get(peer) or _Peer()
-        verdict, closed = Verdict.ADMITTED, list[Hashable]()
+        verdict, closed = AdmissionVerdict.ADMITTED, list[Hashable]()
         has_share = found.count >= limits.peer or found.waiting >= limits.peer_waiting
         if has_share and found.waiting:
             closed.append(self._evict(found))
         elif len(self) >= limits.total and (most := self._most_waiting()) is not None:
             closed.append(self._evict(most))
         elif has_share or len(self) >= limits.total:
-            verdict = Verdict.PROBES_ONLY
+            verdict = AdmissionVerdict.PROBES_ONLY
             if len(self._probes) >= limits.probes:
-                return Verdict.REFUSED, closed
+                return AdmissionVerdict.REFUSED, closed
             self._probes.add(key)
         found = self._peers.setdefault(peer, found)
         found.count += 1

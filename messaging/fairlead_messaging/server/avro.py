@@ -17,7 +17,7 @@ import msgspec
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.requests import MessageToPublish, PollRequest, Producer, PublishRequest, RollbackDetail
 from fairlead_messaging.server import json_bodies, validation
-from fairlead_messaging.server.log.reader import Page
+from fairlead_messaging.server.log.reader import MessagePage
 
 PRODUCER_KEYS = ("epoch", "sequence", "sequences", "fence")
 """Query parameters that say something of ``producer_id`` only."""
@@ -122,7 +122,7 @@ def encode_rollback(detail: RollbackDetail) -> bytes:
     return _encode(msgspec.structs.asdict(detail), _PUBLISH_RESPONSE)
 
 
-def encode_page(page: Page) -> bytes:
+def encode_page(page: MessagePage) -> bytes:
     return _encode(
         [{"id": message_id, "payload": payload} for message_id, payload in zip(page.ids, page.payloads, strict=True)],
         _CONSUME_RESPONSE,

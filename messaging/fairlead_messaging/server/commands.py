@@ -13,8 +13,8 @@ from fairlead_messaging.api.message_id import MessageId, Position
 from fairlead_messaging.api.responses import Table
 from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.log.message import Messages
-from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.producers.producer import NumberedProducer
 from fairlead_messaging.server.store.batch import Batch
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class TopicCommand(Command[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopic(TopicCommand[Topic]):
+class CreateTopic(TopicCommand[TopicGeneration]):
     """Conflict when it exists."""
 
     ttl_seconds: int
@@ -44,7 +44,7 @@ class CreateTopic(TopicCommand[Topic]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateTopic(TopicCommand[Topic]):
+class UpdateTopic(TopicCommand[TopicGeneration]):
     """Replaces all properties, keeps the generation."""
 
     ttl_seconds: int
@@ -53,12 +53,12 @@ class UpdateTopic(TopicCommand[Topic]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopic(TopicCommand[Topic]):
+class DeleteTopic(TopicCommand[TopicGeneration]):
     """Its messages are unreachable at once and removed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedAt:
     """Where the messages stand; with a producer, which sequences were stored and which were known.
 
     What was stored has ``first`` and the positions that follow it.  ``newest``: what was known is there or before.
@@ -73,11 +73,11 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish(TopicCommand[Published]):
+class Publish(TopicCommand[PublishedAt]):
     """``pointer``: under this transaction."""
 
     messages: Messages
-    producer: Producer | None = None
+    producer: NumberedProducer | None = None
     pointer: int | None = None
     by: Caller = UNRESTRICTED
 

@@ -8,14 +8,14 @@ from fairlead_messaging.api.message_id import POSITION_BYTES, MessageId, Positio
 from fairlead_messaging.api.responses import Inspected
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.row_state import RowState
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def inspect(
-    snapshot: Snapshot, topic: Topic, *, after: MessageId, limit: int, bytes_max: int, now_ms: int
+    snapshot: Snapshot, topic: TopicGeneration, *, after: MessageId, limit: int, bytes_max: int, now_ms: int
 ) -> list[Inspected]:
     """At most ``limit`` rows after a position, oldest first; what the topic's ttl has passed is not shown.
 
@@ -54,8 +54,8 @@ _STATES = {RowState.COMMITTED: "visible", RowState.UNCOMMITTED: "undecided", Row
 
 
 def _messages(
-    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, after: MessageId
-) -> Iterator[tuple[MessageId, rows.Row]]:
+    snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes, row: rows.MessageRow, after: MessageId
+) -> Iterator[tuple[MessageId, rows.MessageRow]]:
     """The messages of one row after an id: itself, or the payload rows it refers to."""
     if not row.is_reference:
         if id_of(position) > after:

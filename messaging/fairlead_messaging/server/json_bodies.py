@@ -16,8 +16,8 @@ from fairlead_messaging.api.requests import (
     RollbackDetail,
 )
 from fairlead_messaging.server import validation
-from fairlead_messaging.server.commands import Published
-from fairlead_messaging.server.log.reader import Page
+from fairlead_messaging.server.commands import PublishedAt
+from fairlead_messaging.server.log.reader import MessagePage
 
 Asked = TypeVar("Asked")
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -53,7 +53,7 @@ def encode(value: object) -> bytes:
     return _encoder.encode(value)
 
 
-def encode_page(page: Page) -> bytes:
+def encode_page(page: MessagePage) -> bytes:
     return _encoder.encode(
         [
             responses.Message(message_id.hex(), payload)
@@ -62,7 +62,7 @@ def encode_page(page: Page) -> bytes:
     )
 
 
-def rollback_of(pointer: int, answer: Published) -> RollbackDetail:
+def rollback_of(pointer: int, answer: PublishedAt) -> RollbackDetail:
     """What a transactional publish answers, and a rollback sends back as it is."""
     assert answer.first is not None and answer.last is not None
     return RollbackDetail(
@@ -74,6 +74,6 @@ def rollback_of(pointer: int, answer: Published) -> RollbackDetail:
     )
 
 
-def published_of(answer: Published) -> responses.PublishedByProducer:
+def published_of(answer: PublishedAt) -> responses.PublishedByProducer:
     """For a producer: the sequences stored now and those known from before."""
     return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import MessageId
 from fairlead_messaging.server.log.reader import LASTING_MS
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 
 ANY = ""
 """The isolation of pages that are the same whatever a reader's is."""
@@ -56,7 +56,7 @@ class CachedPage:
     """Its first message with a ttl of its own is over after this."""
 
 
-def page_key(topic: Topic, after: MessageId, limit: int, content_type: str) -> PageKey:
+def page_key(topic: TopicGeneration, after: MessageId, limit: int, content_type: str) -> PageKey:
     return PageKey(
         namespace=topic.namespace,
         name=topic.name,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server.commands import Publish, Published
+from fairlead_messaging.server.commands import Publish, PublishedAt
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.producers.table import ProducerTable
 from fairlead_messaging.server.store.batch import Batch
 
 
-def publish(log: TopicLog, producers: ProducerTable, command: Publish, batch: Batch, now_ms: int) -> Published:
+def publish(log: TopicLog, producers: ProducerTable, command: Publish, batch: Batch, now_ms: int) -> PublishedAt:
     """Raises: NotFound, Refused, Conflict (fenced); nothing was changed then."""
     topic = log.living(command.namespace, command.name)
     if topic.transactional == "required":
@@ -19,12 +19,12 @@ def publish(log: TopicLog, producers: ProducerTable, command: Publish, batch: Ba
     if command.producer is not None:
         return _publish_once(log, producers, topic, command, batch, now_ms)
     first, last = log.append(command.messages, batch, now_ms)
-    return Published(first=first, last=last)
+    return PublishedAt(first=first, last=last)
 
 
 def _publish_once(
-    log: TopicLog, producers: ProducerTable, topic: Topic, command: Publish, batch: Batch, now_ms: int
-) -> Published:
+    log: TopicLog, producers: ProducerTable, topic: TopicGeneration, command: Publish, batch: Batch, now_ms: int
+) -> PublishedAt:
     """Store what is not known yet; the intervals are written in the same batch as the messages."""
     producer = command.producer
     assert producer is not None
@@ -37,7 +37,7 @@ def _publish_once(
         known.add([producer.sequences[index] for index in fresh], now_ms, batch)
     if epochs.note(producer):
         batch.put(keys.fence(topic, producer.id), epochs.encode())
-    return Published(
+    return PublishedAt(
         first=first,
         last=last,
         stored=tuple(producer.sequences[index] for index in fresh),

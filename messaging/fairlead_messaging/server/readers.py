@@ -11,7 +11,7 @@ from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, 
 from fairlead_messaging.api.responses import Reader, Table
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 
@@ -29,7 +29,7 @@ READERS_MAX = 1000
 """Of one topic; beyond, the one that was noted longest ago is forgotten.  Who may read names them as it likes."""
 
 
-def record(kv: OrderedKV, living: Topic, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
+def record(kv: OrderedKV, living: TopicGeneration, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
     """Raises: Refused for a bad name, Conflict when the generation is another."""
     topic.check_name("reader", command.reader)
     bulk.check_generation(living, command.generation)
@@ -51,7 +51,7 @@ def _covered(noted: Table | None, before: bytes | None) -> Table | None:
     return msgspec.structs.replace(noted, start=min(noted.start, earlier.start))
 
 
-def _make_room(kv: OrderedKV, living: Topic, batch: Batch) -> None:
+def _make_room(kv: OrderedKV, living: TopicGeneration, batch: Batch) -> None:
     """For one more."""
     prefix = keys.table(keys.READER, living)
     with kv.snapshot() as snapshot:
@@ -62,7 +62,7 @@ def _make_room(kv: OrderedKV, living: Topic, batch: Batch) -> None:
             batch.delete(key)
 
 
-def counted(snapshot: Snapshot, living: Topic, command: RecordReaderPosition) -> RecordReaderPosition:
+def counted(snapshot: Snapshot, living: TopicGeneration, command: RecordReaderPosition) -> RecordReaderPosition:
     """The same command with what its position counts, so that how much expired after it can be said later.
 
     Without it when it cannot be known exactly.  Raises: Conflict as ``record``.
@@ -75,7 +75,7 @@ def counted(snapshot: Snapshot, living: Topic, command: RecordReaderPosition) ->
     return replace(command, generation=living.generation, passed=total.rows if total is not None else None)
 
 
-def check_start(snapshot: Snapshot, living: Topic, after: MessageId, now_ms: int) -> None:
+def check_start(snapshot: Snapshot, living: TopicGeneration, after: MessageId, now_ms: int) -> None:
     """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed.
 
     How many is exact where a reader has noted this very position or its neighbours still exist, else at most so many.
@@ -95,14 +95,14 @@ def check_start(snapshot: Snapshot, living: Topic, after: MessageId, now_ms: int
     )  # fmt: skip
 
 
-def _noted(snapshot: Snapshot, living: Topic, after: MessageId) -> int | None:
+def _noted(snapshot: Snapshot, living: TopicGeneration, after: MessageId) -> int | None:
     """What the topic had held up to here when a reader was here."""
     prefix, shown = keys.table(keys.READER, living), bulk.shown(after)
     records = (msgspec.json.decode(raw, type=_Position) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
     return next((each.passed for each in records if each.position == shown and each.passed is not None), None)
 
 
-def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:
+def every(snapshot: Snapshot, living: TopicGeneration, now_ms: int) -> list[Reader]:
     """Readers of this generation, by name."""
     prefix = keys.table(keys.READER, living)
     everything = running_totals.everything(snapshot, living)
@@ -123,7 +123,7 @@ def every(snapshot: Snapshot, living: Topic, now_ms: int) -> list[Reader]:
     return found
 
 
-def _age_of_next(snapshot: Snapshot, living: Topic, after: MessageId, now_ms: int) -> float:
+def _age_of_next(snapshot: Snapshot, living: TopicGeneration, after: MessageId, now_ms: int) -> float:
     prefix = keys.table(keys.MESSAGE, living)
     for key, _ in snapshot.scan(prefix + after[:POSITION_BYTES] + b"\x00", keys.above(prefix)):
         return max(0.0, (now_ms - timestamp_of(key[-POSITION_BYTES:])) / 1000)

@@ -27,7 +27,7 @@ from fairlead_messaging.api.message_id import (
     timestamp_of,
 )
 from fairlead_messaging.server.log import keys, reader, rows, running_totals
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
 from fairlead_messaging.server.store.batch import Batch
@@ -67,7 +67,7 @@ class Sweep:
     more: bool = False
 
 
-def sweep(snapshot: Snapshot, topic: Topic, now_ms: int, resume: bytes = b"") -> Sweep:
+def sweep(snapshot: Snapshot, topic: TopicGeneration, now_ms: int, resume: bytes = b"") -> Sweep:
     """What to remove of one topic, living or deleted, as of ``now_ms``; ``resume`` as the sweep before said."""
     found = Sweep()
     for letter in OF_GENERATION:
@@ -91,7 +91,9 @@ def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> 
     return True
 
 
-def _remove_expired(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: MessageId | None) -> None:
+def _remove_expired(
+    snapshot: Snapshot, found: Sweep, topic: TopicGeneration, now_ms: int, needed: MessageId | None
+) -> None:
     prefix = keys.table(keys.MESSAGE, topic)
     end = reader.oldest_live(topic, now_ms)[:POSITION_BYTES] + b"\x00"
     if needed is not None:
@@ -130,7 +132,7 @@ def _was_written_again(removed: PositionBytes, begin: PositionBytes) -> bool:
     return removed <= begin
 
 
-def _end_by_references(snapshot: Snapshot, found: Sweep, topic: Topic, end: bytes) -> bytes:
+def _end_by_references(snapshot: Snapshot, found: Sweep, topic: TopicGeneration, end: bytes) -> bytes:
     """Not more references than one pass takes: their payloads go with them, one range each."""
     references = keys.table(keys.REFERENCE, topic)
     for count, (key, _) in enumerate(snapshot.scan(references, references + end)):
@@ -140,7 +142,7 @@ def _end_by_references(snapshot: Snapshot, found: Sweep, topic: Topic, end: byte
     return end
 
 
-def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: bytes, now_ms: int) -> None:
+def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: TopicGeneration, marks: bytes, now_ms: int) -> None:
     """Marks outlive their rows by another time to live, so that a reader that was away learns how much it missed."""
     old = reader.oldest_live(topic, now_ms - topic.ttl_seconds * 1000)[:POSITION_BYTES]
     last_old = snapshot.last_below(marks, marks + old)
@@ -149,7 +151,7 @@ def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: Topic, marks: byt
 
 
 def _remove_expired_messages(
-    snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, needed: MessageId | None
+    snapshot: Snapshot, found: Sweep, topic: TopicGeneration, now_ms: int, needed: MessageId | None
 ) -> None:
     index, messages = keys.table(keys.EXPIRY, topic), keys.table(keys.MESSAGE, topic)
     count, lowest, highest, last = 0, position_of(LAST), position_of(FIRST), b""
@@ -183,7 +185,9 @@ def _leave_tombstone(snapshot: Snapshot, found: Sweep, key: bytes, expires_ms: i
         found.batch.put(key, push_page.tombstone(ttl_seconds))
 
 
-def _find_silent_producers(snapshot: Snapshot, found: Sweep, topic: Topic, now_ms: int, resume: bytes) -> None:
+def _find_silent_producers(
+    snapshot: Snapshot, found: Sweep, topic: TopicGeneration, now_ms: int, resume: bytes
+) -> None:
     prefix = keys.table(keys.PRODUCER, topic)
     silent_since = now_ms - max(topic.ttl_seconds, RETENTION_SECONDS_MIN) * 1000
     for count, (key, raw) in enumerate(snapshot.scan(max(prefix, resume), keys.above(prefix))):

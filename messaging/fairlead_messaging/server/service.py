@@ -21,12 +21,12 @@ from fairlead_messaging.server.commands import (
     CreateTopic,
     DeleteTopic,
     Publish,
-    Published,
+    PublishedAt,
     RecordReaderPosition,
     RemoveRows,
     UpdateTopic,
 )
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.subscriptions import changes
@@ -42,19 +42,19 @@ from fairlead_messaging.server.transactions.availability import TransactionServi
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
-    Expired,
+    ExpiredTransactions,
     ExpireTransactions,
     Invalidate,
     MarkAborted,
     PruneTransactions,
-    Renew,
+    RenewTransaction,
     Rollback,
     Start,
     Store,
 )
 from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.manager import Started, TransactionManager
-from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction
+from fairlead_messaging.server.transactions.manager import StartedTransaction, TransactionManager
+from fairlead_messaging.server.transactions.transaction import Touched, Transaction, TransactionState
 
 T = TypeVar("T")
 TOPICS_RETRY_SECONDS = 60.0
@@ -91,7 +91,7 @@ class Service:
         for kind in (PutSubscription, RecordDelivery, DeleteSubscription):
             self._handle(kind, self._change_subscription)
         self._handle_transactions(Start, self._start)
-        self._handle_transactions(Renew, self._renew)
+        self._handle_transactions(RenewTransaction, self._renew)
         self._handle_transactions(Commit, self._commit)
         self._handle_transactions(Abort, self._abort)
         self._handle_transactions(Invalidate, self._invalidate)
@@ -132,7 +132,7 @@ class Service:
 
     # --- topics
 
-    def _publish(self, command: Publish, batch: Batch, now_ms: int) -> Published:
+    def _publish(self, command: Publish, batch: Batch, now_ms: int) -> PublishedAt:
         name = (command.namespace, command.name)
         log, producers = self._topics.of(name)
         if command.pointer is None:
@@ -145,7 +145,7 @@ class Service:
             self._topics.advance(name)
         return answer
 
-    def _create(self, command: CreateTopic, batch: Batch, now_ms: int) -> Topic:
+    def _create(self, command: CreateTopic, batch: Batch, now_ms: int) -> TopicGeneration:
         before = self._topics.of((command.namespace, command.name)).log.topic
         if before is not None and before.exists:
             raise Conflict(
@@ -163,13 +163,13 @@ class Service:
         generation = abs(before.generation) + 1 if before is not None else 1
         return self._topics.replace(_topic(command, generation), batch)
 
-    def _update(self, command: UpdateTopic, batch: Batch, now_ms: int) -> Topic:
+    def _update(self, command: UpdateTopic, batch: Batch, now_ms: int) -> TopicGeneration:
         living = self._living(command.namespace, command.name)
         return self._topics.replace(_topic(command, living.generation), batch)
 
-    def _delete(self, command: DeleteTopic, batch: Batch, now_ms: int) -> Topic:
+    def _delete(self, command: DeleteTopic, batch: Batch, now_ms: int) -> TopicGeneration:
         living = self._living(command.namespace, command.name)
-        dead = Topic(
+        dead = TopicGeneration(
             namespace=living.namespace, name=living.name, generation=-living.generation, ttl_seconds=living.ttl_seconds
         )
         return self._topics.replace(dead, batch)
@@ -192,16 +192,16 @@ class Service:
 
     # --- transactions
 
-    def _start(self, manager: TransactionManager, command: Start, batch: Batch, now_ms: int) -> Started:
+    def _start(self, manager: TransactionManager, command: Start, batch: Batch, now_ms: int) -> StartedTransaction:
         return manager.start(command.timeout_seconds, batch, now_ms, command.by.owner)
 
-    def _renew(self, manager: TransactionManager, command: Renew, batch: Batch, now_ms: int) -> Transaction:
+    def _renew(self, manager: TransactionManager, command: RenewTransaction, batch: Batch, now_ms: int) -> Transaction:
         self._check_owner(manager, command.pointer, command.by)
         return manager.renew(command.pointer, command.timeout_seconds, batch, now_ms)
 
     def _commit(self, manager: TransactionManager, command: Commit, batch: Batch, now_ms: int) -> Transaction:
         found = self._check_owner(manager, command.pointer, command.by)
-        if found is not None and found.state is State.IN_PROGRESS:
+        if found is not None and found.state is TransactionState.IN_PROGRESS:
             publish.check_published(manager.writable(command.pointer, now_ms), self._lives)
         return self._finished(manager.commit(command.pointer, command.changes, batch, now_ms))
 
@@ -213,8 +213,10 @@ class Service:
         self._check_may_end(manager, command.pointer, command.by)
         return self._finished(manager.invalidate(command.pointer, batch, now_ms))
 
-    def _expire(self, manager: TransactionManager, command: ExpireTransactions, batch: Batch, now_ms: int) -> Expired:
-        return Expired(transactions=tuple(self._finished(each) for each in manager.expire(batch, now_ms)))
+    def _expire(
+        self, manager: TransactionManager, command: ExpireTransactions, batch: Batch, now_ms: int
+    ) -> ExpiredTransactions:
+        return ExpiredTransactions(transactions=tuple(self._finished(each) for each in manager.expire(batch, now_ms)))
 
     def _mark_aborted(self, manager: TransactionManager, command: MarkAborted, batch: Batch, now_ms: int) -> bool:
         rolling = [touched for each in manager.rolling for touched in each.touched if touched.rolling is not None]
@@ -273,13 +275,13 @@ class Service:
         self._topics.forget()
         self.transaction_service.forget()
 
-    def _living(self, namespace: str, name: str) -> Topic:
+    def _living(self, namespace: str, name: str) -> TopicGeneration:
         """Raises: NotFound when there is no living topic."""
         return self._topics.living((namespace, name))
 
 
-def _topic(command: CreateTopic | UpdateTopic, generation: int) -> Topic:
-    return Topic(
+def _topic(command: CreateTopic | UpdateTopic, generation: int) -> TopicGeneration:
+    return TopicGeneration(
         namespace=command.namespace,
         name=command.name,
         generation=generation,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.log import topics
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.producers.table import ProducerTable
 from fairlead_messaging.server.store.batch import Batch
@@ -51,11 +51,11 @@ class TopicStates:
             state = self._states[name] = TopicState(log, ProducerTable(self._kv))
         return state
 
-    def living(self, name: Name) -> Topic:
+    def living(self, name: Name) -> TopicGeneration:
         """Raises: NotFound when there is no living topic."""
         return self.of(name).log.living(*name)
 
-    def replace(self, topic: Topic, batch: Batch) -> Topic:
+    def replace(self, topic: TopicGeneration, batch: Batch) -> TopicGeneration:
         """Write a topic's record, and go on with it."""
         state = self.of((topic.namespace, topic.name))
         topics.write(batch, topic)

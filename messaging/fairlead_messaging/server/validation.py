@@ -29,9 +29,9 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     RollbackDetail,
 )
-from fairlead_messaging.server.log.message import Message, Messages
+from fairlead_messaging.server.log.message import LoggedMessage, Messages
 from fairlead_messaging.server.log.topic import parse_ttl
-from fairlead_messaging.server.producers.producer import Producer, make
+from fairlead_messaging.server.producers.producer import NumberedProducer, make
 
 MESSAGE_OVERHEAD_BYTES = 256
 """What a message takes in memory beside its payload, until it is in the store; nothing else bounds their number.
@@ -50,7 +50,7 @@ def messages(body: PublishRequest) -> Messages:
     return [
         item
         if isinstance(item, bytes)
-        else Message(item.payload, parse_ttl(item.ttl, "message ttl") if item.ttl is not None else 0)
+        else LoggedMessage(item.payload, parse_ttl(item.ttl, "message ttl") if item.ttl is not None else 0)
         for item in items
     ]
 
@@ -70,7 +70,7 @@ def check_size(count: int, bytes_max: int) -> int:
     return size
 
 
-def producer(body: PublishRequest) -> Producer | None:
+def producer(body: PublishRequest) -> NumberedProducer | None:
     """Raises: Refused when numbers and messages do not match."""
     given = body.producer
     if given is None:

@@ -25,7 +25,7 @@ _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _COLON = re.compile(rb"\s*:")
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class ListChunk(msgspec.Struct, frozen=True, kw_only=True):
     """One chunk of a list."""
 
     version: str
@@ -34,14 +34,14 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     items: list[msgspec.Raw]
 
 
-class Event(msgspec.Struct, frozen=True):
+class WatchEvent(msgspec.Struct, frozen=True):
     """One line of a watch."""
 
     type: str
     object: msgspec.Raw
 
 
-class Header(msgspec.Struct, kw_only=True, rename={"version": "resourceVersion"}):
+class ObjectHeader(msgspec.Struct, kw_only=True, rename={"version": "resourceVersion"}):
     """The metadata of one object; what has the wrong type is as if it were not there, and ``problem`` says so."""
 
     name: str
@@ -57,7 +57,7 @@ class Header(msgspec.Struct, kw_only=True, rename={"version": "resourceVersion"}
 class Own(msgspec.Struct, frozen=True, kw_only=True):
     """A document of ours: a spec or status that cannot be read counts as empty."""
 
-    header: Header
+    header: ObjectHeader
     spec: dict[str, Any]
     status: dict[str, Any]
 
@@ -77,7 +77,7 @@ class _Envelope(msgspec.Struct):
 
 
 class _Headed(msgspec.Struct):
-    metadata: Header
+    metadata: ObjectHeader
 
 
 class _Versioned(msgspec.Struct):
@@ -85,13 +85,13 @@ class _Versioned(msgspec.Struct):
 
 
 class _Parts(msgspec.Struct):
-    metadata: Header
+    metadata: ObjectHeader
     spec: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _page = msgspec.json.Decoder(_Page)
-_event = msgspec.json.Decoder(Event)
+_event = msgspec.json.Decoder(WatchEvent)
 _envelope = msgspec.json.Decoder(_Envelope)
 _headed = msgspec.json.Decoder(_Headed)
 _versioned = msgspec.json.Decoder(_Versioned)
@@ -116,7 +116,7 @@ def _looks_like(content: bytes) -> str:
     return "the answer is a web page: " if begins.startswith(b"<") else ""
 
 
-def page(content: bytes) -> Page:
+def page(content: bytes) -> ListChunk:
     """Raises ``Malformed`` for what is no list: without a version or items it must not count as an empty one."""
     try:
         found = decode(_page, content)
@@ -129,10 +129,10 @@ def page(content: bytes) -> Page:
         items = [msgspec.Raw(content[start + a : start + b]) for a, b in _elements(content[start:end])]
     if not found.metadata.version:
         raise Malformed("the answer is no list: it names no resourceVersion")
-    return Page(version=found.metadata.version, next=found.metadata.next, items=items)
+    return ListChunk(version=found.metadata.version, next=found.metadata.next, items=items)
 
 
-def event(line: bytes) -> Event:
+def event(line: bytes) -> WatchEvent:
     """Raises ``Malformed``."""
     try:
         return decode(_event, line)
@@ -141,10 +141,10 @@ def event(line: bytes) -> Event:
         if not end:
             raise
         envelope = decode(_envelope, b"%bnull%b" % (line[:start], line[end:]))
-        return Event(envelope.type, msgspec.Raw(line[start:end]))
+        return WatchEvent(envelope.type, msgspec.Raw(line[start:end]))
 
 
-def header(raw: bytes | msgspec.Raw) -> Header:
+def header(raw: bytes | msgspec.Raw) -> ObjectHeader:
     """Raises ``Malformed`` when not even a name can be read."""
     try:
         return decode(_headed, raw).metadata
@@ -152,13 +152,13 @@ def header(raw: bytes | msgspec.Raw) -> Header:
         return header_of(document(raw)[0])
 
 
-def header_of(body: dict[str, Any]) -> Header:
+def header_of(body: dict[str, Any]) -> ObjectHeader:
     """The same of an object that is data already."""
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise Malformed("an object without a name")
     try:
-        return msgspec.convert(metadata, Header)
+        return msgspec.convert(metadata, ObjectHeader)
     except msgspec.ValidationError as error:
         return _salvaged(metadata, f"metadata: {error}")
 
@@ -218,10 +218,10 @@ def _table(raw: msgspec.Raw) -> dict[str, Any]:
         return {}
 
 
-def _salvaged(metadata: dict[str, Any], problem: str) -> Header:
+def _salvaged(metadata: dict[str, Any], problem: str) -> ObjectHeader:
     uid, namespace, version = (metadata[k] if isinstance(metadata.get(k), str) else "" for k in _TEXTS)
     generation = metadata.get("generation")
-    return Header(
+    return ObjectHeader(
         name=metadata["name"],
         uid=uid,
         namespace=namespace,

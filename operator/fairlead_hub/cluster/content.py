@@ -32,7 +32,7 @@ POD: GroupKind = ("", "Pod")
 EDGE_ROUTES: GroupKind = ("fairlead.dev", "EdgeRoutes")
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class ServedKind(msgspec.Struct, frozen=True, kw_only=True):
     """One served type: what discovery says of an (apiVersion, kind)."""
 
     group: str
@@ -66,7 +66,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 _split = functools.lru_cache(maxsize=16_384)(resource.split)
 
 
-def identity(path: str, kinds: Mapping[str, Kind]) -> tuple[str, str, str, str]:
+def identity(path: str, kinds: Mapping[str, ServedKind]) -> tuple[str, str, str, str]:
     """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
     found = _split(path)
     known = kinds.get(found.type)
@@ -81,7 +81,7 @@ class ContentId(msgspec.Struct, frozen=True, gc=False):
     """Empty: none of its content is wanted, it is to be deleted."""
 
 
-class Held(msgspec.Struct, frozen=True, gc=False):
+class HeldCopy(msgspec.Struct, frozen=True, gc=False):
     """One object as an edge has it on disk; shared by all nodes that hold the same."""
 
     path: str
@@ -94,7 +94,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
         return ContentId(self.uid, self.digest)
 
 
-class Undeliverable(msgspec.Struct, frozen=True, gc=False):
+class UndeliverableObject(msgspec.Struct, frozen=True, gc=False):
     """Why no edge can be given this object: ``code`` for programs, ``reason`` for people."""
 
     code: str
@@ -107,7 +107,7 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     ``version`` is the one its content came from; ``seen_version`` the newest with that same content.
     """
 
-    kind: Kind
+    kind: ServedKind
     resource: Resource
     key: str
     path: str
@@ -120,8 +120,8 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     labels: dict[str, str]
     node_name: str = ""
     references: frozenset[str] = frozenset()
-    held: Held
-    problem: Undeliverable | None = None
+    held: HeldCopy
+    problem: UndeliverableObject | None = None
     """Set: it is wanted where rules say so, and parked there instead of sent; what an edge holds of it stays."""
     paused: str = ""
     """Why nothing of it is sent (``object_pause``); empty: it is not paused."""
@@ -143,7 +143,7 @@ class Unusable(Permanent):
         self.key = key
 
 
-def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
+def build(raw: bytes | msgspec.Raw, kind: ServedKind) -> LiveObject:
     """What no edge would take comes with its ``problem``.  Raises ``Unusable`` when it has no name, UID or version."""
     try:
         body, deep = api_json.quick_document(raw)
@@ -154,7 +154,7 @@ def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
     name = Resource(group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=header.name)
     if not message.is_uid(header.uid) or not header.version:
         raise Unusable(f"{kind.kind} {namespace}/{header.name} has no UID or no version", key=name.key)
-    problem, canonical = Undeliverable("too_deep", deep) if deep else None, b""
+    problem, canonical = UndeliverableObject("too_deep", deep) if deep else None, b""
     if problem is None:
         problem, canonical = _delivered(body, kind, name, header)
     encoding, packed = codec.pack(canonical)
@@ -176,15 +176,15 @@ def build(raw: bytes | msgspec.Raw, kind: Kind) -> LiveObject:
         labels=header.labels or {},
         node_name=str(spec.get("nodeName", "")) if is_pod and isinstance(spec, dict) else "",
         references=references.of_pod(body) if is_pod else frozenset(),
-        held=Held(name.path, header.uid, fingerprint, header.version),
+        held=HeldCopy(name.path, header.uid, fingerprint, header.version),
         problem=problem,
         paused=object_pause.reason(header.annotations),
     )
 
 
 def _delivered(
-    body: dict[str, Any], kind: Kind, name: Resource, header: api_json.Header
-) -> tuple[Undeliverable | None, bytes]:
+    body: dict[str, Any], kind: ServedKind, name: Resource, header: api_json.ObjectHeader
+) -> tuple[UndeliverableObject | None, bytes]:
     """The delivered content, or why the edge would refuse it (its ``metastore.verify`` and the frames' limits)."""
     try:
         resource.parse(name.path)
@@ -198,18 +198,18 @@ def _delivered(
             raise Malformed(f"its version or kind is longer than {message.NAME_CHARS_MAX} characters")
         canonical = canonical_bytes(body, kind)
     except Malformed as error:
-        return Undeliverable("malformed_content", str(error)), b""
+        return UndeliverableObject("malformed_content", str(error)), b""
     except RecursionError:
-        return Undeliverable("too_deep", api_json.TOO_DEEP), b""
+        return UndeliverableObject("too_deep", api_json.TOO_DEEP), b""
     if len(canonical) > codec.CONTENT_BYTES_MAX:
         reason = f"content of {len(canonical)} bytes is over the limit of {codec.CONTENT_BYTES_MAX}"
-        return Undeliverable("too_large", reason), b""
+        return UndeliverableObject("too_large", reason), b""
     if codec.nesting(canonical) > codec.NESTING_MAX:
-        return Undeliverable("too_deep", api_json.TOO_DEEP), b""
+        return UndeliverableObject("too_deep", api_json.TOO_DEEP), b""
     return None, canonical
 
 
-def canonical_bytes(body: dict[str, Any], kind: Kind) -> bytes:
+def canonical_bytes(body: dict[str, Any], kind: ServedKind) -> bytes:
     """The delivered content.  List items carry no apiVersion and kind, so they are always set here."""
     metadata = {
         key: value for key, value in body["metadata"].items() if key not in ("managedFields", "resourceVersion")

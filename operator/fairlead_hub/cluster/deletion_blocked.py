@@ -111,16 +111,16 @@ def unreadable_rules(placement: Placement, node: str) -> str:
     return f"nothing is removed of what these select, until they are mended: {'; '.join(found)}" if found else ""
 
 
-def _fits(entry: sync_rule.Entry, at: Resource, kind: GroupKind | None, labels: Mapping[str, str] | None) -> bool:
+def _fits(entry: sync_rule.RuleEntry, at: Resource, kind: GroupKind | None, labels: Mapping[str, str] | None) -> bool:
     """None: it was deleted while no hub looked, and its labels are not known any more."""
     return _names(entry, at, kind) and _in_namespace(entry, at) and (labels is None or entry.labels.matches(labels))
 
 
-def _in_namespace(entry: sync_rule.Entry, at: Resource) -> bool:
+def _in_namespace(entry: sync_rule.RuleEntry, at: Resource) -> bool:
     return entry.namespaces is None or at.namespace in entry.namespaces
 
 
-def _names(entry: sync_rule.Entry, at: Resource, kind: GroupKind | None) -> bool:
+def _names(entry: sync_rule.RuleEntry, at: Resource, kind: GroupKind | None) -> bool:
     group, name = entry.group_kind
     if kind is not None:
         return (group, name) == kind

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from fairlead_hub.cluster import deletion_blocked
-from fairlead_hub.cluster.content import GroupKind, Kind, LiveObject
+from fairlead_hub.cluster.content import GroupKind, LiveObject, ServedKind
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Desired, Placement
 from fairlead_wire.objects import resource
@@ -16,7 +16,7 @@ TOPICS_TOLD_MAX = 5
 """Named in one sentence."""
 
 
-class View(Protocol):
+class ClusterView(Protocol):
     """The questions."""
 
     def desired(self, node: str, key: str) -> Desired | None:
@@ -58,10 +58,10 @@ class DesiredState:
         self.object_cache = object_cache
         self.placement = placement
         self._unwritten_topics = unwritten_topics
-        self.kinds: dict[str, Kind] = {}
+        self.kinds: dict[str, ServedKind] = {}
         """What discovery found, by the type part of a key."""
 
-    def know_kind(self, kind: Kind) -> None:
+    def know_kind(self, kind: ServedKind) -> None:
         """Discovery found what a rule names."""
         self.kinds[f"{kind.plural}.{kind.group}" if kind.group else kind.plural] = kind
 

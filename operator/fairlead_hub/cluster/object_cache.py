@@ -10,7 +10,7 @@ import msgspec
 from fairlead_hub.cluster.content import GroupKind, LiveObject
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectChange(msgspec.Struct, frozen=True, kw_only=True):
     """What one observation did to the object cache; ``before`` None: new, ``after`` None: gone."""
 
     key: str
@@ -53,7 +53,7 @@ class ObjectCache:
         """Nodes with a bound Pod that refers to this key."""
         return self._referrers.get(key, {}).keys()
 
-    def put(self, live: LiveObject) -> Change | None:
+    def put(self, live: LiveObject) -> ObjectChange | None:
         """None when the delivered content is what it was: nothing to send, nothing to write.
 
         With the same content a Pod may refer to more, because its status names what was made for it; and the object
@@ -71,9 +71,9 @@ class ObjectCache:
         self._by_kind[live.group_kind][live.key] = live
         self._index(live)
         self.generation[live.group_kind] += 1
-        return Change(key=live.key, before=before, after=live)
+        return ObjectChange(key=live.key, before=before, after=live)
 
-    def remove(self, key: str, uid: str) -> Change | None:
+    def remove(self, key: str, uid: str) -> ObjectChange | None:
         """None when it is not here under this UID: a late delete of an older namesake."""
         before = self._by_key.get(key)
         if before is None or before.uid != uid:
@@ -82,9 +82,9 @@ class ObjectCache:
         del self._by_kind[before.group_kind][key]
         self._unindex(before)
         self.generation[before.group_kind] += 1
-        return Change(key=key, before=before, after=None)
+        return ObjectChange(key=key, before=before, after=None)
 
-    def forget_kind(self, kind: GroupKind) -> list[Change]:
+    def forget_kind(self, kind: GroupKind) -> list[ObjectChange]:
         """No rule names this kind any more."""
         changes = [self.remove(live.key, live.uid) for live in list(self.of_kind(kind).values())]
         return [change for change in changes if change is not None]

@@ -17,11 +17,11 @@ import msgspec
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
 from fairlead_hub.cluster.listed import Listed
-from fairlead_hub.cluster.object_cache import Change, ObjectCache
+from fairlead_hub.cluster.object_cache import ObjectCache, ObjectChange
 from fairlead_hub.cluster.paused_kinds import PausedKinds
 from fairlead_hub.cluster.rule_matches import RuleMatches
 from fairlead_hub.cluster.rule_set import RuleSet
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,13 +29,13 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
 
     live: LiveObject
     priority: int
-    delivery: Delivery
+    delivery: NodeDelivery
 
 
 class Placement:
     """Rules over the object cache; reads both, changes nothing in them."""
 
-    def __init__(self, object_cache: ObjectCache, default: Delivery) -> None:
+    def __init__(self, object_cache: ObjectCache, default: NodeDelivery) -> None:
         self.object_cache = object_cache
         self.rules = RuleSet(RuleMatches(object_cache))
         self.listed = Listed(self.rules)
@@ -44,7 +44,7 @@ class Placement:
         self._generation = 0
         """Of the rules that the caches below are about."""
         self._covered: dict[tuple[str, int], tuple[int, dict[str, LiveObject]]] = {}
-        self._wishes: dict[str, tuple[LiveObject, list[tuple[sync_rule.Rule, sync_rule.Entry, Desired]]]] = {}
+        self._wishes: dict[str, tuple[LiveObject, list[tuple[sync_rule.Rule, sync_rule.RuleEntry, Desired]]]] = {}
         """By key: what the rules that cover an object wish for it, whichever the node."""
 
     def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
@@ -96,7 +96,7 @@ class Placement:
             return None
         return Desired(live=live, priority=sync_rule.ROUTES_PRIORITY, delivery=self._default)
 
-    def _covering(self, live: LiveObject) -> list[tuple[sync_rule.Rule, sync_rule.Entry, Desired]]:
+    def _covering(self, live: LiveObject) -> list[tuple[sync_rule.Rule, sync_rule.RuleEntry, Desired]]:
         """Asked four times for each delivery, so the answer is kept until the object or the rules change."""
         self._refresh()
         known = self._wishes.get(live.key)
@@ -115,7 +115,7 @@ class Placement:
         self._wishes.pop(gone.key, None)
         self.rules.forget(gone)
 
-    def _selects(self, entry: sync_rule.Entry, node: str, live: LiveObject) -> bool:
+    def _selects(self, entry: sync_rule.RuleEntry, node: str, live: LiveObject) -> bool:
         match entry.select:
             case "all":
                 return True
@@ -144,7 +144,7 @@ class Placement:
                     found |= members & set(self.object_cache.referrers(live.key))
         return found
 
-    def concerned(self, change: Change, among: Mapping[str, object]) -> set[str]:
+    def concerned(self, change: ObjectChange, among: Mapping[str, object]) -> set[str]:
         """Nodes of ``among`` that should hold it before or after; its rules count it."""
         found: set[str] = set()
         rules: list[list[str]] = [[], []]
@@ -160,7 +160,7 @@ class Placement:
             return [rule.name for rule, entry in self.rules.entries(EDGE_ROUTES) if entry.covers(live)]
         return [rule.name for rule, _, _ in self._covering(live)]
 
-    def referred_by(self, change: Change) -> Iterator[tuple[str, str]]:
+    def referred_by(self, change: ObjectChange) -> Iterator[tuple[str, str]]:
         """A Pod came, went or changed: (node, key) of what is wanted there now because of it, or no longer."""
         before, after = change.before, change.after
         where_before = before.node_name if before is not None else ""
@@ -189,7 +189,9 @@ class Placement:
                     found.update((live.key, live) for live in self._candidates(rule, index, entry, node))
         return found
 
-    def _candidates(self, rule: sync_rule.Rule, index: int, entry: sync_rule.Entry, node: str) -> Iterable[LiveObject]:
+    def _candidates(
+        self, rule: sync_rule.Rule, index: int, entry: sync_rule.RuleEntry, node: str
+    ) -> Iterable[LiveObject]:
         match entry.select:
             case "all":
                 return self._covered_by(rule, index, entry).values()
@@ -198,13 +200,13 @@ class Placement:
             case "referenced":
                 return self._referenced(entry, node)
 
-    def _referenced(self, entry: sync_rule.Entry, node: str) -> Iterator[LiveObject]:
+    def _referenced(self, entry: sync_rule.RuleEntry, node: str) -> Iterator[LiveObject]:
         for key in self.object_cache.referred_from(node):
             live = self.object_cache.get(key)
             if live is not None and live.group_kind == entry.group_kind and entry.covers(live):
                 yield live
 
-    def _covered_by(self, rule: sync_rule.Rule, index: int, entry: sync_rule.Entry) -> dict[str, LiveObject]:
+    def _covered_by(self, rule: sync_rule.Rule, index: int, entry: sync_rule.RuleEntry) -> dict[str, LiveObject]:
         """Shared by all nodes, so that two thousand nodes coming back together do not filter the same kind each."""
         self._refresh()
         generation = self.object_cache.generation[entry.group_kind]

@@ -21,7 +21,7 @@ class RuleMatches:
 
     def __init__(self, object_cache: ObjectCache) -> None:
         self._object_cache = object_cache
-        self._in_force: dict[str, tuple[sync_rule.Entry, ...]] = {}
+        self._in_force: dict[str, tuple[sync_rule.RuleEntry, ...]] = {}
         self._counts: dict[str, int] = {}
         self._touched: set[str] = set()
 
@@ -34,7 +34,7 @@ class RuleMatches:
         touched, self._touched = self._touched, set()
         return touched
 
-    def indexed(self, in_force: Mapping[str, Sequence[sync_rule.Entry]]) -> None:
+    def indexed(self, in_force: Mapping[str, Sequence[sync_rule.RuleEntry]]) -> None:
         """The entries that select something now: of every rule that has any."""
         for name in in_force.keys() | self._in_force.keys():
             entries = tuple(in_force.get(name, ()))
@@ -52,7 +52,7 @@ class RuleMatches:
             known = self._counts[name] = self._counted(self._in_force.get(name, ()))
         return known
 
-    def _counted(self, entries: Iterable[sync_rule.Entry]) -> int:
+    def _counted(self, entries: Iterable[sync_rule.RuleEntry]) -> int:
         by_kind = defaultdict(list)
         for entry in entries:
             by_kind[entry.group_kind].append(entry)

@@ -48,9 +48,9 @@ class RuleSet:
         self._served: set[tuple[str, str]] = set()
         self._stale = False
         self._kinds_served: set[GroupKind] = set()
-        self._named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
+        self._named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]] = {}
         """By kind: every entry that names it, also at a version that is not served."""
-        self._entries: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = {}
+        self._entries: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]] = {}
 
     # ---- nodes -----------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class RuleSet:
         self._changed()
         return before | self.members.pop(name)
 
-    def break_rule(self, found: sync_rule.Unreadable) -> frozenset[str]:
+    def break_rule(self, found: sync_rule.BrokenRule) -> frozenset[str]:
         """It cannot be read: the last readable form of the same object stays in force.  Returns its nodes."""
         known = self.readable.get(found.name)
         before: frozenset[str] = frozenset()
@@ -207,7 +207,7 @@ class RuleSet:
     def _answer(self, version_kind: tuple[str, str]) -> str | None:
         return "" if version_kind in self._served else self._unserved.get(version_kind)
 
-    def _is_served(self, entry: sync_rule.Entry) -> bool:
+    def _is_served(self, entry: sync_rule.RuleEntry) -> bool:
         return (entry.api_version, entry.kind) in self._served
 
     @property
@@ -232,7 +232,7 @@ class RuleSet:
         if not self._stale:
             return
         self._stale = False
-        named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.Entry]]] = defaultdict(list)
+        named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]] = defaultdict(list)
         # By name, so that which of two rules wins does not depend on who was created first.
         for name in sorted(self.readable):
             for entry in self.readable[name].entries:
@@ -248,23 +248,23 @@ class RuleSet:
         for kind, pairs in named.items():
             if in_force := [pair for pair in pairs if self.in_force(pair[1])]:
                 self._entries[kind] = in_force
-        by_rule: dict[str, list[sync_rule.Entry]] = defaultdict(list)
+        by_rule: dict[str, list[sync_rule.RuleEntry]] = defaultdict(list)
         for pairs in self._entries.values():
             for rule, entry in pairs:
                 by_rule[rule.name].append(entry)
         self._matches.indexed(by_rule)
 
-    def entries(self, kind: GroupKind) -> Sequence[tuple[sync_rule.Rule, sync_rule.Entry]]:
+    def entries(self, kind: GroupKind) -> Sequence[tuple[sync_rule.Rule, sync_rule.RuleEntry]]:
         """Entries in force of this kind, by rule name."""
         self._refresh()
         return self._entries.get(kind, ())
 
-    def named(self, kind: GroupKind) -> list[tuple[sync_rule.Rule, sync_rule.Entry]]:
+    def named(self, kind: GroupKind) -> list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]:
         """Entries that name this kind, by rule name, in force or not."""
         self._refresh()
         return self._named.get(kind, [])
 
-    def in_force(self, entry: sync_rule.Entry) -> bool:
+    def in_force(self, entry: sync_rule.RuleEntry) -> bool:
         """Does it select anything?  Not if its version is not served; nor before that is known, while another is."""
         self._refresh()
         if self._is_served(entry):

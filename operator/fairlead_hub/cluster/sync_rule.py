@@ -15,7 +15,7 @@ import msgspec
 from fairlead_hub.cluster import api_json, selector
 from fairlead_hub.cluster.content import GroupKind, LiveObject
 from fairlead_hub.cluster.custom_resources import route_specs, specs
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_wire.errors import Malformed
 from fairlead_wire.events import event
 from fairlead_wire.validation import model_mistakes
@@ -40,7 +40,7 @@ MISTAKES_TOLD_MAX = 10
 Select = Literal["bound", "referenced", "all"]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class RuleEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One ``resources[]`` entry of a SyncRule."""
 
     api_version: str
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: frozenset[str] | None
     labels: selector.Selector
     select: Select
-    delivery: Delivery | None
+    delivery: NodeDelivery | None
     priority: int
     status_from_edge: bool = False
 
@@ -71,11 +71,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     uid: str = ""
     generation: int
     nodes: selector.Selector
-    entries: tuple[Entry, ...]
+    entries: tuple[RuleEntry, ...]
     form: str = ""
 
 
-class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+class BrokenRule(msgspec.Struct, frozen=True, kw_only=True):
     """A SyncRule that cannot be read, and why."""
 
     name: str
@@ -116,7 +116,7 @@ def rule(body: dict[str, Any]) -> Rule:
     )
 
 
-def unreadable(body: dict[str, Any], reason: str) -> Unreadable:
+def unreadable(body: dict[str, Any], reason: str) -> BrokenRule:
     """What is known of a rule that ``rule`` refused for this reason."""
     metadata, status = body["metadata"], body.get("status")
     status = status if isinstance(status, dict) else {}
@@ -127,7 +127,7 @@ def unreadable(body: dict[str, Any], reason: str) -> Unreadable:
     last = _last_readable(body, status)
     reason_before = _accepted(status).get("reason")
     unknown = unseen or reason_before == MAY_BE_IN_FORCE or (last is None and _was_in_force(status))
-    return Unreadable(
+    return BrokenRule(
         name=str(metadata["name"]),
         uid=str(metadata.get("uid", "")),
         reason=reason,
@@ -175,7 +175,7 @@ def _reach(body: dict[str, Any]) -> Rule:
             namespaces = item.get("namespaces")
             named = isinstance(namespaces, list) and all(isinstance(name, str) for name in namespaces)
             entries.append(
-                Entry(
+                RuleEntry(
                     api_version=item["apiVersion"],
                     kind=item["kind"],
                     namespaces=frozenset(namespaces) if named and isinstance(namespaces, list) else None,
@@ -249,10 +249,10 @@ def mistakes_in(spec: Any, model: Any) -> str:
     return "; ".join(said) or "spec: cannot be read"
 
 
-def _entry(item: dict[str, Any], delivery: Delivery | None, priority: int) -> Entry:
+def _entry(item: dict[str, Any], delivery: NodeDelivery | None, priority: int) -> RuleEntry:
     """Of an entry that has no mistakes."""
     namespaces = item.get("namespaces")
-    return Entry(
+    return RuleEntry(
         api_version=item["apiVersion"],
         kind=item["kind"],
         namespaces=None if namespaces is None else frozenset(namespaces),
@@ -264,7 +264,7 @@ def _entry(item: dict[str, Any], delivery: Delivery | None, priority: int) -> En
     )
 
 
-def _delivery(item: dict[str, Any]) -> Delivery | None:
+def _delivery(item: dict[str, Any]) -> NodeDelivery | None:
     found = item.get("delivery")
     return None if found is None else specs.DeliverySpec.model_validate(found).policy()
 

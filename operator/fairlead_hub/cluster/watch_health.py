@@ -13,7 +13,7 @@ UNREADY_SECONDS = 10.0
 """A collection the hub decides by may be stale so long before the hub calls itself not ready."""
 
 
-class Stale(msgspec.Struct, frozen=True, kw_only=True):
+class StaleCollection(msgspec.Struct, frozen=True, kw_only=True):
     """One collection: what we know of it is as old as ``since`` (seconds of the monotonic clock)."""
 
     collection: str
@@ -26,13 +26,13 @@ class WatchHealth:
 
     def __init__(self, inputs: Collection[str] = ()) -> None:
         self.inputs = frozenset(inputs)
-        self._stale: dict[str, Stale] = {}
+        self._stale: dict[str, StaleCollection] = {}
 
     def stale(self, collection: str, reason: str, now: float) -> bool:
         """True the first time: it was fresh until now."""
         known = self._stale.get(collection)
         since = known.since if known is not None else now
-        self._stale[collection] = Stale(collection=collection, since=since, reason=reason)
+        self._stale[collection] = StaleCollection(collection=collection, since=since, reason=reason)
         return known is None
 
     def fresh(self, collection: str) -> float | None:
@@ -40,7 +40,7 @@ class WatchHealth:
         known = self._stale.pop(collection, None)
         return None if known is None else known.since
 
-    def all(self) -> list[Stale]:
+    def all(self) -> list[StaleCollection]:
         """Longest first."""
         return sorted(self._stale.values(), key=lambda one: (one.since, one.collection))
 

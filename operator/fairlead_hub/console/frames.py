@@ -16,7 +16,7 @@ KEPT = 256
 KEPT_BYTES = 4 * 1024 * 1024
 
 
-class Frame(NamedTuple):
+class PageFrame(NamedTuple):
     """``name`` says which part of a page it is for."""
 
     number: int
@@ -29,7 +29,7 @@ class FrameRing:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[PageFrame] = deque()
         self._bytes = 0
         self._number = 0
 
@@ -38,19 +38,19 @@ class FrameRing:
         """Of the newest frame: a page that is made now goes on from here."""
         return f"{self._run}-{self._number}"
 
-    def publish(self, name: str, data: object) -> Frame:
+    def publish(self, name: str, data: object) -> PageFrame:
         """A new frame; the oldest go when there are too many."""
         self._number += 1
         body = msgspec.json.encode(data)
         encoded = b"id: %s-%d\nevent: %s\ndata: %s\n\n" % (self._run.encode(), self._number, name.encode(), body)
-        frame = Frame(self._number, name, encoded)
+        frame = PageFrame(self._number, name, encoded)
         self._frames.append(frame)
         self._bytes += len(encoded)
         while len(self._frames) > KEPT or self._bytes > KEPT_BYTES:
             self._bytes -= len(self._frames.popleft().encoded)
         return frame
 
-    def after(self, id: str) -> list[Frame] | None:
+    def after(self, id: str) -> list[PageFrame] | None:
         """What came after the frame of this id; None: it is not known, or too long ago."""
         run, _, number = id.rpartition("-")
         if run != self._run or not (number.isascii() and number.isdigit()) or len(number) > 15:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairlead_hub.console.node_line import NodeLine
-from fairlead_hub.console.snapshot import Snapshot
+from fairlead_hub.console.snapshot import ConsoleSnapshot
 
 LINES_MAX = 500
 NODES = "nodes"
 
 
-class NodeChanges(NamedTuple):
+class ChangedLines(NamedTuple):
     """``lines`` replace those of the same names."""
 
     at: int
@@ -32,7 +32,7 @@ class LiveFrames:
         self._sections: dict[str, str] = {}
         self._turn = ""
 
-    def nodes(self, snapshot: Snapshot) -> NodeChanges | None:
+    def nodes(self, snapshot: ConsoleSnapshot) -> ChangedLines | None:
         """None: no row changed.  The first snapshot is what the first page shows: nothing of it has to be sent."""
         if self._lines is None:
             self._lines = dict(snapshot.lines)
@@ -48,7 +48,7 @@ class LiveFrames:
             self._turn = differing[-1].name
         for line in differing:
             sent[line.name] = line
-        return NodeChanges(snapshot.at, differing, removed) if differing or removed else None
+        return ChangedLines(snapshot.at, differing, removed) if differing or removed else None
 
     def sections(self, rendered: Mapping[str, str]) -> list[tuple[str, str]]:
         """Those whose HTML is not what was sent last."""

@@ -11,7 +11,7 @@ from fairlead_hub.console.events import EventLine
 from fairlead_hub.console.html import Html, tag, text
 from fairlead_hub.console.node_line import STATES, NodeLine
 from fairlead_hub.console.sections import HOME
-from fairlead_hub.console.snapshot import Snapshot
+from fairlead_hub.console.snapshot import ConsoleSnapshot
 from fairlead_hub.console.topics import TopicsSeen
 from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.wall_clock import WallClock
@@ -38,10 +38,10 @@ MARK = (
 """The icon, in the page itself: a browser asks for no /favicon.ico."""
 
 
-class View(NamedTuple):
+class PageContext(NamedTuple):
     """What every page is made of."""
 
-    snapshot: Snapshot
+    snapshot: ConsoleSnapshot
     topics: TopicsSeen
     role: str
     """What this hub does instead of serving nodes; empty: it serves them."""
@@ -53,7 +53,7 @@ class View(NamedTuple):
     """None: this hub records none."""
 
 
-def _document(view: View, here: str, title: str, *children: object, live: Iterable[str] = ()) -> str:
+def _document(view: PageContext, here: str, title: str, *children: object, live: Iterable[str] = ()) -> str:
     links = [
         tag("li", tag("a", name, href=HOME + path, aria_current="page" if path == here else None))
         for path, name in NAV
@@ -108,12 +108,12 @@ def _document(view: View, here: str, title: str, *children: object, live: Iterab
     )
 
 
-def _whose(view: View) -> tuple[object, ...]:
+def _whose(view: PageContext) -> tuple[object, ...]:
     since = tag("noscript", " · as of ", sections.moment(view.snapshot.at))
     return "hub ", tag("code", view.snapshot.hub), f" · fence {view.snapshot.fence}", since
 
 
-def overview(view: View, events: Iterable[EventLine]) -> str:
+def overview(view: PageContext, events: Iterable[EventLine]) -> str:
     snapshot = view.snapshot
     return _document(
         view,
@@ -133,24 +133,24 @@ def _events(lines: list[EventLine], shown: int, hint: object = None) -> Html:
     return sections.panel("happened", "Events", sections.event_list(lines, shown), empty, hint=hint)
 
 
-def parked(view: View) -> str:
+def parked(view: PageContext) -> str:
     body = sections.attention(view.snapshot, view.topics), sections.parked(view.snapshot)
     return _document(view, "parked", "Parked", *body, live=("attention", "parked"))
 
 
-def queues(view: View) -> str:
+def queues(view: PageContext) -> str:
     return _document(view, "queues", "Queues", sections.queues(view.snapshot), live=("queues",))
 
 
-def topics(view: View) -> str:
+def topics(view: PageContext) -> str:
     return _document(view, "topics", "Topics", sections.topics(view.topics), live=("topics",))
 
 
-def events(view: View, lines: Iterable[EventLine]) -> str:
+def events(view: PageContext, lines: Iterable[EventLine]) -> str:
     return _document(view, "events", "Events", _events(list(lines), EVENTS_SHOWN), live=("events",))
 
 
-def traces(view: View, kept: KeptTraces, search: str) -> str:
+def traces(view: PageContext, kept: KeptTraces, search: str) -> str:
     return _document(view, "traces", "Traces", *trace_pages.page(kept, search))
 
 
@@ -168,7 +168,7 @@ def matching(lines: Iterable[NodeLine], search: str, state: str) -> list[NodeLin
     return found
 
 
-def nodes(view: View, search: str, state: str, page: int) -> str:
+def nodes(view: PageContext, search: str, state: str, page: int) -> str:
     found = matching(view.snapshot.lines.values(), search, state)
     last = max(0, (len(found) - 1) // ROWS)
     page = min(max(0, page), last)
@@ -207,7 +207,7 @@ def _pager(search: str, state: str, page: int, last: int) -> Html | None:
     )
 
 
-def node(view: View, line: NodeLine, detail: Mapping[str, Any]) -> str:
+def node(view: PageContext, line: NodeLine, detail: Mapping[str, Any]) -> str:
     """One node in depth; ``detail`` is ``node_report.node``."""
     facts = [
         ("State", sections.badge(line.state)),
@@ -300,7 +300,7 @@ def explain_form(given: Mapping[str, str]) -> Html:
     )
 
 
-def explain(view: View, given: Mapping[str, str], answer: Mapping[str, Any] | None) -> str:
+def explain(view: PageContext, given: Mapping[str, str], answer: Mapping[str, Any] | None) -> str:
     """One object's way to one node; ``answer`` is ``node_report.explained``."""
     body: list[object] = [sections.panel("ask", "Why is an object on a node, or not?", explain_form(given))]
     if answer is not None:
@@ -319,7 +319,7 @@ def explain(view: View, given: Mapping[str, str], answer: Mapping[str, Any] | No
     return _document(view, "explain", "Explain", *body)
 
 
-def problem(view: View, status: int, sentence: str) -> str:
+def problem(view: PageContext, status: int, sentence: str) -> str:
     """What cannot be shown, and why."""
     back = tag("p", tag("a", "To the overview", href=HOME))
     return _document(

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fairlead_hub.console.events import EventLine
 from fairlead_hub.console.html import Html, join, tag
 from fairlead_hub.console.node_line import NEEDS_ATTENTION, STATES, NodeLine
-from fairlead_hub.console.snapshot import ParkedGroup, Queue, RefusedRoutes, Snapshot, UnreadableRule
+from fairlead_hub.console.snapshot import ConsoleSnapshot, ParkedGroup, PriorityQueues, RefusedRoutes, UnreadableRule
 from fairlead_hub.console.topics import ReaderLag, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import durations
@@ -115,14 +115,14 @@ def nothing(text: str) -> Html:
 # ---- the sections --------------------------------------------------------------------------------
 
 
-def notices(snapshot: Snapshot, role: str) -> Html:
+def notices(snapshot: ConsoleSnapshot, role: str) -> Html:
     """What is wrong with the hub itself; nothing where all is well."""
     found = [f"This hub {role}: what is shown here may be incomplete."] if role else []
     found += snapshot.notices
     return tag("div", [tag("p", each, class_="notice") for each in found], id="notices", role="status")
 
 
-def totals(snapshot: Snapshot, topics: TopicsSeen) -> Html:
+def totals(snapshot: ConsoleSnapshot, topics: TopicsSeen) -> Html:
     """How all nodes are, in one bar, and the numbers that matter."""
     count, states = len(snapshot.lines), snapshot.states
     connected = count - states.get("away", 0) - states.get("never", 0) - states.get("refused", 0)
@@ -189,7 +189,7 @@ def _bar(states: Mapping[str, int], count: int) -> Html | None:
     return tag("div", strip, tag("ul", legend, class_="legend"), class_="strip")
 
 
-def attention(snapshot: Snapshot, topics: TopicsSeen) -> Html:
+def attention(snapshot: ConsoleSnapshot, topics: TopicsSeen) -> Html:
     """Everything that does not end by itself: each row links to the page that explains it."""
     parts: list[object] = []
 
@@ -245,7 +245,7 @@ def _group_row(group: ParkedGroup) -> tuple[object, ...]:
     return code, group.kind, number(group.objects), number(group.nodes), group.example
 
 
-def parked(snapshot: Snapshot) -> Html:
+def parked(snapshot: ConsoleSnapshot) -> Html:
     """Every parked object, as far as the page goes."""
     rows = [
         (
@@ -266,7 +266,7 @@ def parked(snapshot: Snapshot) -> Html:
     return panel("parked", "Parked objects", table("Parked objects", head, rows), hint=hint)
 
 
-def queues(snapshot: Snapshot) -> Html:
+def queues(snapshot: ConsoleSnapshot) -> Html:
     """Both directions, the most urgent first."""
     down = [(q.priority, number(q.length), number(q.nodes)) for q in snapshot.to_nodes]
     up = [_up_row(queue) for queue in snapshot.from_nodes]
@@ -304,7 +304,7 @@ def queues(snapshot: Snapshot) -> Html:
     )
 
 
-def _up_row(queue: Queue) -> tuple[object, ...]:
+def _up_row(queue: PriorityQueues) -> tuple[object, ...]:
     stalled = join(tag("span", f"{number(queue.stalled)} nodes", class_="warn"), " ", queue.stalled_by)
     return (
         queue.priority,
@@ -388,7 +388,7 @@ def node_row(line: NodeLine) -> tuple[object, ...]:
     )
 
 
-LIVE: Mapping[str, Callable[[Snapshot, TopicsSeen, str], Html]] = {
+LIVE: Mapping[str, Callable[[ConsoleSnapshot, TopicsSeen, str], Html]] = {
     "notices": lambda snapshot, seen, role: notices(snapshot, role),
     "totals": lambda snapshot, seen, role: totals(snapshot, seen),
     "attention": lambda snapshot, seen, role: attention(snapshot, seen),

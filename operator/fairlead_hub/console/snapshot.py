@@ -18,7 +18,7 @@ from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import node_line
 from fairlead_hub.console.node_line import NodeLine
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Backoff, InFlight
+from fairlead_hub.delivery.keys.key_state import Backoff, KeyInFlight
 from fairlead_hub.hub import Hub
 from fairlead_wire.events.event import short
 
@@ -33,7 +33,7 @@ RULES_MAX = 50
 """SyncRules and EdgeRoutes with a problem that are listed."""
 
 
-class ParkedObject(NamedTuple):
+class ParkedLine(NamedTuple):
     """One object that is given up for now at one node."""
 
     node: str
@@ -75,7 +75,7 @@ class UnreadableRule(NamedTuple):
     consequence: str
 
 
-class Queue(NamedTuple):
+class PriorityQueues(NamedTuple):
     """All queues of one priority together."""
 
     priority: int
@@ -88,7 +88,7 @@ class Queue(NamedTuple):
     stalled_by: str = ""
 
 
-class Snapshot(NamedTuple):
+class ConsoleSnapshot(NamedTuple):
     """See the module."""
 
     hub: str
@@ -107,25 +107,25 @@ class Snapshot(NamedTuple):
     backoff: int
     """Objects that wait to be tried again."""
     groups: tuple[ParkedGroup, ...]
-    parked_objects: tuple[ParkedObject, ...]
-    to_nodes: tuple[Queue, ...]
-    from_nodes: tuple[Queue, ...]
+    parked_objects: tuple[ParkedLine, ...]
+    to_nodes: tuple[PriorityQueues, ...]
+    from_nodes: tuple[PriorityQueues, ...]
     notices: tuple[str, ...]
     """What is wrong with the hub's own sources, in sentences."""
     rules: tuple[UnreadableRule, ...] = ()
     routes: tuple[RefusedRoutes, ...] = ()
 
 
-def empty(hub: Hub, now: float) -> Snapshot:
+def empty(hub: Hub, now: float) -> ConsoleSnapshot:
     """Before the first survey."""
-    return Snapshot(hub.name, hub.fence, int(hub.clock.seconds(now)), {}, {}, 0, 0, 0, 0, 0, (), (), (), (), ())
+    return ConsoleSnapshot(hub.name, hub.fence, int(hub.clock.seconds(now)), {}, {}, 0, 0, 0, 0, 0, (), (), (), (), ())
 
 
-def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None, Snapshot]:
+def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None, ConsoleSnapshot]:
     """``now`` is of the beginning; what vanishes meanwhile is left out."""
     lines: dict[str, NodeLine] = {}
     states: Counter[str] = Counter()
-    found = _Found()
+    found = _Sums()
     for number, name in enumerate(sorted(hub.placement.rules.nodes)):
         if number % SLICE_NODES == SLICE_NODES - 1:
             yield
@@ -134,7 +134,7 @@ def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None
         line = lines[name] = node_line.of(hub, name)
         states[line.state] += 1
         found.add(hub, line)
-    return Snapshot(
+    return ConsoleSnapshot(
         hub=hub.name,
         fence=hub.fence,
         at=int(hub.clock.seconds(now)),
@@ -155,14 +155,14 @@ def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None
     )
 
 
-class _Found:
+class _Sums:
     """Sums over the nodes seen so far."""
 
     def __init__(self) -> None:
         self.pending = self.parked = self.kept = self.in_flight = self.backoff = 0
-        self.listed: list[ParkedObject] = []
-        self.to_nodes: dict[int, Queue] = {}
-        self.from_nodes: dict[int, Queue] = {}
+        self.listed: list[ParkedLine] = []
+        self.to_nodes: dict[int, PriorityQueues] = {}
+        self.from_nodes: dict[int, PriorityQueues] = {}
         self._groups: dict[tuple[str, str], ParkedGroup] = {}
 
     def add(self, hub: Hub, line: NodeLine) -> None:
@@ -173,20 +173,20 @@ class _Found:
         unsynced = session.unsynced
         self.pending += line.pending
         self.kept += unsynced.kept_count
-        self.in_flight += unsynced.count(InFlight)
+        self.in_flight += unsynced.count(KeyInFlight)
         self.backoff += unsynced.count(Backoff)
         if line.parked:
             states = (record.state for record in unsynced.stopped.values())
             parked = (state for state in states if isinstance(state, Parked))
             self._add_parked(hub, line.name, list(itertools.islice(parked, PARKED_OF_NODE_MAX)))
         for priority, count in unsynced.queued_by_priority().items():
-            before = self.to_nodes.get(priority, Queue(priority, 0, 0))
+            before = self.to_nodes.get(priority, PriorityQueues(priority, 0, 0))
             self.to_nodes[priority] = before._replace(nodes=before.nodes + 1, length=before.length + count)
         edge = hub.node_status.edges.get(line.name)
         for queue in edge.queues if edge is not None else ():
             if queue.length:
-                before = self.from_nodes.get(queue.priority, Queue(queue.priority, 0, 0))
-                self.from_nodes[queue.priority] = Queue(
+                before = self.from_nodes.get(queue.priority, PriorityQueues(queue.priority, 0, 0))
+                self.from_nodes[queue.priority] = PriorityQueues(
                     priority=queue.priority,
                     nodes=before.nodes + 1,
                     length=before.length + queue.length,
@@ -208,7 +208,7 @@ class _Found:
             seen.add(cause)
             if len(self.listed) < PARKED_MAX:
                 due = int(hub.clock.seconds(each.next_retry_at))
-                self.listed.append(ParkedObject(node, each.key, each.code, short(each.reason), each.retries, due))
+                self.listed.append(ParkedLine(node, each.key, each.code, short(each.reason), each.retries, due))
 
     def groups(self) -> tuple[ParkedGroup, ...]:
         return tuple(sorted(self._groups.values(), key=lambda group: (-group.objects, group.code, group.kind)))

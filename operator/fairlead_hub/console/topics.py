@@ -31,7 +31,7 @@ class ReaderLag(NamedTuple):
         return self.messages > 0 and self.seconds > READER_LAG_SECONDS
 
 
-class Look(NamedTuple):
+class TopicLook(NamedTuple):
     """One topic at one moment."""
 
     topic: str
@@ -63,12 +63,14 @@ class TopicsSeen(NamedTuple):
     """Topics that were not looked at."""
 
 
-def lines(before: Mapping[str, Look], rates: Mapping[str, float | None], now: Sequence[Look]) -> list[TopicLine]:
+def lines(
+    before: Mapping[str, TopicLook], rates: Mapping[str, float | None], now: Sequence[TopicLook]
+) -> list[TopicLine]:
     """``rates`` as they were shown; a topic that was made anew begins again."""
     return [TopicLine(each.topic, each.passed, _rate(before, rates, each), each.readers) for each in now]
 
 
-def _rate(before: Mapping[str, Look], rates: Mapping[str, float | None], now: Look) -> float | None:
+def _rate(before: Mapping[str, TopicLook], rates: Mapping[str, float | None], now: TopicLook) -> float | None:
     last = before.get(now.topic)
     if last is None or last.generation != now.generation or now.at <= last.at:
         return None

@@ -15,7 +15,7 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
-from fairlead_hub.identity.late_renewal import Claim, Known, Refusal
+from fairlead_hub.identity.late_renewal import Claim, KnownNode, RenewalRefusal
 from fairlead_hub.status.notice import of_node
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.events.event import short
@@ -62,7 +62,7 @@ class CertificateChanges:
 
     def judge_late(
         self, claim: Claim, nodes: Collection[str] | None, now: float, *, given_to: str = ""
-    ) -> Refusal | None:
+    ) -> RenewalRefusal | None:
         """What a device has proved; None: issue, and say ``renewed_late``.
 
         ``nodes``: the edge Nodes, None: they or EdgeNodes are not listed yet.  ``given_to``: another key that got
@@ -70,11 +70,11 @@ class CertificateChanges:
         """
         if nodes is None:
             reason = "the hub has just started: nodes and edgenodes are not listed yet"
-            return Refusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
+            return RenewalRefusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
         node, identities = claim.node, self._terms.identities
         bound = identities.bound(node)
         uid = self._terms.node_status.node_uids.get(node, "")
-        known = Known(
+        known = KnownNode(
             exists=node in nodes,
             connected=node in self._sessions.by_node,
             given_to=given_to,
@@ -89,7 +89,7 @@ class CertificateChanges:
             self._late_refused(node, refusal, now)
         return refusal
 
-    def _late_refused(self, node: str, refusal: Refusal, now: float) -> None:
+    def _late_refused(self, node: str, refusal: RenewalRefusal, now: float) -> None:
         self._reports.refused(refusal.code)
         identities, text = self._terms.identities, f"{refusal.code}: {refusal.reason}"
         if refusal.code in ("node_unknown", "starting"):

@@ -28,7 +28,7 @@ class DocumentChanges:
         self._edge_nodes = edge_nodes
         self._counts = counts
 
-    def take(self, now: float) -> list[status_cache.Write]:
+    def take(self, now: float) -> list[status_cache.StatusWrite]:
         """What is to be written now."""
         writes = self._cache.take(now)
         self._counts.wrote_over_absurd(sum(write.is_over_absurd(self._cache.fence) for write in writes))
@@ -66,7 +66,7 @@ class DocumentChanges:
     def answered(
         self,
         wanted: status_cache.Wanted,
-        answer: status_cache.Answer,
+        answer: status_cache.WriteOutcome,
         there: status_cache.Observed | None,
         now: float,
         *,

@@ -99,13 +99,13 @@ class EdgeNodeChanges:
     def answered(
         self,
         wanted: status_cache.Wanted,
-        answer: status_cache.Answer,
+        answer: status_cache.WriteOutcome,
         there: status_cache.Observed | None,
         now: float,
     ) -> None:
         """What became of a write of one."""
         stands = self._cache.observed.get(wanted.name)
-        if answer is status_cache.Answer.WRITTEN and stands is there and isinstance(wanted, EdgeNodeDocument):
+        if answer is status_cache.WriteOutcome.WRITTEN and stands is there and isinstance(wanted, EdgeNodeDocument):
             self._topics_written(wanted.node, wanted.facts.granted_topics, now)
         else:
             self._topics_written(wanted.node, edge_node.granted_topics(stands), now)

@@ -18,7 +18,7 @@ from fairlead_hub.identity import revocation
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.node_status import NodeStatus
-from fairlead_hub.upstream.grants import Grants
+from fairlead_hub.upstream.grants import TopicGrants
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
@@ -31,7 +31,9 @@ class NodeTerms:
     JUDGED_BY: Final = frozenset({"nodes", EDGE_NODES})
     """What must be listed before a certificate can be judged."""
 
-    def __init__(self, identities: Identities, controls: NodeControls, grants: Grants, node_status: NodeStatus) -> None:
+    def __init__(
+        self, identities: Identities, controls: NodeControls, grants: TopicGrants, node_status: NodeStatus
+    ) -> None:
         self.identities = identities
         self.controls = controls
         self.grants = grants

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fairlead_hub.cluster import object_pause
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
 from fairlead_hub.cluster.desired_state import DesiredState
-from fairlead_hub.cluster.object_cache import Change
+from fairlead_hub.cluster.object_cache import ObjectChange
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.rule_changes import RuleChanges
@@ -38,7 +38,7 @@ class ObjectChanges:
 
     # ---- objects ---------------------------------------------------------------------------------
 
-    def put(self, live: LiveObject, now: float) -> Change | None:
+    def put(self, live: LiveObject, now: float) -> ObjectChange | None:
         """None: nothing to send, nothing to write."""
         before_nodes: set[str] = set()
         if live.group_kind == EDGE_ROUTES:
@@ -54,7 +54,7 @@ class ObjectChanges:
         self._changed(change, now, before_nodes)
         return change
 
-    def remove(self, key: str, uid: str, now: float) -> Change | None:
+    def remove(self, key: str, uid: str, now: float) -> ObjectChange | None:
         """None: it was not there."""
         live = self._object_cache.get(key)
         before_nodes: set[str] = set()
@@ -66,13 +66,13 @@ class ObjectChanges:
             self._changed(change, now, before_nodes)
         return change
 
-    def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> list[Change]:
+    def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> list[ObjectChange]:
         """A list is complete: what we had and it does not name is gone."""
         gone = [live for live in self._object_cache.of_kind(kind).values() if uids.get(live.key) != live.uid]
         changes = [self.remove(live.key, live.uid, now) for live in gone]
         return [change for change in changes if change is not None]
 
-    def _changed(self, change: Change, now: float, nodes: set[str]) -> None:
+    def _changed(self, change: ObjectChange, now: float, nodes: set[str]) -> None:
         sessions = self._sessions.by_node
         nodes |= self._placement.concerned(change, sessions)
         if object_pause.is_changed(change.before, change.after):

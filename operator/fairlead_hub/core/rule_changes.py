@@ -10,7 +10,7 @@ from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.reports import Reports
-from fairlead_hub.rule_reader import Read, RuleReader
+from fairlead_hub.rule_reader import RuleReader, RulesRead
 from fairlead_hub.status.rule_statuses import RuleStatuses
 
 
@@ -29,7 +29,7 @@ class RuleChanges:
     def set_rule(self, rule: sync_rule.Rule, now: float) -> frozenset[str]:
         return self._read(self._reader.read(rule), now)
 
-    def break_rule(self, found: sync_rule.Unreadable, now: float) -> frozenset[str]:
+    def break_rule(self, found: sync_rule.BrokenRule, now: float) -> frozenset[str]:
         """It cannot be read: what it selected goes on, and nothing of that is removed until it is mended."""
         return self._read(self._reader.unreadable(found), now)
 
@@ -63,7 +63,7 @@ class RuleChanges:
     def _routes_read(self, name: str, now: float) -> None:
         self._reports.cloud_events.routes_read(name, self._rules.broken.get(f"edgeroutes/{name}", ""), now)
 
-    def _read(self, read: Read, now: float) -> frozenset[str]:
+    def _read(self, read: RulesRead, now: float) -> frozenset[str]:
         if read.notice is not None:
             self._reports.notices([read.notice], now)
             self._terms.node_status.changed(*read.nodes)

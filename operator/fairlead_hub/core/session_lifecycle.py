@@ -16,7 +16,7 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.status_permissions import StatusPermissions
 from fairlead_hub.delivery.opening import admission, identities
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.status.notice import of_node
 from fairlead_wire import message
 
@@ -34,7 +34,7 @@ class SessionLifecycle:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: HubSettings,
         hub: str,
         *,
         sessions: OpenSessions,

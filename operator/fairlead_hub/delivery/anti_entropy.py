@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from fairlead_hub.cluster.content import Held, LiveObject
-from fairlead_hub.cluster.desired_state import View
+from fairlead_hub.cluster.content import HeldCopy, LiveObject
+from fairlead_hub.cluster.desired_state import ClusterView
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec, peer_json
 from fairlead_wire.objects import digest, resource
 
-_entries = msgspec.json.Decoder(list[message.Entry])
+_entries = msgspec.json.Decoder(list[message.HeldEntry])
 
 
 class Comparison:
@@ -32,7 +32,7 @@ class Comparison:
         self._bits = 0
         self._buckets: frozenset[int] | None = None
         self._asked = 0
-        self._listed: dict[str, Held] = {}
+        self._listed: dict[str, HeldCopy] = {}
         self.divergent_buckets = 0
 
     def equal_from_the_start(self, hello: message.Hello) -> bool:
@@ -40,7 +40,7 @@ class Comparison:
             return False
         return self._sums(hello.bits).root == hello.root
 
-    def all_held(self) -> dict[str, Held]:
+    def all_held(self) -> dict[str, HeldCopy]:
         return {key: live.held for key, live in self._wanted.items()}
 
     def ask(self, id: int, edge_holds: int) -> message.Compare:
@@ -48,7 +48,7 @@ class Comparison:
         self._asked = id
         return message.Compare(id=id, bits=self._bits)
 
-    def buckets_arrived(self, header: message.Buckets, content: bytes, id: int) -> message.ListBuckets | None:
+    def buckets_arrived(self, header: message.BucketSums, content: bytes, id: int) -> message.ListBuckets | None:
         """What to list next; None when nothing differs after all.  Raises ``Malformed``."""
         if self._buckets is not None or header.parent_id != self._asked or header.bits != self._bits:
             raise Malformed("buckets that were not asked for")
@@ -73,10 +73,10 @@ class Comparison:
         for entry in entries:
             parsed = resource.parse(entry.resource)
             if digest.bucket_of(entry.uid, self._bits) in self._buckets:
-                self._listed[parsed.key] = Held(entry.resource, entry.uid, entry.digest, entry.resource_version)
+                self._listed[parsed.key] = HeldCopy(entry.resource, entry.uid, entry.digest, entry.resource_version)
         return header.last
 
-    def result(self) -> dict[str, Held]:
+    def result(self) -> dict[str, HeldCopy]:
         """What the edge holds, by key: as wanted where the sums agreed, as listed where they did not."""
         differing = self._buckets or frozenset()
         held = {
@@ -94,10 +94,10 @@ class Comparison:
 class AntiEntropy:
     """From a node's hello until it is known what its edge holds (``held``); then the session throws it away."""
 
-    def __init__(self, hello: message.Hello, view: View, *, held_max: int, take_id: Callable[[], int]) -> None:
+    def __init__(self, hello: message.Hello, view: ClusterView, *, held_max: int, take_id: Callable[[], int]) -> None:
         self._hello, self._view, self._held_max, self._take_id = hello, view, held_max, take_id
         self._comparison: Comparison | None = None
-        self.held: dict[str, Held] | None = None
+        self.held: dict[str, HeldCopy] | None = None
         self.divergent_buckets = 0
 
     @property
@@ -115,13 +115,13 @@ class AntiEntropy:
             return None
         return self._comparison.ask(self._take_id(), self._hello.held)
 
-    def heard(self, header: message.Buckets | message.Entries, content: bytes) -> message.ListBuckets | None:
+    def heard(self, header: message.BucketSums | message.Entries, content: bytes) -> message.ListBuckets | None:
         """An answer: what to ask next.  Raises ``Malformed``."""
         if self._comparison is None:
             raise Malformed("no comparison was asked for")
         listing = None
         match header:
-            case message.Buckets():
+            case message.BucketSums():
                 listing = self._comparison.buckets_arrived(header, content, self._take_id())
                 over = listing is None
             case message.Entries():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Set
 
 import msgspec
 
-from fairlead_hub.settings import DeletionGuard as Limits
+from fairlead_hub.settings import DeletionGuardSettings as Limits
 
 ID_CHARS = 8
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fairlead_hub.cluster.content import Held
-from fairlead_hub.cluster.desired_state import View
+from fairlead_hub.cluster.content import HeldCopy
+from fairlead_hub.cluster.desired_state import ClusterView
 from fairlead_hub.delivery import frames
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import DeliveryEvent, Parked
@@ -24,7 +24,7 @@ from fairlead_hub.delivery.keys.key_state import (
     Backoff,
     Cause,
     ImpossibleTransition,
-    InFlight,
+    KeyInFlight,
     Queued,
     State,
     Withheld,
@@ -32,7 +32,7 @@ from fairlead_hub.delivery.keys.key_state import (
 )
 from fairlead_hub.delivery.node_objects import NodeObjects, is_same
 from fairlead_hub.delivery.send_rate import SendRate
-from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
+from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
 
 
@@ -55,10 +55,10 @@ class Deliveries:
     def __init__(
         self,
         node: str,
-        view: View,
+        view: ClusterView,
         *,
         limits: WindowLimits,
-        policy: Delivery,
+        policy: NodeDelivery,
         reconcile: Reconcile,
         take_id: Callable[[], int],
         paused: str = "",
@@ -80,7 +80,7 @@ class Deliveries:
 
     # ---- changes in the cluster ------------------------------------------------------------------
 
-    def begin(self, held: dict[str, Held], divergent_buckets: int, now: float) -> None:
+    def begin(self, held: dict[str, HeldCopy], divergent_buckets: int, now: float) -> None:
         """It is known now what the node holds; the comparison found so many buckets that differed."""
         self.objects.begin(held)
         self.live = True
@@ -203,7 +203,7 @@ class Deliveries:
 
     def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
         id = self._take_id()
-        self.unsynced.move(sent.key, "sent", InFlight(id, sent), now)
+        self.unsynced.move(sent.key, "sent", KeyInFlight(id, sent), now)
         self.in_flight.sent(id, sent, size, now, in_parts=in_parts)
         return id
 
@@ -223,13 +223,13 @@ class Deliveries:
         objects, key = self.objects, answered.token.key
         record = objects.unsynced.get(key)
         state = IN_SYNC if record is None else record.state
-        is_current = type(state) is InFlight and state.id == answered.id
+        is_current = type(state) is KeyInFlight and state.id == answered.id
         seconds = now - record.since if record is not None and (is_current or is_pending(state)) else 0.0
         objects.stored(answered.token, seconds)
         if record is None:
             self.offer(key, now)
             return
-        if type(state) is InFlight and not is_current:
+        if type(state) is KeyInFlight and not is_current:
             return
         if is_same(objects.held.get(key), objects.desired(key)):
             # Also when only the answer was slow and a retry or a parking was already arranged.
@@ -252,7 +252,7 @@ class Deliveries:
         """A send was refused or not answered; of an older send of the key that says nothing any more."""
         key = answered.token.key
         record = self.unsynced.get(key)
-        if record is None or type(record.state) is not InFlight or record.state.id != answered.id:
+        if record is None or type(record.state) is not KeyInFlight or record.state.id != answered.id:
             return
         if record.state.again is not None:
             self.objects.supersede(key, record, now)
@@ -288,7 +288,7 @@ class Deliveries:
     # ---- reading ---------------------------------------------------------------------------------
 
     @property
-    def held(self) -> dict[str, Held]:
+    def held(self) -> dict[str, HeldCopy]:
         return self.objects.held
 
     @property

@@ -9,20 +9,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_hub.cluster.content import ContentId, Held
+from fairlead_hub.cluster.content import ContentId, HeldCopy
 from fairlead_hub.counts import Counts
 
 
-class Acked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class AckedByEdge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The edge has this on disk."""
 
     key: str
-    held: Held
+    held: HeldCopy
     seconds: float
     """From the offer to the ack."""
 
 
-class Removed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class RemovedAtEdge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The edge no longer has this UID."""
 
     key: str
@@ -82,16 +82,16 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     differences: int
 
 
-DeliveryEvent = Acked | Removed | Parked | Unparked | Paused | Retried | Recovered | Compared
+DeliveryEvent = AckedByEdge | RemovedAtEdge | Parked | Unparked | Paused | Retried | Recovered | Compared
 
 
 def count(events: Iterable[DeliveryEvent], counts: Counts) -> None:
     """Add them to the hub's totals."""
     for event in events:
         match event:
-            case Acked():
+            case AckedByEdge():
                 counts.acked(event.seconds)
-            case Removed():
+            case RemovedAtEdge():
                 counts.removal()
             case Parked():
                 counts.parked(event.code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_hub.cluster.content import Held, LiveObject
+from fairlead_hub.cluster.content import HeldCopy, LiveObject
 from fairlead_wire import message
 
 Frame = tuple[message.FromHub, bytes]
@@ -35,6 +35,6 @@ def update(id: int, live: LiveObject, chunk_bytes: int) -> list[Frame]:
     return [(header, b""), *parts]
 
 
-def delete(id: int, held: Held) -> Frame:
+def delete(id: int, held: HeldCopy) -> Frame:
     """Of this UID only: a newer object under the same name stays."""
     return message.Delete(id=id, resource=held.path, uid=held.uid), b""

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_hub.cluster.content import ContentId, Held
-from fairlead_hub.settings import Delivery, WindowLimits
+from fairlead_hub.cluster.content import ContentId, HeldCopy
+from fairlead_hub.settings import NodeDelivery, WindowLimits
 from fairlead_wire.link import window
 
 
@@ -22,8 +22,8 @@ class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
     key: str
     uid: str
     path: str
-    held: Held | None
-    policy: Delivery
+    held: HeldCopy | None
+    policy: NodeDelivery
 
     @property
     def content_id(self) -> ContentId:
@@ -31,7 +31,7 @@ class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
         return ContentId(self.uid, self.held.digest if self.held is not None else "")
 
 
-Answered = window.InFlight[InFlightMessage]
+Answered = window.SentMessage[InFlightMessage]
 """A message (``token``, sent under ``id``) that was acked, nacked, or not answered in time."""
 
 

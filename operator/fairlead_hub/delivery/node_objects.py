@@ -10,24 +10,24 @@ and says what became of them; what happened is left in ``events``.
 
 from __future__ import annotations
 
-from fairlead_hub.cluster.content import ContentId, Held, LiveObject
-from fairlead_hub.cluster.desired_state import View
+from fairlead_hub.cluster.content import ContentId, HeldCopy, LiveObject
+from fairlead_hub.cluster.desired_state import ClusterView
 from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
-    Acked,
+    AckedByEdge,
     Compared,
     DeliveryEvent,
     Parked,
     Paused,
     Recovered,
-    Removed,
+    RemovedAtEdge,
     Retried,
     Unparked,
 )
 from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.keys import backoff
-from fairlead_hub.delivery.keys.key_state import Backoff, Cause, InFlight, KeyState, Queued, Reported, Withheld
+from fairlead_hub.delivery.keys.key_state import Backoff, Cause, KeyInFlight, KeyState, Queued, ReportedState, Withheld
 from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import Reconcile
 from fairlead_wire import message
@@ -44,11 +44,11 @@ class NodeObjects:
 
     __slots__ = ("_reconcile", "events", "guard", "held", "node", "unsynced", "view")
 
-    def __init__(self, node: str, view: View, *, reconcile: Reconcile, guard: DeletionGuard | None) -> None:
+    def __init__(self, node: str, view: ClusterView, *, reconcile: Reconcile, guard: DeletionGuard | None) -> None:
         self.node = node
         self.view = view
         self.guard = guard
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, HeldCopy] = {}
         self.unsynced = UnsyncedKeys()
         self.events: list[DeliveryEvent] = []
         self._reconcile = reconcile
@@ -57,7 +57,7 @@ class NodeObjects:
         """What the node should hold under this key now; None: nothing."""
         return self.view.desired(self.node, key)
 
-    def begin(self, held: dict[str, Held]) -> None:
+    def begin(self, held: dict[str, HeldCopy]) -> None:
         """It is known now what the node holds."""
         self.held = held
 
@@ -100,7 +100,7 @@ class NodeObjects:
             return
         if record.reported is not None and (desired is None or desired.live.uid != record.reported.uid):
             self._end_report(key, record)
-        if type(record.state) is not InFlight and is_same(held, desired):
+        if type(record.state) is not KeyInFlight and is_same(held, desired):
             self.matched(key, record)
         else:
             self._offer_again(key, record, desired, _content_id(desired, held), now)
@@ -117,10 +117,10 @@ class NodeObjects:
             case Queued(priority=before):
                 if priority < before:
                     self.unsynced.move(key, "offered", Queued(priority), now)
-            case InFlight(id=id, message=sent, again=again):
+            case KeyInFlight(id=id, message=sent, again=again):
                 if again is not None or sent.content_id != content_id:
                     again = priority if again is None else min(again, priority)
-                    self.unsynced.move(key, "offered", InFlight(id, sent, again), now)
+                    self.unsynced.move(key, "offered", KeyInFlight(id, sent, again), now)
             case Parked() as parked:
                 # A pause counts as newer: the status has to say Paused, which a hub that starts reads.
                 if is_newer or (desired is not None and desired.live.paused):
@@ -139,7 +139,7 @@ class NodeObjects:
 
     # ---- before a message ------------------------------------------------------------------------
 
-    def withheld_deletion(self, key: str, held: Held, now: float) -> Withheld | None:
+    def withheld_deletion(self, key: str, held: HeldCopy, now: float) -> Withheld | None:
         """Why what the node holds under this key may not be deleted yet."""
         if why := self.view.paused(key, held.uid):
             return Withheld(Cause.DELETION_PAUSED, why)
@@ -170,20 +170,20 @@ class NodeObjects:
         if acked.held is not None:
             if held is not None and held.uid != acked.uid:
                 # A new object under an old name: the edge dropped the old one in the same commit, so its status goes.
-                self.events.append(Removed(key=key, uid=held.uid, path=held.path))
+                self.events.append(RemovedAtEdge(key=key, uid=held.uid, path=held.path))
             self.held[key] = acked.held
-            self.events.append(Acked(key=key, held=acked.held, seconds=seconds))
+            self.events.append(AckedByEdge(key=key, held=acked.held, seconds=seconds))
             return
         if held is not None and held.uid == acked.uid:
             del self.held[key]
-        self.events.append(Removed(key=key, uid=acked.uid, path=acked.path))
+        self.events.append(RemovedAtEdge(key=key, uid=acked.uid, path=acked.path))
         if self.guard is not None and key not in self.held:
             self.guard.drop(key)
 
     def supersede(self, key: str, record: KeyState, now: float) -> None:
         """It was answered, and something newer is wanted: that goes at once, with all its retries."""
         state = record.state
-        assert isinstance(state, InFlight)
+        assert isinstance(state, KeyInFlight)
         record.failures = None
         priority = self.priority(key) if state.again is None else state.again
         self.unsynced.move(key, "superseded", Queued(priority), now)
@@ -211,7 +211,7 @@ class NodeObjects:
         record = self.unsynced.pending[given_up.key]
         retries = record.failures.retries if record.failures is not None else 0
         record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
-        record.reported = Reported(given_up.uid, given_up.path)
+        record.reported = ReportedState(given_up.uid, given_up.path)
         parked = Parked(
             key=given_up.key,
             content_id=given_up.content_id,
@@ -242,7 +242,7 @@ class NodeObjects:
         """The status of this object at this node says that it is late or kept; it is set right when that is over."""
         record = self.unsynced.get(key)
         if record is not None:
-            record.reported = Reported(uid, path)
+            record.reported = ReportedState(uid, path)
 
     def _end_report(self, key: str, record: KeyState) -> None:
         """What was reported of this key is over; the status of something the edge never got goes with it."""
@@ -250,19 +250,21 @@ class NodeObjects:
         held = self.held.get(key)
         if reported is not None:
             gone = held is None or held.uid != reported.uid
-            self.events.append(Removed(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key))
+            self.events.append(
+                RemovedAtEdge(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key)
+            )
 
     def priority(self, key: str) -> int:
         """With which a message about this key waits."""
         return _priority(self.view.desired(self.node, key))
 
 
-def is_same(held: Held | None, desired: Desired | None) -> bool:
+def is_same(held: HeldCopy | None, desired: Desired | None) -> bool:
     """The edge has exactly what is wanted."""
     return held is None if desired is None else _same(held, desired.live)
 
 
-def _same(held: Held | None, live: LiveObject) -> bool:
+def _same(held: HeldCopy | None, live: LiveObject) -> bool:
     return held is not None and held.digest == live.digest and held.uid == live.uid
 
 
@@ -270,7 +272,7 @@ def _priority(desired: Desired | None) -> int:
     return desired.priority if desired is not None else DELETION_PRIORITY
 
 
-def _content_id(desired: Desired | None, held: Held | None) -> ContentId | None:
+def _content_id(desired: Desired | None, held: HeldCopy | None) -> ContentId | None:
     """What would be sent, or deleted; None: nothing."""
     if desired is not None:
         return desired.live.content_id

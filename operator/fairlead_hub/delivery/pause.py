@@ -15,7 +15,7 @@ from typing import Any
 
 from fairlead_hub.cluster import object_pause
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
-from fairlead_hub.settings import DeletionGuard as Limits
+from fairlead_hub.settings import DeletionGuardSettings as Limits
 
 APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
 APPROVE_FENCE = "fairlead.dev/approve-fence"

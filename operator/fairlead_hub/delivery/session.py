@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairlead_hub.cluster.content import Held
-from fairlead_hub.cluster.desired_state import View
+from fairlead_hub.cluster.content import HeldCopy
+from fairlead_hub.cluster.desired_state import ClusterView
 from fairlead_hub.delivery.anti_entropy import AntiEntropy
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
@@ -22,11 +22,11 @@ from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.keys.key_state import State
 from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.delivery.send_rate import SendRate
-from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
+from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link.session import Role, Session, Timer
-from fairlead_wire.link.session import State as LinkState
+from fairlead_wire.link.session import SessionState as LinkState
 
 
 class NodeSession:
@@ -40,9 +40,9 @@ class NodeSession:
         node: str,
         number: int,
         hello: message.Hello,
-        view: View,
+        view: ClusterView,
         limits: WindowLimits,
-        policy: Delivery,
+        policy: NodeDelivery,
         reconcile: Reconcile,
         held_max: int,
         keepalive_seconds: float,
@@ -135,7 +135,7 @@ class NodeSession:
         return self.deliveries.live
 
     @property
-    def held(self) -> Mapping[str, Held]:
+    def held(self) -> Mapping[str, HeldCopy]:
         return self.deliveries.held
 
     @property
@@ -206,7 +206,7 @@ class NodeSession:
                 self.deliveries.in_flight.progressed(header.parent_id, now)
             case message.Keepalive():
                 self.say(message.Keepalive())
-            case message.Buckets() | message.Entries():
+            case message.BucketSums() | message.Entries():
                 if self._anti_entropy is None:
                     raise Malformed("no comparison was asked for")
                 self._ask(self._anti_entropy, self._anti_entropy.heard(header, content))

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fairlead_hub.cluster.content import Kind, identity
+from fairlead_hub.cluster.content import ServedKind, identity
 from fairlead_hub.delivery.delivery_events import DeliveryEvent, Parked, Unparked
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -53,7 +53,7 @@ class _Calm:
 class CloudEvents:
     """See the module.  ``now`` is always seconds of the monotonic clock."""
 
-    def __init__(self, clock: WallClock, kinds: Mapping[str, Kind], *, enabled: bool) -> None:
+    def __init__(self, clock: WallClock, kinds: Mapping[str, ServedKind], *, enabled: bool) -> None:
         self._clock = clock
         self._kinds = kinds
         self._enabled = enabled
@@ -168,11 +168,11 @@ class CloudEvents:
                 }
                 self._note("routes.refused", now, data, node=node, subject=name)
 
-    def messages_refused(self, node: str, refused: Sequence[message.Refused], now: float) -> None:
+    def messages_refused(self, node: str, refused: Sequence[message.RefusedItem], now: float) -> None:
         """Messages that will never be stored; the edge sets them aside as dead letters."""
         if not self._enabled:
             return
-        by_code: dict[str, list[message.Refused]] = {}
+        by_code: dict[str, list[message.RefusedItem]] = {}
         for each in refused:
             by_code.setdefault(each.code, []).append(each)
         for code, same in by_code.items():

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fairlead_hub.identity.signer import Authority, SignerUnavailable, Template
+from fairlead_hub.identity.signer import Authority, CertificateTemplate, SignerUnavailable
 
 SKEW: Final = datetime.timedelta(minutes=5)
 LIFE_MIN: Final = datetime.timedelta(minutes=1)
@@ -47,7 +47,7 @@ def times(
     return max(earliest), min(now + datetime.timedelta(days=days), authority.not_after)
 
 
-def certificate(template: Template, issuer: x509.Certificate, key: SigningKey) -> x509.Certificate:
+def certificate(template: CertificateTemplate, issuer: x509.Certificate, key: SigningKey) -> x509.Certificate:
     """Signed; deterministic, so that the same template makes the same bytes."""
     names, public = template.names, serialization.load_der_public_key(template.request.public_key)
     assert isinstance(public, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey)

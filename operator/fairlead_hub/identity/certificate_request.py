@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
 from fairlead_hub.identity import chain
-from fairlead_hub.identity.signer import Issued, SignerUnavailable, Template, serial_text
+from fairlead_hub.identity.signer import CertificateTemplate, SignedCertificate, SignerUnavailable, serial_text
 from fairlead_wire.identity.node_names import NodeNames
 
 GROUP: Final = "cert-manager.io"
@@ -37,12 +37,12 @@ def issuer_reference(setting: str) -> dict[str, str]:
     return {"group": GROUP, "kind": kind or "Issuer", "name": name}
 
 
-def name_of(template: Template) -> str:
+def name_of(template: CertificateTemplate) -> str:
     """The same template, the same request: a hub that goes on for another finds what that one asked."""
     return f"fairlead-{serial_text(template.serial)}"
 
 
-def body(template: Template, issuer: str) -> dict[str, Any]:
+def body(template: CertificateTemplate, issuer: str) -> dict[str, Any]:
     """The CertificateRequest to create."""
     asked = template.not_after - template.not_before
     return {
@@ -64,7 +64,7 @@ def _pem(der: bytes) -> bytes:
     return f"-----BEGIN CERTIFICATE REQUEST-----\n{lines}\n-----END CERTIFICATE REQUEST-----\n".encode()
 
 
-def is_same(document: Mapping[str, Any], template: Template) -> bool:
+def is_same(document: Mapping[str, Any], template: CertificateTemplate) -> bool:
     """Does a request that is there already ask for this key?  A device that asks again signs its request anew."""
     spec = document.get("spec")
     asked = spec.get("request") if isinstance(spec, dict) else None
@@ -137,7 +137,7 @@ def _name(document: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def issued(pem: bytes, template: Template, trusted: Sequence[bytes]) -> Issued:
+def issued(pem: bytes, template: CertificateTemplate, trusted: Sequence[bytes]) -> SignedCertificate:
     """Held against what was asked.  ``trusted``: authorities (DER) that the link believes.
 
     Raises ``SignerUnavailable``: the issuer makes certificates that no node could use.
@@ -149,7 +149,7 @@ def issued(pem: bytes, template: Template, trusted: Sequence[bytes]) -> Issued:
     except (ValueError, TypeError):
         raise SignerUnavailable("cert-manager's answer is no certificate", retry_after_seconds=60.0) from None
     shown = [leaf, *(each for each in above[:CHAIN_MAX] if each.issuer != each.subject)]
-    return Issued(
+    return SignedCertificate(
         node=template.names.node,
         chain=b"".join(each.public_bytes(serialization.Encoding.PEM) for each in shown),
         serial=serial_text(leaf.serial_number),
@@ -159,7 +159,9 @@ def issued(pem: bytes, template: Template, trusted: Sequence[bytes]) -> Issued:
     )
 
 
-def _wrong(leaf: x509.Certificate, above: list[x509.Certificate], template: Template, trusted: Sequence[bytes]) -> str:
+def _wrong(
+    leaf: x509.Certificate, above: list[x509.Certificate], template: CertificateTemplate, trusted: Sequence[bytes]
+) -> str:
     public = leaf.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     if public != template.request.public_key:
         return "has another key than was asked for"

@@ -85,21 +85,21 @@ def names(uses: Iterable[Use]) -> str:
     return f"{text} and {len(found) - shown} more" if shown < len(found) else text
 
 
-class Unreadable(ValueError):
+class UnreadableToken(ValueError):
     """A JoinToken that admits none; the text says why."""
 
 
 def read(name: str, version: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JoinTokenObject:
-    """Raises ``Unreadable``: what cannot be read admits none, whatever an older definition let pass."""
+    """Raises ``UnreadableToken``: what cannot be read admits none, whatever an older definition let pass."""
     secret, node, pattern = (_text(spec, key) for key in ("secretSHA256", "node", "pattern"))
     expires, uses = _moment(spec.get("expires")), spec.get("uses", 1)
     if len(secret) != 64 or bool(node) == bool(pattern) or not expires:
-        raise Unreadable("secretSHA256, expires and one of node and pattern are needed")
+        raise UnreadableToken("secretSHA256, expires and one of node and pattern are needed")
     if not isinstance(uses, int) or isinstance(uses, bool) or uses < 1:
-        raise Unreadable("uses must be a whole number from 1")
+        raise UnreadableToken("uses must be a whole number from 1")
     replace = spec.get("replace", False) is True
     if replace and not node:
-        raise Unreadable("replace needs node: a pattern must not revoke")
+        raise UnreadableToken("replace needs node: a pattern must not revoke")
     return JoinTokenObject(
         id=name,
         version=version,

@@ -34,7 +34,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """As the device says: of its last session."""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class KnownNode(msgspec.Struct, frozen=True, kw_only=True):
     """What the hub remembers of the node, from its EdgeNode."""
 
     exists: bool
@@ -55,7 +55,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """The value that a person approved."""
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class RenewalRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """``held``: the value to approve; empty: approval does not help.  ``retry_after`` in seconds."""
 
     code: Code
@@ -64,24 +64,24 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     held: str = ""
 
 
-def judge(claim: Claim, known: Known, *, now: float, late_days: int) -> Refusal | None:
+def judge(claim: Claim, known: KnownNode, *, now: float, late_days: int) -> RenewalRefusal | None:
     """None: issue a new certificate."""
     if not late_days:
         reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
-        return Refusal(code="late_off", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
+        return RenewalRefusal(code="late_off", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
     if not known.exists:
         reason = f"there is no Node {claim.node} with label node-role.kubernetes.io/edge"
-        return Refusal(code="node_unknown", reason=reason, retry_after=HELD_RETRY_SECONDS)
+        return RenewalRefusal(code="node_unknown", reason=reason, retry_after=HELD_RETRY_SECONDS)
     if known.revoked:
-        return Refusal(code="revoked", reason=known.revoked, retry_after=REFUSED_RETRY_SECONDS)
+        return RenewalRefusal(code="revoked", reason=known.revoked, retry_after=REFUSED_RETRY_SECONDS)
     if now > claim.not_after + late_days * DAY_SECONDS:
         days = (now - claim.not_after) / DAY_SECONDS
         reason = f"the certificate ended {days:.0f} days ago, at most {late_days} are allowed: join again with a token"
-        return Refusal(code="too_late", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
+        return RenewalRefusal(code="too_late", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
     return _doubt(claim, known)
 
 
-def _doubt(claim: Claim, known: Known) -> Refusal | None:
+def _doubt(claim: Claim, known: KnownNode) -> RenewalRefusal | None:
     """What looks like a copy waits for a person."""
     code: Code = "held"
     if known.connected:
@@ -102,10 +102,10 @@ def _doubt(claim: Claim, known: Known) -> Refusal | None:
     if known.approved == held:
         return None
     reason = f"{doubt}: look at the device, then: fairlead node approve {claim.node} (or join again with a token)"
-    return Refusal(code=code, reason=reason, retry_after=HELD_RETRY_SECONDS, held=held)
+    return RenewalRefusal(code=code, reason=reason, retry_after=HELD_RETRY_SECONDS, held=held)
 
 
-def value(claim: Claim, known: Known) -> str:
+def value(claim: Claim, known: KnownNode) -> str:
     """What a person approves: this claim, as long as nothing newer was used, and for one machine."""
     facts = (claim.node, claim.serial, claim.store_epoch, known.newest_issued, known.store_epoch, known.recreated)
     # Else the approval of the first machine would let in every copy of its disk.

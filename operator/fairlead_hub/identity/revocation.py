@@ -23,7 +23,7 @@ RETRY_SECONDS: Final = 600.0
 REMEDY: Final = "give it a new certificate: fairlead token create --replace, then fairlead edge join on the device"
 
 
-class Revoked(msgspec.Struct, frozen=True, kw_only=True):
+class Revocation(msgspec.Struct, frozen=True, kw_only=True):
     """``before``: certificates with an earlier not-before are refused.  ``reason``: of the person, may be empty."""
 
     before: str
@@ -49,22 +49,22 @@ class Revoked(msgspec.Struct, frozen=True, kw_only=True):
         return f" ({self.reason})" if self.reason else ""
 
 
-def read(spec: Mapping[str, Any]) -> Revoked | None:
+def read(spec: Mapping[str, Any]) -> Revocation | None:
     """Of an EdgeNode.  What is there and cannot be read revokes everything: a mistake in a date opens nothing."""
     found = spec.get("revoked")
     if found is None:
         return None
     if not isinstance(found, Mapping):
-        return Revoked(before=FOR_EVER, reason="spec.revoked cannot be read")
+        return Revocation(before=FOR_EVER, reason="spec.revoked cannot be read")
     reason = found.get("reason")
     said = " ".join(reason.split())[:REASON_CHARS_MAX] if isinstance(reason, str) else ""
     before = _seconds(found.get("before"))
     if before is None:
-        return Revoked(before=FOR_EVER, reason="spec.revoked.before is no time")
-    return Revoked(before=before, reason=said)
+        return Revocation(before=FOR_EVER, reason="spec.revoked.before is no time")
+    return Revocation(before=before, reason=said)
 
 
-def spec(revoked: Revoked) -> dict[str, Any]:
+def spec(revoked: Revocation) -> dict[str, Any]:
     """As an EdgeNode carries it."""
     return {"revoked": {"before": revoked.before, "reason": revoked.reason}}
 

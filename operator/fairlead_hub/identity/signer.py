@@ -27,7 +27,7 @@ class CheckedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Of ``public_key``, lower-case hexadecimal: one key, one value."""
 
 
-class Template(msgspec.Struct, frozen=True, kw_only=True):
+class CertificateTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """One certificate that is to be made.  Times are UTC, whole seconds."""
 
     names: NodeNames
@@ -39,7 +39,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     """A certificate that begins earlier is refused already; None: none is."""
 
 
-class Issued(msgspec.Struct, frozen=True, kw_only=True):
+class SignedCertificate(msgspec.Struct, frozen=True, kw_only=True):
     """``chain``: PEM, the node's certificate first, then authorities below the root."""
 
     node: str
@@ -76,7 +76,7 @@ class Signer(Protocol):
     def authority(self) -> Authority:
         """Who signs now.  A certificate's times stay within its own."""
 
-    async def sign(self, template: Template) -> Issued:
+    async def sign(self, template: CertificateTemplate) -> SignedCertificate:
         """Raises ``SignerUnavailable``."""
 
 

@@ -28,7 +28,7 @@ Place = tuple[str, str]
 """Module and input."""
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingInput(msgspec.Struct, frozen=True, kw_only=True):
     """A message that is not done; its body stays in messaging."""
 
     id: str
@@ -46,7 +46,7 @@ class NodeQueue:
     def __init__(self) -> None:
         self.read_upto = AT_START
         """The topic was read up to this."""
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, WaitingInput] = {}
         self._places: dict[Place, deque[str]] = {}
         self._in_flight: set[str] = set()
         self._not_before: dict[Place, float] = {}
@@ -55,7 +55,7 @@ class NodeQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def get(self, id: str) -> Waiting | None:
+    def get(self, id: str) -> WaitingInput | None:
         """None: it does not wait."""
         return self._waiting.get(id)
 
@@ -70,7 +70,7 @@ class NodeQueue:
 
     # ---- what comes ----
 
-    def came(self, found: Waiting) -> bool:
+    def came(self, found: WaitingInput) -> bool:
         """The next message of the topic.  False: it waits already, sent twice under one key."""
         if found.id in self._waiting:
             return False
@@ -81,9 +81,9 @@ class NodeQueue:
 
     # ---- what goes ----
 
-    def due(self, now: float) -> list[Waiting]:
+    def due(self, now: float) -> list[WaitingInput]:
         """To be sent now: the first of each input, as far as the window allows."""
-        found: list[Waiting] = []
+        found: list[WaitingInput] = []
         room = message.INPUT_WINDOW - len(self._in_flight)
         for place, ids in self._places.items():
             if len(found) >= room:
@@ -96,7 +96,7 @@ class NodeQueue:
         """It is on its way."""
         self._in_flight.add(id)
 
-    def done(self, id: str) -> Waiting | None:
+    def done(self, id: str) -> WaitingInput | None:
         """The node has it, or will never take it.  None: it was done."""
         found = self._waiting.pop(id, None)
         if found is None:
@@ -122,7 +122,7 @@ class NodeQueue:
         self._in_flight.clear()
         self._not_before.clear()
 
-    def expired(self, now: float) -> list[Waiting]:
+    def expired(self, now: float) -> list[WaitingInput]:
         """Those whose time is over: done, unless on their way; the node says what became of these."""
         found = [each for each in self._waiting.values() if each.expires <= now and each.id not in self._in_flight]
         for each in found:

@@ -15,7 +15,7 @@ MAY_BE_THERE = "no answer of the node came in its time; it may have taken it bef
 """With ``expired``: the node knows better."""
 
 
-class Outcomes:
+class InputOutcomes:
     """The latest ``KEPT_MAX``."""
 
     def __init__(self) -> None:

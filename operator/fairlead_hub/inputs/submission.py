@@ -39,11 +39,11 @@ Ttl = Annotated[float, msgspec.Meta(gt=0, le=message.INPUT_TTL_SECONDS_MAX)]
 _TTL_SCHEMA: Final[dict[str, Any]] = {"description": "Seconds until it is worth nothing; 3600 where none is given."}
 
 
-class Refused(Permanent):
+class InputRefused(Permanent):
     """The request is refused, for this ``code``."""
 
 
-class Submission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class InputSubmission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """One message as the caller sends it; exactly one of ``body`` and ``bodyBase64``."""
 
     properties: dict[str, str | None] = {}
@@ -59,14 +59,16 @@ class Submissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     messages: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1)]
 
 
-class SendRequest(Submission, frozen=True, kw_only=True):
+class SendRequest(InputSubmission, frozen=True, kw_only=True):
     """One message, or ``messages`` and nothing beside them; the two forms of a request, for who reads /openapi.json."""
 
-    messages: Annotated[list[Submission], msgspec.Meta(min_length=1, max_length=REQUEST_MESSAGES_MAX)] | None = None
+    messages: Annotated[list[InputSubmission], msgspec.Meta(min_length=1, max_length=REQUEST_MESSAGES_MAX)] | None = (
+        None
+    )
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """As the edge stores it (its ``envelope.Stored``)."""
+    """As the edge stores it (its ``envelope.StoredMessage``)."""
 
     id: str
     source: str
@@ -77,7 +79,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     body_base64: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class StoredInput(msgspec.Struct, frozen=True, kw_only=True):
     """As messaging keeps it; ``expires`` is seconds since 1970, ``message`` what the edge stores."""
 
     id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
@@ -91,66 +93,68 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _many = msgspec.json.Decoder(Submissions)
-_one = msgspec.json.Decoder(Submission)
-_kept = msgspec.json.Decoder(Kept)
+_one = msgspec.json.Decoder(InputSubmission)
+_kept = msgspec.json.Decoder(StoredInput)
 _keys = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode = msgspec.json.encode
 
 
 def check_names(module: str, input: str) -> None:
-    """Raises ``Refused``: no module or input can be called so."""
+    """Raises ``InputRefused``: no module or input can be called so."""
     for what, name in (("module", module), ("input", input)):
         if len(name) > message.INPUT_NAME_CHARS_MAX or not _NAME.match(name):
             longest = message.INPUT_NAME_CHARS_MAX
             reason = f"{what}: 1 to {longest} letters, digits, '.', '_' and '-', a letter or digit first"
-            raise Refused(reason, code="bad_input")
+            raise InputRefused(reason, code="bad_input")
 
 
-def parse(content: bytes) -> list[Submission]:
-    """Read a request.  Raises ``Refused``: not one message of it is taken then."""
+def parse(content: bytes) -> list[InputSubmission]:
+    """Read a request.  Raises ``InputRefused``: not one message of it is taken then."""
     if len(content) > REQUEST_BYTES_MAX:
-        raise Refused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
+        raise InputRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
     if codec.nesting(content) > codec.NESTING_MAX:
-        raise Refused(f"the request is nested deeper than {codec.NESTING_MAX} levels", code="bad_request")
+        raise InputRefused(f"the request is nested deeper than {codec.NESTING_MAX} levels", code="bad_request")
     try:
         content.decode()
         is_many = "messages" in _keys.decode(content)
         raws = _many.decode(content).messages if is_many else [msgspec.Raw(content)]
         if len(raws) > REQUEST_MESSAGES_MAX:
-            raise Refused(f"messages: at most {REQUEST_MESSAGES_MAX} in one request", code="too_large")
+            raise InputRefused(f"messages: at most {REQUEST_MESSAGES_MAX} in one request", code="too_large")
         return [_checked(_one.decode(raw)) for raw in raws]
     except UnicodeDecodeError as error:
-        raise Refused(f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request") from None
+        raise InputRefused(
+            f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request"
+        ) from None
     except (msgspec.DecodeError, RecursionError) as error:
         why = str(error)
         if codec.without_lone_surrogates(content) != content:
             why = "a text holds half of a surrogate pair (\\ud800 to \\udfff): send both or none"
-        raise Refused(f"the request cannot be read: {why}", code="bad_request") from None
+        raise InputRefused(f"the request cannot be read: {why}", code="bad_request") from None
 
 
-def _checked(found: Submission) -> Submission:
+def _checked(found: InputSubmission) -> InputSubmission:
     if (found.body is msgspec.UNSET) == (found.body_base64 is msgspec.UNSET):
-        raise Refused("give exactly one of body and bodyBase64", code="bad_message")
+        raise InputRefused("give exactly one of body and bodyBase64", code="bad_message")
     if isinstance(found.body_base64, str):
         try:
             base64.b64decode(found.body_base64, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise Refused(f"bodyBase64: {error}", code="bad_message") from None
+            raise InputRefused(f"bodyBase64: {error}", code="bad_message") from None
     if wrong := mqtt_text.wrong_in(found.properties, found.system_properties):
-        raise Refused(wrong, code="bad_message")
+        raise InputRefused(wrong, code="bad_message")
     return found
 
 
 def ids(node: str, module: str, input: str, key: str | None, count: int, new_id: Callable[[], str]) -> list[str]:
     """What the messages of a request are called: with the same Idempotency-Key always the same.
 
-    Raises ``Refused`` for a key that cannot be.
+    Raises ``InputRefused`` for a key that cannot be.
     """
     if key is None:
         return [new_id() for _ in range(count)]
     if not 0 < len(key) <= KEY_CHARS_MAX or not key.isprintable():
         reason = f"Idempotency-Key: must be 1 to {KEY_CHARS_MAX} printable characters"
-        raise Refused(reason, code="bad_idempotency_key")
+        raise InputRefused(reason, code="bad_idempotency_key")
     named = (hashlib.sha256(_encode([node, module, input, key, index])) for index in range(count))
     return [each.hexdigest()[:ID_CHARS] for each in named]
 
@@ -164,8 +168,8 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     input: str
 
 
-def kept(found: Submission, to: Address, *, id: str, ttl: float, now: float, at: str) -> Kept:
-    """``now`` is seconds since 1970, ``at`` the same as RFC 3339.  Raises ``Refused`` for one that is too large."""
+def kept(found: InputSubmission, to: Address, *, id: str, ttl: float, now: float, at: str) -> StoredInput:
+    """``now`` is seconds since 1970, ``at`` the same as RFC 3339.  Raises ``InputRefused`` if it is too large."""
     system = found.system_properties
     if found.body is not msgspec.UNSET:
         named = {name.lower() for name in system}
@@ -183,17 +187,17 @@ def kept(found: Submission, to: Address, *, id: str, ttl: float, now: float, at:
     )
     if len(stored) > message.INPUT_BYTES_MAX:
         reason = f"the message has {len(stored)} bytes, the limit is {message.INPUT_BYTES_MAX}"
-        raise Refused(reason, code="too_large")
+        raise InputRefused(reason, code="too_large")
     expires = now + (found.ttl if found.ttl is not None else ttl)
-    return Kept(id=id, **msgspec.structs.asdict(to), expires=expires, message=msgspec.Raw(stored))
+    return StoredInput(id=id, **msgspec.structs.asdict(to), expires=expires, message=msgspec.Raw(stored))
 
 
-def encode(found: Kept) -> bytes:
+def encode(found: StoredInput) -> bytes:
     """What messaging keeps."""
     return _encode(found)
 
 
-def read(payload: bytes, node: str) -> Kept:
+def read(payload: bytes, node: str) -> StoredInput:
     """What messaging kept.  Raises ``Malformed`` for what no hub wrote for this node."""
     if len(payload) > message.INPUT_BYTES_MAX + 4 * message.INPUT_NAME_CHARS_MAX + _ROOM:
         raise Malformed(f"{len(payload)} bytes are no message for a module")

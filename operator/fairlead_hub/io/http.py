@@ -14,7 +14,7 @@ from aiohttp import web
 from fairlead_hub import http_operations, node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.http_connections import Connections
+from fairlead_hub.io.http_connections import HttpConnections
 from fairlead_wire.http import browser, openapi
 from fairlead_wire.http.openapi import Operation
 from fairlead_wire.io import tls
@@ -64,7 +64,7 @@ async def _describe(_: web.Request) -> web.Response:
     return web.Response(body=_document(), content_type="application/json")
 
 
-class Health:
+class HubHealth:
     """``stale`` says what is not followed, a line each, and whether that is too much to call the hub ready."""
 
     def __init__(self, stale: Callable[[], tuple[list[str], bool]]) -> None:
@@ -155,7 +155,7 @@ async def listen(
     app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
 ) -> tuple[web.AppRunner, int]:
     """Start serving; returns the runner (``cleanup`` ends it) and the port."""
-    connections, listening = Connections(), list[asyncio.Server]()
+    connections, listening = HttpConnections(), list[asyncio.Server]()
     app.middlewares.insert(0, connections.note)
     if context is not None:
         app.middlewares.insert(1, _no_nodes)

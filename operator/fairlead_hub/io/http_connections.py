@@ -16,7 +16,7 @@ CONNECTIONS_MAX = 512
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Connections:
+class HttpConnections:
     """Of one port."""
 
     def __init__(self) -> None:

@@ -12,19 +12,19 @@ from prometheus_client.registry import Collector
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.counts import LATENCY_BUCKETS
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Backoff, InFlight, Queued, Withheld
+from fairlead_hub.delivery.keys.key_state import Backoff, KeyInFlight, Queued, Withheld
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.io_counts import IoCounts
 
 
-class Link(Protocol):
+class LinkCounts(Protocol):
     """``LinkServer``."""
 
     def openings(self) -> tuple[int, int]: ...
 
 
-class Publisher(Protocol):
+class PublisherCounts(Protocol):
     """``CloudEventPublisher``."""
 
     @property
@@ -34,7 +34,7 @@ class Publisher(Protocol):
     def dropped(self) -> int: ...
 
 
-class Identity(Protocol):
+class IdentityCounts(Protocol):
     """``IdentityService``."""
 
     @property
@@ -44,8 +44,8 @@ class Identity(Protocol):
     def skew(self) -> float: ...
 
 
-class Inputs(Protocol):
-    """``io.inputs.inputs.Inputs``."""
+class InputCounts(Protocol):
+    """``io.inputs.inputs.InputService``."""
 
     @property
     def waiting(self) -> int: ...
@@ -67,19 +67,19 @@ class HubMetrics(Collector):
         self._freshness = freshness if freshness is not None else WatchHealth()
         self._counts = counts if counts is not None else IoCounts()
         self._certificate_ends = certificate_ends
-        self._link: Link | None = None
-        self._publisher: Publisher | None = None
-        self._identity: Identity | None = None
-        self._inputs: Inputs | None = None
+        self._link: LinkCounts | None = None
+        self._publisher: PublisherCounts | None = None
+        self._identity: IdentityCounts | None = None
+        self._inputs: InputCounts | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
     def serves(
         self,
-        link: Link,
-        publisher: Publisher | None,
-        identity: Identity | None = None,
-        inputs: Inputs | None = None,
+        link: LinkCounts,
+        publisher: PublisherCounts | None,
+        identity: IdentityCounts | None = None,
+        inputs: InputCounts | None = None,
     ) -> None:
         """From now on nodes are served, events published, certificates signed, and messages sent to modules."""
         self._link, self._publisher, self._identity, self._inputs = link, publisher, identity, inputs
@@ -115,7 +115,7 @@ class HubMetrics(Collector):
                 "Keys waiting in all nodes' queues.",
                 sum(each.count(Queued, Backoff) for each in unsynced),
             ),
-            ("in_flight", "Messages sent and not yet answered.", sum(each.count(InFlight) for each in unsynced)),
+            ("in_flight", "Messages sent and not yet answered.", sum(each.count(KeyInFlight) for each in unsynced)),
             (
                 "pending_objects",
                 "Objects on their way to a connected node.",

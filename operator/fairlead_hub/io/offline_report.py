@@ -19,11 +19,11 @@ from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery import pause
-from fairlead_hub.io.cluster.api_error import Refused, Unreadable
+from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import node_routes, object_sync, to_table
 from fairlead_wire.errors import Malformed
 
@@ -31,13 +31,13 @@ WAITING = ("no_record", "pending", "deleting")
 """Codes of verdicts after which something would be sent."""
 NAMES_MAX = 500
 """Names looked through for one that was meant."""
-POD_KIND = content.Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+POD_KIND = content.ServedKind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 
 
 async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
     """One row for each edge Node that ``selector`` takes, as its EdgeNode and its records tell.
 
-    Raises ``Refused`` or ``Unavailable``.
+    Raises ``ApiRefused`` or ``Unavailable``.
     """
     edges = await items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
     edge_nodes = {item["metadata"]["name"]: item for item in await items(kube, f"{OURS}/edgenodes")}
@@ -85,7 +85,7 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
 
 async def unreadable(kube: Kube) -> list[dict[str, Any]]:
     """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
-    placement = Placement(ObjectCache(), Delivery())
+    placement = Placement(ObjectCache(), NodeDelivery())
     for item in await items(kube, f"{OURS}/syncrules"):
         try:
             sync_rule.rule(item)
@@ -144,7 +144,7 @@ async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tu
     """Something is to be done: unless people said not to, or the deletion guard did."""
     try:
         account = await one(kube, f"{OURS}/edgenodes/{node}")
-    except Refused:
+    except ApiRefused:
         return code, answer
     if why := paused_why(account):
         return "paused", f"paused: {why} (annotation {PAUSED} on EdgeNode {node})"
@@ -190,10 +190,10 @@ async def _placement(
     kube: Kube, node: str, asked: str, namespace: str, name: str
 ) -> tuple[Placement, LiveObject | None, tuple[str, str] | None]:
     object_cache = ObjectCache()
-    placement = Placement(object_cache, Delivery())
+    placement = Placement(object_cache, NodeDelivery())
     try:
         found = await one(kube, f"api/v1/nodes/{node}")
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != 404:
             raise
         return placement, None, ("no_node", f"there is no edge Node {node}")
@@ -240,14 +240,14 @@ async def object_of(
         place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
         try:
             raw = await kube.get(f"{place}/{name}")
-        except Refused as error:
+        except ApiRefused as error:
             if error.status != 404:
                 raise
             return None, ("no_object", await _nowhere(kube, kind, namespace, name))
         try:
             live = content.build(raw, kind)
         except content.Unusable as error:
-            raise Unreadable(f"{place}/{name}: {error}") from None
+            raise UnreadableAnswer(f"{place}/{name}: {error}") from None
         if kind.group_kind == content.EDGE_ROUTES and live.problem is None:
             try:
                 placement.rules.set_routes(sync_rule.routes(content.unpacked(live)))
@@ -260,14 +260,14 @@ async def object_of(
 
 async def _served(
     kube: Kube, placement: Placement, group_kind: content.GroupKind, versions: Sequence[str]
-) -> content.Kind | None:
+) -> content.ServedKind | None:
     """The kind at the first version that is served."""
-    found: content.Kind | None = None
+    found: content.ServedKind | None = None
     answers = {}
     for version in versions:
         try:
             kind = await discover(kube, version, group_kind[1])
-        except Refused as error:
+        except ApiRefused as error:
             answers[version] = str(error)
         else:
             answers[version] = ""
@@ -276,7 +276,7 @@ async def _served(
     return found
 
 
-async def _nowhere(kube: Kube, kind: content.Kind, namespace: str, name: str) -> str:
+async def _nowhere(kube: Kube, kind: content.ServedKind, namespace: str, name: str) -> str:
     """Looked for in the other namespaces, and among the names of this one."""
     others = [] if not kind.namespaced else await items(kube, kind.root, fieldSelector=f"metadata.name={name}")
     base = kind.root.removesuffix(kind.plural)
@@ -292,7 +292,7 @@ async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: st
     """What the node made of it, as its EdgeNode tells."""
     try:
         status = (await one(kube, f"{OURS}/edgenodes/{node}")).get("status") or {}
-    except Refused:
+    except ApiRefused:
         status = {}
     row = node_routes.rows_in(status).get(routes.name)
     if row is None or (row.get("uid"), row.get("observedGeneration")) != (routes.uid, routes.generation):
@@ -319,7 +319,7 @@ async def _record(
 async def _is_called(kube: Kube, record: object_sync.Record, asked: str) -> bool:
     try:
         return (await discover(kube, record.api_version, record.kind)).is_called(asked)
-    except Refused:  # its definition is gone
+    except ApiRefused:  # its definition is gone
         return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
 
 
@@ -327,7 +327,7 @@ async def one(kube: Kube, path: str, **params: str) -> dict[str, Any]:
     try:
         return api_json.document(await kube.get(path, **params))[0]
     except Malformed as error:
-        raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+        raise UnreadableAnswer(f"the answer for {path} cannot be read: {error}") from None
 
 
 async def raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
@@ -337,7 +337,7 @@ async def raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
         try:
             page = api_json.page(await kube.get(path, **query))
         except Malformed as error:
-            raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+            raise UnreadableAnswer(f"the answer for {path} cannot be read: {error}") from None
         found.extend(page.items)
         if not page.next:
             return found

@@ -17,7 +17,7 @@ from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
 from fairlead_hub.io.offline_report import POD_KIND
 from fairlead_hub.rollout import Rollout
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import object_sync
 
 
@@ -28,7 +28,7 @@ class Nothing(Exception):
 async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     """Where the object is now.  Raises: Nothing, ``Refused``, ``Unavailable``."""
     object_cache = ObjectCache()
-    placement = Placement(object_cache, Delivery())
+    placement = Placement(object_cache, NodeDelivery())
     broken: dict[str, str] = {}
     for item in await offline_report.items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL):
         placement.rules.set_node(item["metadata"]["name"], item["metadata"].get("labels") or {})

@@ -16,7 +16,7 @@ from typing import Protocol
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
-from fairlead_hub.status.status_cache import Write
+from fairlead_hub.status.status_cache import StatusWrite
 from fairlead_wire.events.event import Event
 
 PACE_SECONDS = 0.004
@@ -26,13 +26,13 @@ Under load a few changes then travel together, in one write and under one ack, f
 """
 
 
-class Sender(Protocol):
+class FrameSender(Protocol):
     """``LinkServer``."""
 
     def send(self, sessions: Iterable[NodeSession]) -> None: ...
 
 
-class Publisher(Protocol):
+class EventSink(Protocol):
     """``CloudEventPublisher``, and the console."""
 
     def publish(self, events: Iterable[Event]) -> None: ...
@@ -41,13 +41,13 @@ class Publisher(Protocol):
 class ReadyLoop:
     """Made in the event loop that runs it; from then on it hears of every change."""
 
-    def __init__(self, hub: Hub, sender: Sender, *publishers: Publisher | None) -> None:
+    def __init__(self, hub: Hub, sender: FrameSender, *publishers: EventSink | None) -> None:
         self._hub, self._sender = hub, sender
         self._publishers = [each for each in publishers if each is not None]
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
         self._taken_at = float("-inf")
-        self._documents: asyncio.Future[list[Write]] | None = None
+        self._documents: asyncio.Future[list[StatusWrite]] | None = None
         self._kube_events: asyncio.Future[list[KubeEvent]] | None = None
         self._scheduled: asyncio.Handle | None = None
         self._due = 0.0
@@ -55,7 +55,7 @@ class ReadyLoop:
         hub.subscribe(self._soon)
         self._soon()
 
-    async def documents(self) -> list[Write]:
+    async def documents(self) -> list[StatusWrite]:
         """What there is to write now; perhaps nothing."""
         self._documents = self._loop.create_future()
         self._soon()

@@ -68,14 +68,14 @@ class FenceClaims:
         return highest[needed - 1][1][0] if len(highest) >= needed else 0
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class TakeLease(msgspec.Struct, frozen=True, kw_only=True):
     """Write this Lease and you are the hub with this number."""
 
     fence: int
     body: dict[str, Any]
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldByOther(msgspec.Struct, frozen=True, kw_only=True):
     """Another process is the hub; look again after this long."""
 
     holder: str
@@ -116,7 +116,7 @@ def take(
     at_least: int = 0,
     known: int = 0,
     pod: HolderPod | None = None,
-) -> Taken | Held:
+) -> TakeLease | HeldByOther:
     """Take the Lease if it is free, abandoned, or already ours (a restart does not wait for itself).
 
     ``seconds_left`` is ``Rival``'s answer (0 as well when the holder's Pod has ended), ``known`` the number we hold it
@@ -124,12 +124,12 @@ def take(
     """
     holder = holder_of(current)
     if holder and holder != identity and seconds_left > 0:
-        return Held(holder=holder, seconds=seconds_left)
+        return HeldByOther(holder=holder, seconds=seconds_left)
     last = fence_of(current)
     if known and not is_believable(last, known):
         last = known
     fence = max(last + 1, at_least)
-    return Taken(fence=fence, body=_body(current, identity, namespace, wall, fence, pod))
+    return TakeLease(fence=fence, body=_body(current, identity, namespace, wall, fence, pod))
 
 
 def renewed(

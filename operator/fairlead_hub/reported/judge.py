@@ -17,21 +17,21 @@ STARTING_RETRY_SECONDS = 2.0
 _status: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class ReportAccepted(msgspec.Struct, frozen=True):
     """Write this status on this object."""
 
     live: LiveObject
     status: dict[str, Any]
 
 
-class Refused(msgspec.Struct, frozen=True):
+class ReportRefused(msgspec.Struct, frozen=True):
     """``live`` where the object is the node's business; then people are told on the object."""
 
     nack: message.Nack
     live: LiveObject | None = None
 
 
-def judge(placement: Placement, node: str, report: message.Report, content: bytes) -> Accepted | Refused:
+def judge(placement: Placement, node: str, report: message.Report, content: bytes) -> ReportAccepted | ReportRefused:
     """``not_synced`` comes first: nothing is refused for good by what is not listed yet."""
     try:
         key = resource.parse(report.resource).key
@@ -56,15 +56,15 @@ def judge(placement: Placement, node: str, report: message.Report, content: byte
         text = codec.unpack(report.encoding, content, message.STATUS_BYTES_MAX)
         if codec.nesting(text) > codec.NESTING_MAX:
             raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
-        return Accepted(live, peer_json.decode(_status, text))
+        return ReportAccepted(live, peer_json.decode(_status, text))
     except FrameTooLarge as error:
         return _never(report, "too_large", str(error), live)
     except Malformed as error:
         return _never(report, "malformed", str(error), live)
 
 
-def _never(report: message.Report, code: str, reason: str, live: LiveObject | None = None) -> Refused:
-    return Refused(never(report, code, reason), live)
+def _never(report: message.Report, code: str, reason: str, live: LiveObject | None = None) -> ReportRefused:
+    return ReportRefused(never(report, code, reason), live)
 
 
 def never(report: message.Report, code: str, reason: str) -> message.Nack:
@@ -82,5 +82,5 @@ def later(
     )  # fmt: skip
 
 
-def _later(report: message.Report, code: str, reason: str, seconds: float) -> Refused:
-    return Refused(later(report, code, reason, seconds))
+def _later(report: message.Report, code: str, reason: str, seconds: float) -> ReportRefused:
+    return ReportRefused(later(report, code, reason, seconds))

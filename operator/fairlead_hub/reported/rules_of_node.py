@@ -7,20 +7,20 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead_hub.cluster.rule_set import RuleSet
-from fairlead_hub.cluster.sync_rule import Entry, Rule
+from fairlead_hub.cluster.sync_rule import Rule, RuleEntry
 from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
 
 
-class Told(msgspec.Struct, frozen=True):
+class RulesFrame(msgspec.Struct, frozen=True):
     """One frame; sent to any number of nodes."""
 
     header: message.StatusRules
     content: bytes
 
 
-NOTHING = Told(message.StatusRules(), b"")
+NOTHING = RulesFrame(message.StatusRules(), b"")
 """No status is taken from the node; agents hold this until they are told otherwise."""
 
 
@@ -31,9 +31,9 @@ class RulesOfNodes:
         self._rules = rules
         self._generation = -1
         self._allowing: list[str] = []
-        self._made: dict[tuple[str, ...], Told] = {}
+        self._made: dict[tuple[str, ...], RulesFrame] = {}
 
-    def of(self, node: str) -> Told:
+    def of(self, node: str) -> RulesFrame:
         """For this node, as rules are now."""
         if self._generation != self._rules.generation:
             self._generation = self._rules.generation
@@ -52,7 +52,7 @@ class RulesOfNodes:
         return found
 
 
-def _made(rules: list[Rule], known: RuleSet) -> Told:
+def _made(rules: list[Rule], known: RuleSet) -> RulesFrame:
     entries = [
         _told(rule, entry)
         for allowed in (True, False)  # what allows goes first: the others only make a refusal name its rule
@@ -64,17 +64,17 @@ def _made(rules: list[Rule], known: RuleSet) -> Told:
     if not any(each.allowed for each in entries):
         return NOTHING
     encoding, packed = codec.pack(content)
-    return Told(message.StatusRules(digest=digest.content_digest(content), encoding=encoding), packed)
+    return RulesFrame(message.StatusRules(digest=digest.content_digest(content), encoding=encoding), packed)
 
 
-def _in_force(rules: list[Rule], known: RuleSet) -> Iterator[tuple[Rule, Entry]]:
+def _in_force(rules: list[Rule], known: RuleSet) -> Iterator[tuple[Rule, RuleEntry]]:
     for rule in rules:
         for entry in rule.entries:
             if known.in_force(entry):
                 yield rule, entry
 
 
-def _told(rule: Rule, entry: Entry) -> message.StatusRule:
+def _told(rule: Rule, entry: RuleEntry) -> message.StatusRule:
     group, kind = entry.group_kind
     return message.StatusRule(
         rule=rule.name,

@@ -18,12 +18,12 @@ from typing import Final
 import msgspec
 
 from fairlead_hub.cluster.desired_state import DesiredState
-from fairlead_hub.cluster.object_cache import Change
+from fairlead_hub.cluster.object_cache import ObjectChange
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import object_sync_diff
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.object_sync import Record
-from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.status.object_sync_status import ObjectSyncRecords
 from fairlead_hub.token_bucket import TokenBucket
 
 COMPARISONS_MAX: Final = 1000
@@ -61,7 +61,7 @@ class _Comparison(msgspec.Struct, frozen=True):
     refresh: bool = False
 
 
-class _Stream:
+class _Comparisons:
     """Comparisons one after the other: of one object or node until its own are done, then of the next."""
 
     def __init__(self, take: Callable[[float], Iterator[_Comparison] | None]) -> None:
@@ -86,7 +86,7 @@ class AwayObjects:
         sessions: Mapping[str, NodeSession],
         *,
         desired_state: DesiredState,
-        object_syncs: ObjectSyncStatus,
+        object_syncs: ObjectSyncRecords,
         node_status: NodeStatus,
         writes_per_second: float,
     ) -> None:
@@ -103,8 +103,8 @@ class AwayObjects:
         """To be compared → whether a newer wanted version alone is written, too."""
         self._left: dict[str, float] = {}
         """Nodes whose session with this process ended → when."""
-        self._of_nodes = _Stream(self._next_node)
-        self._of_objects = _Stream(self._next_object)
+        self._of_nodes = _Comparisons(self._next_node)
+        self._of_objects = _Comparisons(self._next_object)
         self._grace_was_over = False
 
     @property
@@ -114,7 +114,7 @@ class AwayObjects:
 
     # ---- what happened ---------------------------------------------------------------------------
 
-    def changed(self, change: Change, now: float) -> None:
+    def changed(self, change: ObjectChange, now: float) -> None:
         """An object is new, another one now, or gone."""
         if not self._is_on or len(self._sessions) >= len(self._desired_state.nodes):
             return
@@ -170,7 +170,7 @@ class AwayObjects:
         left = self._some(self._of_objects, half + left, now)
         self._some(self._of_nodes, left, now)
 
-    def _some(self, comparisons: _Stream, most: int, now: float) -> int:
+    def _some(self, comparisons: _Comparisons, most: int, now: float) -> int:
         """Make so many of them; returns how many were left over."""
         for made in range(most):
             if not self._writes.has_one(now):

@@ -13,7 +13,7 @@ import msgspec
 from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.identity import revocation
-from fairlead_hub.identity.revocation import Revoked
+from fairlead_hub.identity.revocation import Revocation
 from fairlead_hub.status import status_cache, to_table
 from fairlead_hub.status.object_sync import API_VERSION, condition
 from fairlead_wire import message
@@ -31,7 +31,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     guard: DeletionGuard | None = None
     identity: dict[str, Any] | None = None
     """Which life of the Node its certificates belong to; None: no certificate is remembered."""
-    revoked: Revoked | None = None
+    revoked: Revocation | None = None
     """Which certificates a person refused."""
 
 
@@ -60,7 +60,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the node makes of each EdgeRoutes object (``node_routes``)."""
     identity: dict[str, Any] | None = None
     """Which life of the Node its certificates belong to (``identities``); None without certificates."""
-    revoked: Revoked | None = None
+    revoked: Revocation | None = None
     to_table: tuple[dict[str, Any], ...] = ()
     """How long its messages take to a table (``to_table``)."""
     obeyed_fence: int | None = None
@@ -78,7 +78,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.edge.dead_letters if self.edge is not None else 0
 
 
-class EdgeNodeDocument(status_cache.Document, frozen=True, kw_only=True):
+class EdgeNodeDocument(status_cache.StatusDocument, frozen=True, kw_only=True):
     """One EdgeNode for the status cache."""
 
     uid: str
@@ -147,7 +147,7 @@ def _is_possible(key: str, value: Any) -> bool:
     return True
 
 
-def head(node: str, node_uid: str, revoked: Revoked | None = None) -> dict[str, Any]:
+def head(node: str, node_uid: str, revoked: Revocation | None = None) -> dict[str, Any]:
     """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays.
 
     ``revoked``: its spec, when a document is made again that was deleted.

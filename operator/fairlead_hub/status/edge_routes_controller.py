@@ -21,23 +21,23 @@ from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import node_routes, status_cache
-from fairlead_hub.status.node_routes import Outcome
+from fairlead_hub.status.node_routes import RouteOutcome
 from fairlead_wire import message
 
-AWAY = Outcome("Lagging", "the node is away")
+AWAY = RouteOutcome("Lagging", "the node is away")
 
 
 class RoutesOutcomes:
-    """One object at all the nodes it selects; reads as ``edge_routes_status.Outcomes``."""
+    """One object at all the nodes it selects; reads as ``edge_routes_status.RouteOutcomes``."""
 
     def __init__(self, row: Callable[[str], dict[str, Any]]) -> None:
         self._row = row
-        self._of_node: dict[str, Outcome] = {}
+        self._of_node: dict[str, RouteOutcome] = {}
         self._refused: set[str] = set()
         self._warned: set[str] = set()
         self._lagging: set[str] = set()
 
-    def put(self, node: str, outcome: Outcome | None) -> bool:
+    def put(self, node: str, outcome: RouteOutcome | None) -> bool:
         """None: it does not select this node (any more).  True: that was news."""
         if self._of_node.get(node) == outcome:
             return False
@@ -91,7 +91,7 @@ class EdgeRoutesController:
         """By node, of this session: what it runs of each object."""
         self._unwritten: dict[str, list[dict[str, Any]]] = {}
         """Rows of nodes that left before their EdgeNode said it."""
-        self._standing: dict[str, tuple[status_cache.Observed, dict[str, tuple[Any, Any, Outcome]]]] = {}
+        self._standing: dict[str, tuple[status_cache.Observed, dict[str, tuple[Any, Any, RouteOutcome]]]] = {}
         """By node that is away: its EdgeNode as it was read last, and what that says."""
         self._objects: set[str] = set()
         self._nodes: set[str] = set()
@@ -177,20 +177,20 @@ class EdgeRoutesController:
         selected = labels is not None and routes.nodes.matches(labels)
         return self._outcomes[routes.name].put(node, self._outcome(node, routes) if selected else None)
 
-    def _outcome(self, node: str, routes: sync_rule.Routes) -> Outcome:
+    def _outcome(self, node: str, routes: sync_rule.Routes) -> RouteOutcome:
         key = f"{deletion_blocked.EDGE_ROUTES_TYPE}//{routes.name}"
         session, live = self._sessions.get(node), self._placement.object_cache.get(key)
         if session is None or live is None:
             uid, generation, outcome = self._stands(node).get(routes.name, ("", 0, AWAY))
             return outcome if (uid, generation) == (routes.uid, routes.generation) else AWAY
         if not session.live:
-            return Outcome("Lagging", "the node has just come back")
+            return RouteOutcome("Lagging", "the node has just come back")
         held = session.held.get(key)
         if held is None or held.content_id != live.content_id:
-            return Outcome("Lagging", f"version {live.version} is not delivered: {_why_not(session, key)}")
+            return RouteOutcome("Lagging", f"version {live.version} is not delivered: {_why_not(session, key)}")
         said = self._said.get(node, {}).get(routes.name)
         if said is None or said.uid != live.uid or said.digest not in ("", live.digest):
-            return Outcome("Lagging", f"the node has not reported what it makes of version {live.version}")
+            return RouteOutcome("Lagging", f"the node has not reported what it makes of version {live.version}")
         return node_routes.judged(said.errors, said.warnings)
 
     def _row_for(self, name: str) -> Callable[[str], dict[str, Any]]:
@@ -220,7 +220,7 @@ class EdgeRoutesController:
         outcome = node_routes.judged(one.errors, one.warnings) if current else AWAY
         return node_routes.row_of(routes, one, outcome)
 
-    def _stands(self, node: str) -> dict[str, tuple[Any, Any, Outcome]]:
+    def _stands(self, node: str) -> dict[str, tuple[Any, Any, RouteOutcome]]:
         if (rows := self._unwritten.get(node)) is not None:
             return node_routes.standing({"routes": rows})
         observed = self._cache.observed.get((EDGE_NODES, "", node))

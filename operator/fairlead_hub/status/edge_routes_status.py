@@ -1,6 +1,6 @@
 """The status of an EdgeRoutes object, shared by all nodes: counts, and the first nodes where not all of it runs.
 
-    what became of it at each node (``Outcomes``) + the status as it stands ─of_routes─▶ counts, rows, conditions
+    what became of it at each node (``RouteOutcomes``) + the status as it stands ─of_routes─▶ counts, rows, conditions
 
 It stays small however many nodes there are.  What one node makes of the object stands in that node's EdgeNode.
 """
@@ -26,7 +26,7 @@ INPUTS = frozenset(("nodes", "edgenodes"))
 """What has to be listed before counts are written."""
 
 
-class Outcomes(Protocol):
+class RouteOutcomes(Protocol):
     """What became of one EdgeRoutes object at the nodes it selects."""
 
     @property
@@ -49,7 +49,7 @@ class Outcomes(Protocol):
 
 def of_routes(
     placement: Placement,
-    outcomes: Outcomes | None,
+    outcomes: RouteOutcomes | None,
     name: str,
     before: Mapping[str, Any],
     generation: int,

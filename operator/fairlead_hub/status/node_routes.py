@@ -28,7 +28,7 @@ TEXT_BYTES_MAX = 256 * 1024
 """Names and messages of one node's rows: with all the rest an EdgeNode has to fit into what etcd takes (1.5 MiB)."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RouteOutcome(msgspec.Struct, frozen=True):
     """What became of an object at a node it selects."""
 
     state: State
@@ -37,20 +37,20 @@ class Outcome(msgspec.Struct, frozen=True):
     warned: bool = False
 
 
-ACCEPTED = Outcome("Accepted")
-WARNED = Outcome("Accepted", warned=True)
-REFUSED = Outcome("Refused")
-REFUSED_AND_WARNED = Outcome("Refused", warned=True)
+ACCEPTED = RouteOutcome("Accepted")
+WARNED = RouteOutcome("Accepted", warned=True)
+REFUSED = RouteOutcome("Refused")
+REFUSED_AND_WARNED = RouteOutcome("Refused", warned=True)
 
 
-def judged(errors: object, warnings: object) -> Outcome:
+def judged(errors: object, warnings: object) -> RouteOutcome:
     """Of a node that reported on the newest version."""
     if errors:
         return REFUSED_AND_WARNED if warnings else REFUSED
     return WARNED if warnings else ACCEPTED
 
 
-def standing(status: Mapping[str, Any]) -> dict[str, tuple[Any, Any, Outcome]]:
+def standing(status: Mapping[str, Any]) -> dict[str, tuple[Any, Any, RouteOutcome]]:
     """By object, what an EdgeNode says: UID and generation that the node judged, and the outcome."""
     return {
         name: (row.get("uid"), row.get("observedGeneration"), judged(row.get("errors"), row.get("warnings")))
@@ -58,7 +58,7 @@ def standing(status: Mapping[str, Any]) -> dict[str, tuple[Any, Any, Outcome]]:
     }
 
 
-def row_of(routes: sync_rule.Routes, said: message.RoutesStatus, outcome: Outcome) -> dict[str, Any]:
+def row_of(routes: sync_rule.Routes, said: message.RoutesStatus, outcome: RouteOutcome) -> dict[str, Any]:
     """From what a node said; of one that lags it is what it made of an older version."""
     row: dict[str, Any] = {
         "name": routes.name,
@@ -78,7 +78,7 @@ def row_of(routes: sync_rule.Routes, said: message.RoutesStatus, outcome: Outcom
     return row
 
 
-def lagging_row(routes: sync_rule.Routes, before: Mapping[str, Any] | None, outcome: Outcome) -> dict[str, Any]:
+def lagging_row(routes: sync_rule.Routes, before: Mapping[str, Any] | None, outcome: RouteOutcome) -> dict[str, Any]:
     """Of a node that has said nothing yet in this session: ``before`` is its row as it stands."""
     same = before is not None and before.get("uid") == routes.uid
     row = dict(before) if before is not None and same else {"name": routes.name, "uid": routes.uid}

@@ -22,7 +22,7 @@ from fairlead_hub.status.debounce import Debounce
 from fairlead_hub.status.edge_node import Terms
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.notice import Notice
-from fairlead_hub.status.returning_nodes import ReturningNodes, Summary
+from fairlead_hub.status.returning_nodes import ReturningNodes, ReturnSummary
 from fairlead_hub.status.to_table import ToTables
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -217,7 +217,7 @@ class NodeStatus:
                 if name[0] == EDGE_NODES and observed.status.get("connected"):
                     self._unreported.add(name[2])
 
-    def returned(self, now: float) -> Summary | None:
+    def returned(self, now: float) -> ReturnSummary | None:
         """How the return after our start ended; given once."""
         return self.returning.summary(now, give_up=self._grace_over) if self._first_report is not None else None
 

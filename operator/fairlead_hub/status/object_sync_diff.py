@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead_hub.cluster.content import Held, LiveObject
+from fairlead_hub.cluster.content import HeldCopy, LiveObject
 from fairlead_hub.status.object_sync import NODE_AWAY, PAUSED, Record, State
 from fairlead_wire.objects import version as wire_version
 
@@ -20,7 +20,7 @@ Said = tuple[str, str, State]
 """(held version, wanted version, state)"""
 
 
-def record_of_held(before: Record | None, held: Held, live: LiveObject | None) -> Said | None:
+def record_of_held(before: Record | None, held: HeldCopy, live: LiveObject | None) -> Said | None:
     """What to write for an object the edge holds; None when the record tells the truth already."""
     if live is None:
         # Not wanted any more: its delete is on the way, or waits until we are certain.
@@ -57,7 +57,7 @@ def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) ->
             return before
         return replace(before, state="Deleting", wanted_version="", reason=NODE_AWAY, message=_AWAY, **_NO_RETRY)
     if before.version and before.digest == live.digest:
-        held = Held(live.path, live.uid, before.digest, before.version)
+        held = HeldCopy(live.path, live.uid, before.digest, before.version)
         said = record_of_held(before, held, live)
         if said is None:
             return before

@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairlead_hub.cluster.content import GroupKind, Held, Kind, LiveObject, identity
+from fairlead_hub.cluster.content import GroupKind, HeldCopy, LiveObject, ServedKind, identity
 from fairlead_hub.cluster.desired_state import DesiredState
-from fairlead_hub.delivery.delivery_events import Acked, Parked, Recovered, Removed, Unparked
+from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Recovered, RemovedAtEdge, Unparked
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import object_sync, object_sync_diff, status_cache
@@ -28,7 +28,7 @@ COLLECTIONS = ("objectsyncs", "clusterobjectsyncs")
 UNKNOWN_PLURAL = "-"
 
 
-class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
+class RecordDocument(status_cache.StatusDocument, frozen=True, kw_only=True):
     """One record for the status cache."""
 
     record: Record
@@ -49,10 +49,10 @@ class RecordDocument(status_cache.Document, frozen=True, kw_only=True):
         return there is not None and there.says_the_same(self.record)
 
 
-class ObjectSyncStatus:
+class ObjectSyncRecords:
     """Writes into the status cache only.  ``now`` is always seconds of the monotonic clock."""
 
-    def __init__(self, cache: status_cache.StatusCache, kinds: Mapping[str, Kind], clock: WallClock) -> None:
+    def __init__(self, cache: status_cache.StatusCache, kinds: Mapping[str, ServedKind], clock: WallClock) -> None:
         self._cache = cache
         self._kinds = kinds
         """By the type part of a key: what a path's plural is called."""
@@ -70,14 +70,14 @@ class ObjectSyncStatus:
 
     # ---- delivery events -------------------------------------------------------------------------
 
-    def acked(self, session: NodeSession, event: Acked, live: LiveObject | None, now: float) -> None:
+    def acked(self, session: NodeSession, event: AckedByEdge, live: LiveObject | None, now: float) -> None:
         held = event.held
         wanted = live.version if live is not None and live.uid == held.uid else held.version
         reached = live is not None and live.uid == held.uid and live.digest == held.digest
         record = self._record(session.node, held.path, held.uid, held, wanted, "Synced" if reached else "Pending")
         self.want(_paused(replace(record, last_ack_time=self._clock.text(now)), live), now)
 
-    def removed(self, session: NodeSession, event: Removed) -> None:
+    def removed(self, session: NodeSession, event: RemovedAtEdge) -> None:
         _, _, namespace, _ = identity(event.path, self._kinds)
         self.drop(session.node, namespace, event.uid)
 
@@ -127,7 +127,7 @@ class ObjectSyncStatus:
             reason, text = "Withheld", state.why
         self.want(replace(record, reason=reason, message=text), now)
 
-    def tripped(self, session: NodeSession, held: Held, now: float) -> None:
+    def tripped(self, session: NodeSession, held: HeldCopy, now: float) -> None:
         """It should go, and is kept."""
         if not self.is_placed(session.node, held.path, held.uid):
             return
@@ -135,7 +135,7 @@ class ObjectSyncStatus:
         text = "too many deletions at once; EdgeNode says how to approve them"
         self.want(replace(record, reason="DeletionGuard", message=text), now)
 
-    def kept(self, session: NodeSession, held: Held, withheld: Withheld, now: float) -> None:
+    def kept(self, session: NodeSession, held: HeldCopy, withheld: Withheld, now: float) -> None:
         """It should go, and may not yet."""
         if not self.is_placed(session.node, held.path, held.uid):
             return
@@ -323,7 +323,7 @@ class ObjectSyncStatus:
             return None
         return _parse(name, observed, observed.outline)
 
-    def _record(self, node: str, path: str, uid: str, held: Held | None, wanted: str, state: State) -> Record:
+    def _record(self, node: str, path: str, uid: str, held: HeldCopy | None, wanted: str, state: State) -> Record:
         api_version, kind, namespace, name = identity(path, self._kinds)
         same = held is not None and held.uid == uid
         return Record(

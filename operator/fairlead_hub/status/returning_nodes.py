@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class ReturnSummary(msgspec.Struct, frozen=True, kw_only=True):
     """How a return ended."""
 
     returned: int
@@ -46,7 +46,7 @@ class ReturningNodes:
         """There is no such Node any more."""
         self._waiting.discard(node)
 
-    def summary(self, now: float, *, give_up: bool) -> Summary | None:
+    def summary(self, now: float, *, give_up: bool) -> ReturnSummary | None:
         """Once, when all are back or no node is waited for any longer; None before and afterwards."""
         if self._over or (self._waiting and not give_up) or (self._since is None and not give_up):
             return None
@@ -54,4 +54,4 @@ class ReturningNodes:
         missing, self._waiting = len(self._waiting), set()
         if self._since is None:
             return None
-        return Summary(returned=self._back, missing=missing, seconds=now - self._since)
+        return ReturnSummary(returned=self._back, missing=missing, seconds=now - self._since)

@@ -83,7 +83,7 @@ def _unknown_form(placement: Placement, name: str, before: Mapping[str, Any]) ->
     return {"generation": 0, "spec": ""} if kept is None and name in placement.rules.reaches else kept
 
 
-def _unlisted(placement: Placement, entries: Iterable[sync_rule.Entry]) -> list[str]:
+def _unlisted(placement: Placement, entries: Iterable[sync_rule.RuleEntry]) -> list[str]:
     """What of the rule cannot be listed, and why; of a kind that is there at another version also that."""
     found: dict[str, None] = {}
     for entry in entries:

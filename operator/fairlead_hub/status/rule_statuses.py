@@ -90,7 +90,7 @@ class RuleStatuses:
             self._cache.want(document)
 
 
-class RuleStatus(status_cache.Document, frozen=True, kw_only=True):
+class RuleStatus(status_cache.StatusDocument, frozen=True, kw_only=True):
     """Made when it is written, from what is known then."""
 
     statuses: RuleStatuses

@@ -73,7 +73,7 @@ class Observed:
         return found
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document as it should be.  Bodies are made when it is written: most wishes are replaced before."""
 
     name: Name
@@ -99,10 +99,10 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
-Wanted = Document | Removal
+Wanted = StatusDocument | Removal
 
 
-class Write(msgspec.Struct, frozen=True):
+class StatusWrite(msgspec.Struct, frozen=True):
     """One write to do: what is wanted, and what stands there, on which it was decided."""
 
     wanted: Wanted
@@ -113,7 +113,7 @@ class Write(msgspec.Struct, frozen=True):
         return self.observed is not None and self.observed.is_absurd(fence)
 
 
-class Answer(enum.Enum):
+class WriteOutcome(enum.Enum):
     """What became of one write."""
 
     WRITTEN = "written"
@@ -133,10 +133,10 @@ class StatusClient(Protocol):
     """Where documents are written.  Calls for one name never overlap."""
 
     async def put(
-        self, document: Document, observed: Observed | None, fence: int
-    ) -> tuple[Answer, Observed | None]: ...
+        self, document: StatusDocument, observed: Observed | None, fence: int
+    ) -> tuple[WriteOutcome, Observed | None]: ...
 
-    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer: ...
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> WriteOutcome: ...
 
     def refusal(self, name: Name) -> str:
         """Why the last write of this document was ``FORBIDDEN``; asked once, right behind it."""
@@ -206,7 +206,7 @@ class StatusCache:
         """Those with anything of it."""
         return list(self._of_node)
 
-    def take(self, now: float) -> list[Write]:
+    def take(self, now: float) -> list[StatusWrite]:
         """What to write now, at most ``WRITES_MAX``; each name once until it is ``answered``.
 
         Nodes take turns, and of each node the oldest goes first: one with thousands of writes delays no other.
@@ -217,35 +217,37 @@ class StatusCache:
         for name, wanted in self._dirty.items():
             if name not in self._writing and may_try(name, now):
                 waiting[wanted.node].append(name)
-        found: list[Write] = []
+        found: list[StatusWrite] = []
         while waiting and len(found) < WRITES_MAX:
             for node in list(waiting)[: WRITES_MAX - len(found)]:
                 name = waiting[node].popleft()
                 if not waiting[node]:
                     del waiting[node]
                 wanted = self._writing[name] = self._dirty.pop(name)
-                found.append(Write(wanted, self.observed.get(name)))
+                found.append(StatusWrite(wanted, self.observed.get(name)))
         return found
 
-    def answered(self, wanted: Wanted, answer: Answer, there: Observed | None, now: float, *, reason: str = "") -> bool:
+    def answered(
+        self, wanted: Wanted, answer: WriteOutcome, there: Observed | None, now: float, *, reason: str = ""
+    ) -> bool:
         """What became of a write; ``there`` is the document as it stands, where that is known.
 
         True: it was refused, for ``reason``, and that is worth a line in the log.
         """
         match answer:
-            case Answer.WRITTEN:
+            case WriteOutcome.WRITTEN:
                 self.wrote(wanted, there)
-            case Answer.GONE:
+            case WriteOutcome.GONE:
                 self.wrote(wanted, None)
-                if isinstance(wanted, Document) and wanted.head() is not None:
+                if isinstance(wanted, StatusDocument) and wanted.head() is not None:
                     self.want(wanted)  # deleted by hand between our watch and our write: written anew
-            case Answer.CONFLICT:
+            case WriteOutcome.CONFLICT:
                 self.wrote(wanted, there)
                 if self.pending(wanted.name) is None:
                     self.want(wanted)
-            case Answer.FORBIDDEN:
+            case WriteOutcome.FORBIDDEN:
                 return self.failed(wanted, now, refused=reason or answer.value)
-            case Answer.RETRY | Answer.FENCED:
+            case WriteOutcome.RETRY | WriteOutcome.FENCED:
                 self.failed(wanted, now)
         return False
 
@@ -265,7 +267,7 @@ class StatusCache:
             self.behind_since.pop(name, None)
 
     def _changed_behind_us(
-        self, wanted: Document, written: Observed | None, version: str, read: Callable[[], Observed] | None
+        self, wanted: StatusDocument, written: Observed | None, version: str, read: Callable[[], Observed] | None
     ) -> None:
         """It was changed or deleted after our write, and the watch was faster than the answer to that."""
         if written is None or not wire_version.is_newer(version, written.version):
@@ -304,7 +306,7 @@ class StatusCache:
             if not self._is_news(name, version):
                 return
             self._observe(name, wanted.node, there)
-            done = isinstance(wanted, Document) and wanted.is_written_in(there)
+            done = isinstance(wanted, StatusDocument) and wanted.is_written_in(there)
         if done and self._dirty[name] is wanted:
             self.cancel(name)
 

@@ -16,26 +16,26 @@ from typing import assert_never
 
 from fairlead_hub.cluster import deletion_blocked, object_pause
 from fairlead_hub.cluster.desired_state import DesiredState
-from fairlead_hub.cluster.object_cache import Change
+from fairlead_hub.cluster.object_cache import ObjectChange
 from fairlead_hub.delivery.delivery_events import (
-    Acked,
+    AckedByEdge,
     Compared,
     DeliveryEvent,
     Parked,
     Paused,
     Recovered,
-    Removed,
+    RemovedAtEdge,
     Retried,
     Unparked,
 )
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.away_objects import AwayObjects
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.notice import Notice
-from fairlead_hub.status.object_sync_status import ObjectSyncStatus
+from fairlead_hub.status.object_sync_status import ObjectSyncRecords
 
 _EDGE_ROUTES = f"{deletion_blocked.EDGE_ROUTES_TYPE}/"
 _EVENTS = frozenset(("events", "events.events.k8s.io"))
@@ -50,9 +50,9 @@ class SyncController:
         sessions: Mapping[str, NodeSession],
         *,
         desired_state: DesiredState,
-        object_syncs: ObjectSyncStatus,
+        object_syncs: ObjectSyncRecords,
         node_status: NodeStatus,
-        settings: Settings,
+        settings: HubSettings,
     ) -> None:
         self._sessions = sessions
         self._desired_state = desired_state
@@ -77,10 +77,10 @@ class SyncController:
         changed = not session.unsynced.pending
         for event in events:
             match event:
-                case Acked():
+                case AckedByEdge():
                     changed = changed or event.key.startswith(_EDGE_ROUTES)
                     syncs.acked(session, event, live_of(node, event.key), now)
-                case Removed():
+                case RemovedAtEdge():
                     syncs.removed(session, event)
                 case Parked():
                     is_told = syncs.parked(session, event, live_of(node, event.key), now)
@@ -126,7 +126,7 @@ class SyncController:
         self.away.forget(node)
         return self._object_syncs.forget_node(node)
 
-    def object_changed(self, change: Change, now: float) -> None:
+    def object_changed(self, change: ObjectChange, now: float) -> None:
         """An object is new, another one now, or gone; where it has to be sent its session knows."""
         self.away.changed(change, now)
         if object_pause.is_changed(change.before, change.after):

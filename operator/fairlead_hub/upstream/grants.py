@@ -17,7 +17,7 @@ from fairlead_wire.events import event
 _ALWAYS = frozenset((sync_rule.DEFAULT_TOPIC,))
 
 
-class Grants:
+class TopicGrants:
     """``ever``: by node."""
 
     def __init__(self, placement: Placement) -> None:

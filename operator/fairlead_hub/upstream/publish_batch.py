@@ -35,7 +35,7 @@ POSITIONS_MAX = 64
 _messages = msgspec.json.Decoder(list[message.UpstreamMessage])
 
 
-class Envelope(msgspec.Struct, kw_only=True):
+class TopicPayload(msgspec.Struct, kw_only=True):
     """The payload in the topic, field by field as contract section 8 lists them.
 
     A body that is not JSON text: ``body`` is null and the bytes travel in base64.
@@ -128,15 +128,15 @@ class Order:
         self.put_off = answer if isinstance(answer, message.Nack) else None
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class PublishPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to do with one batch."""
 
     parcels: list[PublishBatch]
-    refused: list[message.Refused]
+    refused: list[message.RefusedItem]
     count: int
 
 
-def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset[str]) -> Plan:
+def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset[str]) -> PublishPlan:
     """Raises ``Malformed`` when the batch is none; a message that may never be stored is refused alone."""
     text = codec.unpack(header.encoding, content)
     try:
@@ -153,11 +153,11 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
             raise Malformed(f"upstream batch of topic {header.topic} has a message for {item.topic}")
         if item.topic not in granted:
             reason = f"topic {item.topic} was never named by an EdgeRoutes object of node {node}"
-            refused.append(message.Refused(index=index, code="topic_not_granted", reason=reason))
+            refused.append(message.RefusedItem(index=index, code="topic_not_granted", reason=reason))
             continue
         if codec.nesting(bytes(item.body)) > codec.NESTING_MAX:
             reason = f"the body is nested deeper than {codec.NESTING_MAX} levels"
-            refused.append(message.Refused(index=index, code="bad_body", reason=reason))
+            refused.append(message.RefusedItem(index=index, code="bad_body", reason=reason))
             continue
         parcel = parcels.get((item.topic, item.epoch))
         if parcel is None:
@@ -166,13 +166,13 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
             parcel = PublishBatch(topic=item.topic, producer=producer, epoch=item.epoch)
             parcels[(item.topic, item.epoch)] = parcel
         parcel.add(index, item.sequence, envelope(node, header.stream, item))
-    return Plan(parcels=list(parcels.values()), refused=refused, count=len(batch))
+    return PublishPlan(parcels=list(parcels.values()), refused=refused, count=len(batch))
 
 
 class Publishing:
     """One batch on its way into its topics: what is published next, what came of it, and the answer."""
 
-    def __init__(self, header: message.Upstream, plan: Plan, order: Order) -> None:
+    def __init__(self, header: message.Upstream, plan: PublishPlan, order: Order) -> None:
         self._header, self._order = header, order
         self.count = plan.count
         self._todo = deque(plan.parcels)
@@ -212,7 +212,7 @@ class Publishing:
             self._todo.extendleft(reversed(parcel.halves()))
             return
         self._done.update(parcel.indexes)
-        self.refused.append(message.Refused(index=parcel.indexes[0], code=code, reason=reason))
+        self.refused.append(message.RefusedItem(index=parcel.indexes[0], code=code, reason=reason))
 
     def defer(self, topic: str, code: str, reason: str, retry_after: float | None, *, in_doubt: bool = False) -> None:
         """The topic takes nothing now: what is left of it goes again, and what follows in this stream with it."""
@@ -296,7 +296,7 @@ class Reasons:
         return reason if self._room >= 0 else ""
 
 
-def _index(each: message.Refused | message.Deferred) -> int:
+def _index(each: message.RefusedItem | message.Deferred) -> int:
     return each.index
 
 
@@ -321,7 +321,7 @@ def _position(parcel: PublishBatch, placed: Sequence[Placed], *, is_whole: bool)
 def envelope(node: str, stream: str, item: message.UpstreamMessage) -> bytes:
     """The payload of one message."""
     binary = item.body_base64 is not None
-    found = Envelope(
+    found = TopicPayload(
         id=item.id,
         node=node,
         epoch=item.epoch,

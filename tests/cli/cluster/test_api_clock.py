@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from fairlead_cli.cluster import api_clock
-from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import Kube
 
 YEAR = datetime.timedelta(days=365)
@@ -25,7 +25,7 @@ class Api:
 
     async def get(self, path: str) -> bytes:
         self.date = format_datetime(datetime.datetime.now(datetime.UTC) + self._off, usegmt=True), time.time()
-        raise Refused(403, f"{path} is not for you")
+        raise ApiRefused(403, f"{path} is not for you")
 
 
 @pytest.mark.parametrize("off", [YEAR, -YEAR])

@@ -12,7 +12,7 @@ from tests.support.hubs.hub import config_map
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import collections
-from fairlead_cli.cluster.collections import Change, Collection
+from fairlead_cli.cluster.collections import Collection, CollectionChange
 from fairlead_hub.io.cluster import api_access, api_error, kube
 
 
@@ -25,9 +25,9 @@ def test_what_a_watch_missed() -> None:
     before = {uid: item(uid, "1") for uid in "abc"}
     now = [item("a", "1"), item("b", "2"), item("d", "1")]
     assert collections._missed(0, before, now) == [
-        Change(0, now[1]),
-        Change(0, now[2]),
-        Change(0, before["c"], deleted=True),
+        CollectionChange(0, now[1]),
+        CollectionChange(0, now[2]),
+        CollectionChange(0, before["c"], deleted=True),
     ]
 
 
@@ -37,10 +37,10 @@ class Short:
     def __init__(self) -> None:
         self.ends: list[list[bytes] | Exception] = [
             [],
-            api_error.Unavailable("away"),
+            api_error.ApiUnavailable("away"),
             [b'{"type": "ERROR", "object": {"kind": "Status", "code": 500}}'],
-            api_error.Refused(410, "too old"),
-            api_error.Refused(403, "forbidden"),
+            api_error.ApiRefused(410, "too old"),
+            api_error.ApiRefused(403, "forbidden"),
         ]
 
     async def get(self, path: str, **_: str) -> bytes:
@@ -62,7 +62,7 @@ async def test_a_watch_that_ends_at_once_is_not_opened_again_at_once() -> None:
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    queue: asyncio.Queue[Change | Exception] = asyncio.Queue()
+    queue: asyncio.Queue[CollectionChange | Exception] = asyncio.Queue()
     await collections._follow(server, 0, Collection("api/v1/configmaps"), [], "7", queue, pause)
     assert pauses == [collections.PAUSE_SECONDS] * 4
     assert str(queue.get_nowait()) == "forbidden" and queue.empty()
@@ -75,7 +75,7 @@ async def test_listed_then_followed(cluster: Cluster, namespace: str) -> None:
     path = f"api/v1/namespaces/{namespace}/configmaps"
     label = f"l{secrets.token_hex(3)}"
     changes = collections.changes(client, Collection(path), Collection(path, {"labelSelector": label}))
-    waiting: deque[Change] = deque()
+    waiting: deque[CollectionChange] = deque()
     try:
         first = await anext(changes)
         assert ("v1", "ConfigMap", "a") in [
@@ -95,7 +95,9 @@ async def test_listed_then_followed(cluster: Cluster, namespace: str) -> None:
         await client.close()
 
 
-async def _next(changes: AsyncIterator[list[Change]], waiting: deque[Change], name: str) -> tuple[int, bool]:
+async def _next(
+    changes: AsyncIterator[list[CollectionChange]], waiting: deque[CollectionChange], name: str
+) -> tuple[int, bool]:
     """The next change of that object; the test's own time limit ends the wait."""
     while True:
         while waiting:

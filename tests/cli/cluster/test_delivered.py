@@ -8,10 +8,10 @@ import click
 import pytest
 
 from fairlead_cli.cluster import delivered
-from fairlead_hub.cluster.content import Kind
+from fairlead_hub.cluster.content import ServedKind
 
-CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
-NODE = Kind(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+CONFIG_MAP = ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+NODE = ServedKind(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 
 
 def test_names() -> None:

@@ -6,9 +6,9 @@ import click
 import pytest
 
 from fairlead_cli.cluster import hub_accounts
-from fairlead_cli.cluster.hub_role import Account
+from fairlead_cli.cluster.hub_role import ServiceAccount
 
-ONE, TWO = Account("fairlead", "hub"), Account("other", "hub")
+ONE, TWO = ServiceAccount("fairlead", "hub"), ServiceAccount("other", "hub")
 
 
 def test_as_it_is_written() -> None:

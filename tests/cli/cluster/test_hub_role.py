@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead_cli.cluster import hub_role
-from fairlead_cli.cluster.hub_role import Account
+from fairlead_cli.cluster.hub_role import ServiceAccount
 
-HUB = Account("fairlead", "fairlead-hub")
+HUB = ServiceAccount("fairlead", "fairlead-hub")
 
 
 def test_one_rule_for_each_group_and_no_verb_that_writes() -> None:
@@ -28,7 +28,7 @@ def test_what_is_printed_allows_what_rules_need_and_no_more() -> None:
     may = hub_role.readable(HUB, [binding], [role])
     assert may == kinds and hub_role.surplus(may, kinds) == []
     assert hub_role.surplus(may, [("apps", "deployments")]) == [("", "secrets")]
-    assert hub_role.readable(Account("fairlead", "other"), [binding], [role]) == set()
+    assert hub_role.readable(ServiceAccount("fairlead", "other"), [binding], [role]) == set()
 
 
 def test_the_status_that_nodes_may_report_is_patched_and_nothing_else_is() -> None:

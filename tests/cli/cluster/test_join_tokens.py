@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fairlead_cli.cluster import join_tokens
-from fairlead_cli.cluster.join_tokens import Hub, Wanted
+from fairlead_cli.cluster.join_tokens import HubAddresses, TokenOptions
 from fairlead_hub.io.cluster import api_error
 
-WANTED = Wanted(expires=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), uses=3)
+WANTED = TokenOptions(expires=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), uses=3)
 
 
 class Server:
@@ -35,7 +35,7 @@ class Server:
 
 async def test_a_token_that_is_there_already_was_ours() -> None:
     """Sent again by the client, since the first answer got lost."""
-    server: Any = Server(api_error.Refused(409, "exists"))
+    server: Any = Server(api_error.ApiRefused(409, "exists"))
     made = await join_tokens.create(server, WANTED, "shop-*")
     [(method, path, body)] = server.asked
     assert (method, path) == ("POST", "apis/fairlead.dev/v1alpha1/jointokens")
@@ -44,8 +44,8 @@ async def test_a_token_that_is_there_already_was_ours() -> None:
 
 
 async def test_any_other_refusal_is_passed_on() -> None:
-    server: Any = Server(api_error.Refused(403, "forbidden"))
-    with pytest.raises(api_error.Refused, match="forbidden"):
+    server: Any = Server(api_error.ApiRefused(403, "forbidden"))
+    with pytest.raises(api_error.ApiRefused, match="forbidden"):
         await join_tokens.create(server, WANTED, "shop-1")
 
 
@@ -53,15 +53,15 @@ async def test_a_hub_is_waited_for() -> None:
     """Until it said its pins; in the end there is none."""
     seen = {"status": {"pins": ["ab"], "url": "wss://hub:1"}}
     server: Any = Server({}, {"status": {"url": "wss://hub:1"}}, seen)
-    assert await join_tokens.introduced(server, "aaaaaaaaaa", 100.0) == Hub(url="wss://hub:1", pins=("ab",))
+    assert await join_tokens.introduced(server, "aaaaaaaaaa", 100.0) == HubAddresses(url="wss://hub:1", pins=("ab",))
     assert await join_tokens.introduced(server_without := Server({}), "aaaaaaaaaa", 0.0) is None  # type: ignore[arg-type]
     assert len(server_without.asked) == 1
 
 
 async def test_a_token_that_is_gone_is_no_failure() -> None:
     """Another person may have deleted it."""
-    server: Any = Server({}, api_error.Refused(404, "none"), api_error.Refused(403, "forbidden"))
+    server: Any = Server({}, api_error.ApiRefused(404, "none"), api_error.ApiRefused(403, "forbidden"))
     assert await join_tokens.delete(server, "aaaaaaaaaa")
     assert not await join_tokens.delete(server, "aaaaaaaaaa")
-    with pytest.raises(api_error.Refused):
+    with pytest.raises(api_error.ApiRefused):
         await join_tokens.delete(server, "aaaaaaaaaa")

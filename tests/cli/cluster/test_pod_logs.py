@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairlead_cli.cluster import pod_logs
-from fairlead_cli.cluster.pod_logs import Line, Source
+from fairlead_cli.cluster.pod_logs import LogLine, LogSource
 from fairlead_hub.io.cluster import api_error
 
 
@@ -40,14 +40,14 @@ class Api:
         for line in life[: len(life) - broken]:
             yield line.encode()
         if broken:
-            raise api_error.Unavailable("ended")
+            raise api_error.ApiUnavailable("ended")
 
 
-def source(name: str) -> Source:
-    return Source("fairlead", name, "hub")
+def source(name: str) -> LogSource:
+    return LogSource("fairlead", name, "hub")
 
 
-async def followed(api: Api, *names: str, query: Mapping[str, str] | None = None) -> list[Line]:
+async def followed(api: Api, *names: str, query: Mapping[str, str] | None = None) -> list[LogLine]:
     found = []
     async with asyncio.timeout(60):
         async for lines in pod_logs.follow(api, [source(each) for each in names], query or {}):  # type: ignore[arg-type]
@@ -81,8 +81,8 @@ async def test_containers_that_have_run() -> None:
 async def test_lines_with_their_times() -> None:
     api = Api([], {"a": [["2026-11-22T10:00:00.1Z one two", "2026-11-22T10:00:01Z ", ""]]})
     assert await pod_logs.read(api, source("a"), {"tailLines": "9"}) == [  # type: ignore[arg-type]
-        Line("2026-11-22T10:00:00.100000000Z", "a", "one two"),
-        Line("2026-11-22T10:00:01.000000000Z", "a", ""),
+        LogLine("2026-11-22T10:00:00.100000000Z", "a", "one two"),
+        LogLine("2026-11-22T10:00:01.000000000Z", "a", ""),
     ]
     assert api.asked[0][1]["timestamps"] == "true" and api.asked[0][1]["tailLines"] == "9"
 
@@ -93,7 +93,7 @@ async def test_a_broken_line_is_opened_again_where_it_was(monkeypatch: pytest.Mo
     first = ["2026-11-22T10:00:00.1Z a", "2026-11-22T10:00:00.2Z b"]
     again = [*first, "2026-11-22T10:00:00.2Z b2", "2026-11-22T11:00:00.3+01:00 c"]
     api = Api(
-        [], {"a": [api_error.Unavailable("away"), [*first, "broken"], again], "b": [["2026-11-22T10:00:00.15Z z"]]}
+        [], {"a": [api_error.ApiUnavailable("away"), [*first, "broken"], again], "b": [["2026-11-22T10:00:00.15Z z"]]}
     )
     found = await followed(api, "a", "b", query={"tailLines": "100"})
     assert sorted(line.text for line in found) == ["a", "b", "b2", "c", "z"]
@@ -103,6 +103,6 @@ async def test_a_broken_line_is_opened_again_where_it_was(monkeypatch: pytest.Mo
 
 
 async def test_what_is_refused_is_raised() -> None:
-    api = Api([], {"a": [api_error.Refused(403, "forbidden")]})
-    with pytest.raises(api_error.Refused):
+    api = Api([], {"a": [api_error.ApiRefused(403, "forbidden")]})
+    with pytest.raises(api_error.ApiRefused):
         await followed(api, "a")

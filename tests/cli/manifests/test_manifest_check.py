@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead_cli.manifests import manifest_check
-from fairlead_cli.manifests.manifest_check import Finding
+from fairlead_cli.manifests.manifest_check import ManifestFinding
 from fairlead_cli.manifests.source_locations import NotReadable
 
 BAD = "FROM /messages/* WHERE temp > 5 INTO $upstream"
@@ -94,7 +94,7 @@ def test_the_reasons_of_a_document_that_is_no_manifest() -> None:
 
 def test_as_json() -> None:
     """The names of the outside contract."""
-    finding = Finding(line=1, column=2, end_column=3, message="m")
+    finding = ManifestFinding(line=1, column=2, end_column=3, message="m")
     assert msgspec.to_builtins(finding) == {
         "severity": "error",
         "line": 1,

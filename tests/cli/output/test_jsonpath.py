@@ -118,6 +118,6 @@ def test_braces_may_be_left_out(text: str) -> None:
 )
 def test_mistakes_are_named(text: str, words: str) -> None:
     """With the place."""
-    with pytest.raises(jsonpath.Mistake) as mistake:
+    with pytest.raises(jsonpath.TemplateMistake) as mistake:
         jsonpath.parse(text)
     assert words in str(mistake.value)

@@ -13,19 +13,19 @@ from click.testing import CliRunner, Result
 
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 
 ROWS: list[dict[str, Any]] = [
     {"name": "edge-1", "state": "up", "agent": "0.1"},
     {"name": "edge-22", "state": "down", "agent": None},
 ]
-VIEW = View(
+VIEW = TableView(
     kind="node",
     name=lambda row: str(row["name"]),
     columns=(
-        Column("NODE", lambda row: row["name"]),
-        Column("STATE", lambda row: row["state"], style=lambda row: "good" if row["state"] == "up" else "bad"),
-        Column("AGENT", lambda row: row["agent"], wide=True),
+        OutputColumn("NODE", lambda row: row["name"]),
+        OutputColumn("STATE", lambda row: row["state"], style=lambda row: "good" if row["state"] == "up" else "bad"),
+        OutputColumn("AGENT", lambda row: row["agent"], wide=True),
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ class Clock:
 def test_a_line_each_ten_seconds_without_a_terminal() -> None:
     """With counts, share, rate and an estimate; the beginning and the end are printed, too."""
     stream, clock = io.StringIO(), Clock()
-    with Progress("backfilling telemetry", stream=stream, clock=clock) as progress:
+    with ProgressBar("backfilling telemetry", stream=stream, clock=clock) as progress:
         progress.expect(80_000)
         for _ in range(25):
             clock.now += 1
@@ -39,7 +39,7 @@ def test_what_passes_leaves_a_terminal_as_it_was() -> None:
     """And is not spoken of elsewhere, unless it takes seconds."""
     for stream, steps in ((Terminal(), 1), (io.StringIO(), 1), (io.StringIO(), 15)):
         clock = Clock()
-        with Progress("looking", passing=True, stream=stream, clock=clock) as progress:
+        with ProgressBar("looking", passing=True, stream=stream, clock=clock) as progress:
             for _ in range(steps):
                 clock.now += 1
                 progress.add(10)
@@ -53,7 +53,7 @@ def test_what_passes_leaves_a_terminal_as_it_was() -> None:
 def test_one_line_that_renews_itself_on_a_terminal() -> None:
     """Five times a second at most."""
     stream, clock = Terminal(), Clock()
-    with Progress("compacting t", 2, stream=stream, clock=clock) as progress:
+    with ProgressBar("compacting t", 2, stream=stream, clock=clock) as progress:
         progress.advance()
         clock.now += 4
         progress.advance()
@@ -66,7 +66,7 @@ def test_what_failed_says_how_far_it_was() -> None:
     """Not as if it were done; without a total there is no share."""
     stream, clock = io.StringIO(), Clock()
     try:
-        with Progress("x", stream=stream, clock=clock) as progress:
+        with ProgressBar("x", stream=stream, clock=clock) as progress:
             progress.add(3)
             raise OSError
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from fairlead_cli.output import tables
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 
 COLUMNS = tables.of_tuples("x", "A", "LONG").columns
 
@@ -31,7 +31,10 @@ def test_nothing_reaches_the_terminal_as_a_command() -> None:
 
 def test_colours_stand_inside_of_the_padding() -> None:
     """So that columns stay straight."""
-    columns = (Column("A", operator.itemgetter(0), style=lambda _: "good"), Column("B", operator.itemgetter(1)))
+    columns = (
+        OutputColumn("A", operator.itemgetter(0), style=lambda _: "good"),
+        OutputColumn("B", operator.itemgetter(1)),
+    )
     assert tables.lines(columns, [("x", "y")], headers=False, colored=True, widths=[3, 1])[0] == [
         "\x1b[32mx\x1b[0m     y"
     ]
@@ -39,6 +42,6 @@ def test_colours_stand_inside_of_the_padding() -> None:
 
 def test_wide_columns() -> None:
     """Only when they are asked for."""
-    view = View(kind="x", name=str, columns=(Column("A", str), Column("B", str, wide=True)))
+    view = TableView(kind="x", name=str, columns=(OutputColumn("A", str), OutputColumn("B", str, wide=True)))
     assert [column.name for column in view.shown(wide=False)] == ["A"]
     assert [column.name for column in view.shown(wide=True)] == ["A", "B"]

@@ -7,7 +7,7 @@ import time
 import click
 import pytest
 
-from fairlead_cli.parameters.place_parameter import Place, is_beyond
+from fairlead_cli.parameters.place_parameter import PlaceParameter, is_beyond
 
 ID = "0000018bcfe56800" + "0" * 24
 
@@ -25,14 +25,14 @@ ID = "0000018bcfe56800" + "0" * 24
 )
 def test_ids_and_times(text: str, place: str | int) -> None:
     """A time without a zone is UTC, as everything shown is."""
-    assert Place().convert(text, None, None) == place
+    assert PlaceParameter().convert(text, None, None) == place
 
 
 def test_how_long_ago() -> None:
     """In seconds, minutes, hours, days."""
     for text, seconds in (("30s", 30), ("15m", 900), ("2h", 7200), ("1d", 86_400)):
         before = time.time() * 1000
-        place = Place().convert(text, None, None)
+        place = PlaceParameter().convert(text, None, None)
         assert isinstance(place, int)
         assert before - 1 <= place + seconds * 1000 <= time.time() * 1000 + 1
 
@@ -41,10 +41,10 @@ def test_how_long_ago() -> None:
 def test_other_texts_are_refused_with_the_forms_that_are_known(text: str) -> None:
     """Plain digits are milliseconds; only what cannot be is refused."""
     if text == "15":
-        assert Place().convert(text, None, None) == 15
+        assert PlaceParameter().convert(text, None, None) == 15
         return
     with pytest.raises(click.BadParameter, match="none of these"):
-        Place().convert(text, None, None)
+        PlaceParameter().convert(text, None, None)
 
 
 def test_an_end_is_a_message_or_a_time() -> None:

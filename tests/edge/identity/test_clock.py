@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge.identity.clock import BEHIND_SECONDS, BUILD_DATE, STEP_SECONDS, Anchor, anchored, judge
-from fairlead_edge.outbox.age import Reading
+from fairlead_edge.outbox.age import ClockReading
 
 DAY = 86_400.0
 YEAR = 365.25 * DAY
@@ -16,8 +16,8 @@ ISSUED = NOW - 30 * DAY
 ANCHOR = Anchor(wall_seconds=NOW, boot_id="one", boot_seconds=1000.0)
 
 
-def reading(wall: float, *, boot_id: str = "two", boot: float = 60.0) -> Reading:
-    return Reading(boot_id=boot_id, boot_seconds=boot, wall_seconds=wall)
+def reading(wall: float, *, boot_id: str = "two", boot: float = 60.0) -> ClockReading:
+    return ClockReading(boot_id=boot_id, boot_seconds=boot, wall_seconds=wall)
 
 
 @pytest.mark.parametrize("anchor", [None, ANCHOR])

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from fairlead_edge.identity.renewal import Renewal
-from fairlead_edge.identity.status import IdentityStatus, body, families
+from fairlead_edge.identity.status import CertificateStatus, body, families
 from fairlead_wire.identity.certificate import Certificate
 
 OWN = Certificate(
@@ -27,13 +27,13 @@ FAILED = Renewal().welcomed(0.0, 0.0).failed("signer_unavailable", "away", 0.0, 
      (FAILED, "failing")],
 )  # fmt: skip
 def test_the_state_of_the_renewal_is_one_word(renewal: Renewal | None, state: str) -> None:
-    found = body(IdentityStatus(certificate=OWN, renewal=renewal, renewal_in_seconds=5.04))
+    found = body(CertificateStatus(certificate=OWN, renewal=renewal, renewal_in_seconds=5.04))
     assert found["renewal"]["state"] == state
     assert (found["serial"], found["issuer"], found["expires"]) == ("a1", "edges", "2027-01-30T12:00:00Z")
 
 
 def test_what_failed_is_said_and_counted() -> None:
-    status = IdentityStatus(
+    status = CertificateStatus(
         certificate=None, renewal=FAILED, renewal_in_seconds=None, distrust="1970", counters={"failed_clock": 2}
     )
     found = body(status)

@@ -16,7 +16,7 @@ from tests.support.edges.upstream import FakeHub, open_upstream
 from fairlead_edge.io import client as client_module
 from fairlead_edge.io.client import Delivery, EdgeClient, Message
 from fairlead_edge.io.local_api.publish_api import add_routes
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 
 SOURCE = "/messages/modules/m/outputs/o"
@@ -25,7 +25,7 @@ SOURCE = "/messages/modules/m/outputs/o"
 class Agent:
     """The local API, which a test can make fail for a while."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: UpstreamService) -> None:
         self.upstream = upstream
         self.failures: list[Callable[[], web.Response]] = []
         self.asked: list[web.Request] = []

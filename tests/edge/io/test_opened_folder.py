@@ -10,11 +10,11 @@ import pytest
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.data_dir import DataDir
 from fairlead_edge.io.opened_folder import open_folder
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 
 
-def _settings(folder: Path) -> Settings:
-    return Settings(node="edge-1", hub_url="ws://127.0.0.1:1", data_dir=str(folder), security="insecure")
+def _settings(folder: Path) -> EdgeSettings:
+    return EdgeSettings(node="edge-1", hub_url="ws://127.0.0.1:1", data_dir=str(folder), security="insecure")
 
 
 async def test_everything_is_open_and_nothing_is_encrypted_without_a_key(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from fairlead_edge import app
 from fairlead_edge.errors import StoreDamaged
 from fairlead_edge.io import service_manager
 from fairlead_edge.io.service_manager import ServiceManager
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 
 UNIT = Path(__file__).parents[3] / "charts/fairlead-edge/systemd/fairlead-edge.service"
 EXPOSURE_MAX = 3.0
@@ -157,7 +157,7 @@ def test_silence_of_the_manager_stops_nothing(tmp_path: Path) -> None:
 async def test_damage_met_in_use_is_no_stop(tmp_path: Path, manager: Manager) -> None:
     """The agent goes on, and systemd never takes STOPPING=1 back: it would kill the repair after TimeoutStopSec."""
     [port] = free_ports(1)
-    settings = Settings(
+    settings = EdgeSettings(
         node="edge-1", hub_url="ws://127.0.0.1:1", data_dir=str(tmp_path / "data"), security="insecure",
         http_listen=f"127.0.0.1:{port}",
     )  # fmt: skip

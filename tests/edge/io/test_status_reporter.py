@@ -10,12 +10,12 @@ import pytest
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.io.local_api.connections import Connections
+from fairlead_edge.io.local_api.connections import LocalConnections
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.io.status_sender import StatusSender
@@ -31,7 +31,7 @@ async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch:
         hub_url="ws://127.0.0.1:9", node="edge-1", agent="1", store_epoch=7, store=store, clock=outbox.now,
         random=Random(1), attempt_seconds_max=1.0, stale_hub_seconds=600.0,
     )  # fmt: skip
-    upstream = Upstream(
+    upstream = UpstreamService(
         outbox=outbox, node="edge-1", link=link, random=Random(1), cleanup_seconds=60, check_entire_queue=False
     )
     routes = RoutesInUse(
@@ -40,7 +40,7 @@ async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch:
     objects = ObjectsApi(store, agent="1", age_of=lambda held: 0.0, secrets_allowed=lambda request: True)
     reporter = StatusReporter(
         node="edge-1", agent="1", object_bytes_max=1 << 24, store=store, outbox=outbox, link=link, upstream=upstream,
-        connections=Connections(),
+        connections=LocalConnections(),
         watches=objects.watches, routes=routes, statuses=StatusSender(store.statuses, store.log, Random(1)),
     )  # fmt: skip
     reports: asyncio.Queue[message.EdgeStatus] = asyncio.Queue()

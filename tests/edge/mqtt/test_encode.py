@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import encode, packets
-from fairlead_edge.mqtt.frames import Frames
-from fairlead_edge.mqtt.packets import Puback, Publish
+from fairlead_edge.mqtt.frames import PacketReader
+from fairlead_edge.mqtt.packets import Puback, PublishPacket
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code
 from fairlead_wire.validation import mqtt_text
@@ -21,16 +21,16 @@ def test_a_publish_is_read_as_it_was_written(
     level: int, topic: str, payload: bytes, qos: int, user: list[tuple[str, str]]
 ) -> None:
     content = encode.publish(level, topic, payload, qos=qos, packet=7 if qos else 0, values=[], user=user)
-    [frame] = Frames(1 << 20).feed(content)
+    [frame] = PacketReader(1 << 20).feed(content)
     found = packets.read(frame, level)
-    assert isinstance(found, Publish)
+    assert isinstance(found, PublishPacket)
     assert (found.topic, found.payload, found.qos) == (topic, payload, qos)
     assert found.properties.user == (tuple(user) if level == 5 else ())
 
 
 @given(st.sampled_from([4, 5]), st.integers(1, 65_535), st.sampled_from(list(Code)), st.text(max_size=2000))
 def test_a_puback_says_why_in_5_alone(level: int, id: int, code: Code, reason: str) -> None:
-    [frame] = Frames(1 << 20).feed(encode.puback(level, id, code, reason.replace("\0", "")))
+    [frame] = PacketReader(1 << 20).feed(encode.puback(level, id, code, reason.replace("\0", "")))
     found = packets.read(frame, level)
     assert found == Puback(id, code if level == 5 else 0)
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import packets
-from fairlead_edge.mqtt.frames import Frame
-from fairlead_edge.mqtt.packets import Connect, Publish, Subscribe
+from fairlead_edge.mqtt.frames import PacketBytes
+from fairlead_edge.mqtt.packets import Connect, PublishPacket, Subscribe
 from fairlead_edge.mqtt.properties import Id
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 LEVELS = st.sampled_from([4, 5])
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
@@ -20,14 +20,14 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 def read(content: bytes, level: int = 4) -> packets.Packet:
     [found], rest = client.split(content)
     assert rest == b""
-    return packets.read(Frame(content[0], found.body), level)
+    return packets.read(PacketBytes(content[0], found.body), level)
 
 
 @given(LEVELS, TEXT, st.binary(max_size=200), st.integers(0, 1), st.integers(1, 65_535), st.booleans(), st.booleans())
 def test_publish(level: int, topic: str, payload: bytes, qos: int, id: int, dup: bool, retain: bool) -> None:
     dup = dup and bool(qos)
     found = read(client.publish(topic, payload, level=level, qos=qos, id=id, dup=dup, retain=retain), level)
-    assert isinstance(found, Publish)
+    assert isinstance(found, PublishPacket)
     assert (found.topic, found.payload, found.qos, found.dup, found.retain) == (topic, payload, qos, dup, retain)
     assert found.packet == (id if qos else 0)
 
@@ -69,8 +69,8 @@ def test_subscribe(level: int, filters: list[tuple[str, int]], id: int) -> None:
 @given(st.integers(0, 255), st.binary(max_size=60), st.sampled_from([0, 4, 5]))
 def test_any_bytes_are_a_packet_or_refused(first: int, body: bytes, level: int) -> None:
     try:
-        packets.read(Frame(first, body), level)
-    except Refused as refused:
+        packets.read(PacketBytes(first, body), level)
+    except MqttRefused as refused:
         assert refused.code >= 0x80
         assert str(refused)
 
@@ -100,7 +100,7 @@ def test_any_bytes_are_a_packet_or_refused(first: int, body: bytes, level: int) 
     ],
 )
 def test_refusals(content: bytes, level: int, code: Code) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(MqttRefused) as caught:
         read(content, level)
     assert caught.value.code is code
 
@@ -108,6 +108,6 @@ def test_refusals(content: bytes, level: int, code: Code) -> None:
 def test_properties_of_a_message() -> None:
     more = b"\x03" + client.field("text/plain") + b"\x26" + client.field("a") + client.field("b") + b"\x02\0\0\0\x09"
     found = read(client.publish("t", level=5, more=more), 5)
-    assert isinstance(found, Publish)
+    assert isinstance(found, PublishPacket)
     assert found.properties.values == {Id.CONTENT_TYPE: "text/plain", Id.MESSAGE_EXPIRY_INTERVAL: 9}
     assert found.properties.user == (("a", "b"),)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge.mqtt import fields, properties
-from fairlead_edge.mqtt.fields import Cursor
+from fairlead_edge.mqtt.fields import FieldReader
 from fairlead_edge.mqtt.properties import Id
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_wire.validation import mqtt_text
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20).map(mqtt_text.safe)
@@ -30,7 +30,7 @@ VALUES = st.fixed_dictionaries(
 
 @given(VALUES, st.lists(st.tuples(TEXT, TEXT), max_size=4))
 def test_they_are_read_as_they_were_written(values: dict[Id, Any], user: list[tuple[str, str]]) -> None:
-    cursor = Cursor(properties.write(values.items(), user) + b"rest")
+    cursor = FieldReader(properties.write(values.items(), user) + b"rest")
     found = properties.read(cursor, properties.PUBLISH)
     assert (found.values, found.user) == (values, tuple(user))
     assert cursor.rest() == b"rest"
@@ -55,6 +55,6 @@ def written(*parts: bytes) -> bytes:
     ],
 )
 def test_refusals(content: bytes, code: Code) -> None:
-    with pytest.raises(Refused) as caught:
-        properties.read(Cursor(content), properties.PUBLISH)
+    with pytest.raises(MqttRefused) as caught:
+        properties.read(FieldReader(content), properties.PUBLISH)
     assert caught.value.code is code

@@ -13,18 +13,18 @@ import pytest
 from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import session as sessions
-from fairlead_edge.mqtt.client import Client, Doorkeeper
+from fairlead_edge.mqtt.client import Doorkeeper, MqttClient
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.properties import Id
-from fairlead_edge.mqtt.reasons import Code, Refused
-from fairlead_edge.mqtt.session import Limits, Opening, Outcome, Session, Subscribed, Todo
-from fairlead_edge.mqtt.topics import Inputs
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
+from fairlead_edge.mqtt.session import MqttSession, Opening, PublishOutcome, SessionLimits, Subscribed, Todo
+from fairlead_edge.mqtt.topics import InputFilter
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 
-LIMITS = Limits(node="edge-1", packet_bytes_max=5000, session_seconds_max=7200)
+LIMITS = SessionLimits(node="edge-1", packet_bytes_max=5000, session_seconds_max=7200)
 OTHERS = frozenset(["secret"])
 
 
@@ -33,7 +33,7 @@ class Host:
 
     def __init__(self, module: str = "", kept: Sequence[Subscribed] | None = None) -> None:
         self.module, self.kept = module, kept
-        self.refusal: Refused | None = None
+        self.refusal: MqttRefused | None = None
         self.opened: list[Opening] = []
 
     def identify(self, connect: Connect) -> Opening:
@@ -52,9 +52,9 @@ class Host:
 class Talk:
     """A session at time 0, and what it answered."""
 
-    def __init__(self, *packets: bytes, host: Host | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, *packets: bytes, host: Host | None = None, limits: SessionLimits = LIMITS) -> None:
         self.host = host or Host()
-        self.session = Session(limits, self.host, now=0.0)
+        self.session = MqttSession(limits, self.host, now=0.0)
         self.todo = Todo()
         if packets:
             self.say(*packets)
@@ -85,7 +85,7 @@ def open_talk(level: int = 4, **more: Any) -> Talk:
 
 def leased(id: str = "m1", attempt: int = 1, body: bytes = b"{}", **more: Any) -> Leased:
     fields: dict[str, Any] = {"source": "/messages", "enqueued_at": "", "properties": {}, "system_properties": {}}
-    message = envelope.Stored(id=id, body=msgspec.Raw(body), **{**fields, **more})
+    message = envelope.StoredMessage(id=id, body=msgspec.Raw(body), **{**fields, **more})
     return Leased(id=id, priority=1, attempt=attempt, message=message)
 
 
@@ -137,7 +137,7 @@ def test_a_connect_that_is_refused(packets: list[bytes], answer: bytes | None, c
 
 def test_a_host_without_room_says_so() -> None:
     host = Host()
-    host.refusal = Refused(Code.QUOTA_EXCEEDED, "full")
+    host.refusal = MqttRefused(Code.QUOTA_EXCEEDED, "full")
     [found] = Talk(host=host).say(client.connect(level=5))
     assert found.body[:2] == b"\0\x97"
 
@@ -223,7 +223,7 @@ def test_a_message_is_acknowledged_when_it_is_stored_and_not_before() -> None:
     received = talk.todo.received
     assert [each.message.packet for each in received] == [3, 1, 2]
     assert talk.session.unacknowledged == 3
-    talk.session.stored([Outcome(each.message) for each in received])
+    talk.session.stored([PublishOutcome(each.message) for each in received])
     assert [(each.kind, each.id) for each in talk.answers()] == [(4, 3), (4, 1), (4, 2)]
     assert talk.session.unacknowledged == 0
 
@@ -231,7 +231,7 @@ def test_a_message_is_acknowledged_when_it_is_stored_and_not_before() -> None:
 def test_qos_0_is_stored_without_an_answer() -> None:
     talk = open_talk()
     talk.say(client.publish("fairlead/m/o", qos=0))
-    talk.session.stored([Outcome(each.message) for each in talk.todo.received])
+    talk.session.stored([PublishOutcome(each.message) for each in talk.todo.received])
     assert talk.answers() == []
 
 
@@ -314,9 +314,9 @@ def test_a_message_that_is_refused_for_good_is_answered_and_keeps_its_place(host
     talk = Talk(client.connect("camera", level=5), host=host)
     talk.say(client.publish(topic, level=5))
     [received] = talk.todo.received
-    assert isinstance(received.content, Reason)
+    assert isinstance(received.content, RefusalReason)
     assert received.content.code == code
-    talk.session.stored([Outcome(received.message, Code.NOT_AUTHORIZED, "because")])
+    talk.session.stored([PublishOutcome(received.message, Code.NOT_AUTHORIZED, "because")])
     [found] = talk.answers()
     assert (found.kind, found.body[2]) == (client.PUBACK, 0x87)
     assert b"because" in found.body
@@ -326,7 +326,7 @@ def test_a_client_that_wants_no_reasons_gets_none() -> None:
     """5: [MQTT-3.1.2-29]"""
     talk = open_talk(5, more=b"\x17\x00")
     talk.say(client.publish("nowhere", level=5))
-    talk.session.stored([Outcome(talk.todo.received[0].message, Code.TOPIC_NAME_INVALID, "because")])
+    talk.session.stored([PublishOutcome(talk.todo.received[0].message, Code.TOPIC_NAME_INVALID, "because")])
     assert b"because" not in talk.answers()[0].body
 
 
@@ -425,7 +425,7 @@ def test_authentication_data_needs_a_method() -> None:
 
 def test_kept_subscriptions_do_not_outlive_the_right_to_them() -> None:
     """The module got a token of its own while the client was away."""
-    kept = [Subscribed(Inputs(f"fairlead/{module}/inputs/i", module, "i", False), 1) for module in ("m", "secret")]
+    kept = [Subscribed(InputFilter(f"fairlead/{module}/inputs/i", module, "i", False), 1) for module in ("m", "secret")]
     talk = open_talk(clean=False, host=Host(kept=kept))
     assert [each.inputs.module for each in talk.todo.subscribed] == ["m"]
     assert list(talk.session.subscriptions) == ["fairlead/m/inputs/i"]
@@ -450,7 +450,7 @@ def test_unsubscribe() -> None:
     assert talk.todo.unsubscribed == ["fairlead/m/inputs/i"] * 2
 
 
-SUBSCRIBED = Subscribed(Inputs("fairlead/m/inputs/i", "m", "i", False), 1)
+SUBSCRIBED = Subscribed(InputFilter("fairlead/m/inputs/i", "m", "i", False), 1)
 
 
 def test_a_delivery_waits_for_its_acknowledgement() -> None:
@@ -611,4 +611,4 @@ def test_nothing_is_looked_at_after_the_end() -> None:
 
 def test_the_client_is_known_by_module_and_identifier() -> None:
     talk = Talk(client.connect("camera/2"), host=Host("camera"))
-    assert talk.host.opened[0].client == Client("camera", "camera/2")
+    assert talk.host.opened[0].client == MqttClient("camera", "camera/2")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_edge.mqtt.settings import MqttSettings
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 
 BASE: dict[str, Any] = {"node": "edge-1", "hub_url": "ws://127.0.0.1:10000", "data_dir": "/d", "security": "insecure"}
 MTLS: dict[str, Any] = {
@@ -17,8 +17,8 @@ MTLS: dict[str, Any] = {
 TLS = {"tls_cert": "/c", "tls_key": "/k"}
 
 
-def settings(more: dict[str, Any] | None = None, **mqtt: Any) -> Settings:
-    return msgspec.convert({**BASE, **(more or {}), "mqtt": mqtt}, Settings)
+def settings(more: dict[str, Any] | None = None, **mqtt: Any) -> EdgeSettings:
+    return msgspec.convert({**BASE, **(more or {}), "mqtt": mqtt}, EdgeSettings)
 
 
 def test_it_is_off_unless_it_listens() -> None:

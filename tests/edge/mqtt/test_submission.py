@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge.mqtt import submission
-from fairlead_edge.mqtt.packets import Publish
-from fairlead_edge.mqtt.properties import Id, Properties
+from fairlead_edge.mqtt.packets import PublishPacket
+from fairlead_edge.mqtt.properties import Id, PacketProperties
 from fairlead_edge.outbox import envelope, manifest, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 from fairlead_edge.outbox.router import Router
 
 ROUTES = {
@@ -21,9 +21,9 @@ ROUTES = {
 ROUTER = Router(manifest.parse(ROUTES), "edge-1")
 
 
-def content(payload: bytes, **properties: object) -> Submission | Reason:
+def content(payload: bytes, **properties: object) -> Submission | RefusalReason:
     values = {Id[name.upper()]: value for name, value in properties.items()}
-    message = Publish("fairlead/m/o", payload, properties=Properties(values, (("a", "1"), ("a", "2"))))
+    message = PublishPacket("fairlead/m/o", payload, properties=PacketProperties(values, (("a", "1"), ("a", "2"))))
     return submission.content(message, ANY_PROGRAM, node="edge-1", other_topics=False)
 
 
@@ -40,7 +40,7 @@ def test_properties_of_level_5() -> None:
     assert isinstance(found, Submission)
     assert found.properties == {"a": "2"}
     assert found.system_properties == {"contentType": "text/plain", "correlationId": "c1"}
-    stored = envelope.Stored(
+    stored = envelope.StoredMessage(
         id="i", source="", enqueued_at="", properties=found.properties, system_properties=found.system_properties
     )
     values, user = submission.delivered_properties(stored, 5)
@@ -53,7 +53,7 @@ def test_properties_of_level_5() -> None:
 
 
 def test_what_is_kept_of_a_refused_message() -> None:
-    kept = submission.refused_message(Publish("a/b", b"\x00\xff"), "id", "now")
+    kept = submission.refused_message(PublishPacket("a/b", b"\x00\xff"), "id", "now")
     assert (kept.system_properties, kept.body_base64) == ({"mqttTopic": "a/b"}, "AP8=")
     assert submission.payload(kept) == b"\x00\xff"
 
@@ -69,7 +69,7 @@ def test_what_no_subscriber_can_get_is_refused_in_a_topic_too() -> None:
     """In a packet it is malformed; behind a topic it comes percent-encoded."""
     for bag in ("a=%00", "%00=1", "$.ct=%00", "$.cid=a%00"):
         topic = f"devices/edge-1/modules/m/messages/events/{bag}"
-        found = submission.content(Publish(topic, b"1"), ANY_PROGRAM, node="edge-1", other_topics=False)
-        assert isinstance(found, Reason) and "holds U+0000" in found.message
+        found = submission.content(PublishPacket(topic, b"1"), ANY_PROGRAM, node="edge-1", other_topics=False)
+        assert isinstance(found, RefusalReason) and "holds U+0000" in found.message
     binary = content(b"x", correlation_data=b"\x00\x01")
     assert isinstance(binary, Submission) and binary.system_properties == {"correlationId": "\x00\x01"}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fairlead_edge.mqtt.client import Client
-from fairlead_edge.mqtt.packets import Publish
+from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.packets import PublishPacket
 from fairlead_edge.mqtt.session import Subscribed
-from fairlead_edge.mqtt.topics import Inputs
+from fairlead_edge.mqtt.topics import InputFilter
 from fairlead_edge.mqtt.wills import KeptSessions, LastWord
 from fairlead_edge.outbox.authorship import Author
 
-CLIENT = Client("m", "m")
-SUBSCRIBED = Subscribed(Inputs("f", "m", "i", False), 1)
-WILL = LastWord(Publish("t", b"gone"), Author())
+CLIENT = MqttClient("m", "m")
+SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
+WILL = LastWord(PublishPacket("t", b"gone"), Author())
 
 
 def kept(*, seconds: int = 60, delay: int = 0, will: LastWord | None = WILL) -> tuple[KeptSessions, list[LastWord]]:
@@ -65,7 +65,9 @@ def test_a_session_whose_time_is_over_is_none() -> None:
 
 def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
     sessions = KeptSessions(most=2)
-    due = [sessions.keep(Client("", str(n)), {}, now=0.0, seconds=60, will=WILL, delay_seconds=30) for n in range(3)]
+    due = [
+        sessions.keep(MqttClient("", str(n)), {}, now=0.0, seconds=60, will=WILL, delay_seconds=30) for n in range(3)
+    ]
     assert due == [[], [], [WILL]]
     assert len(sessions) == 2
-    assert sessions.take(Client("", "0"), clean=False, now=1.0) == (None, [])
+    assert sessions.take(MqttClient("", "0"), clean=False, now=1.0) == (None, [])

@@ -6,13 +6,13 @@ import pytest
 from tests.support.edges.held import config_map, held
 
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
+from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 
-def change(version: int, *, size: int = 1) -> Change[HeldObject]:
+def change(version: int, *, size: int = 1) -> VersionedChange[HeldObject]:
     document = config_map("a")
     document["data"]["k"] = "x" * size
-    return Change(version=version, previous=None, current=held(document, local_version=version))
+    return VersionedChange(version=version, previous=None, current=held(document, local_version=version))
 
 
 def versions(log: WatchHistory[HeldObject], since: int) -> list[int]:
@@ -36,7 +36,7 @@ def test_what_it_does_not_know_it_says(version: int) -> None:
     log: WatchHistory[HeldObject] = WatchHistory(10)
     for each in (11, 12):
         log.append(change(each))
-    with pytest.raises(Expired, match="10 to 12"):
+    with pytest.raises(HistoryExpired, match="10 to 12"):
         log.since(version)
 
 
@@ -46,7 +46,7 @@ def test_the_oldest_are_dropped_when_there_are_too_many() -> None:
     for version in range(1, 11):
         log.append(change(version))
     assert versions(log, 7) == [8, 9, 10]
-    with pytest.raises(Expired):
+    with pytest.raises(HistoryExpired):
         log.since(6)
 
 
@@ -72,7 +72,7 @@ def test_listeners_hear_of_each_change_until_they_leave() -> None:
 def test_the_subject_of_a_deletion_is_what_was_deleted() -> None:
     """There is always an object to speak of."""
     last = held(config_map("gone"))
-    assert Change(version=1, previous=last, current=None).subject is last
+    assert VersionedChange(version=1, previous=last, current=None).subject is last
 
 
 def test_what_was_lost_expires_for_all_watchers() -> None:
@@ -83,7 +83,7 @@ def test_what_was_lost_expires_for_all_watchers() -> None:
     log.listen(lambda each: heard.append(each.version))
     log.lose(13)
     for version in (10, 11):
-        with pytest.raises(Expired):
+        with pytest.raises(HistoryExpired):
             log.since(version)
     log.append(change(12))
     assert (heard, log.version, versions(log, 13)) == ([12], 13, [])

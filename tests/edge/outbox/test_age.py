@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.age import AgeClock, Reading, Stamp
+from fairlead_edge.outbox.age import AgeClock, ClockReading, Stamp
 
 
-def reading(boot: str, boot_seconds: float, wall_seconds: float) -> Reading:
-    return Reading(boot_id=boot, boot_seconds=boot_seconds, wall_seconds=wall_seconds)
+def reading(boot: str, boot_seconds: float, wall_seconds: float) -> ClockReading:
+    return ClockReading(boot_id=boot, boot_seconds=boot_seconds, wall_seconds=wall_seconds)
 
 
 STAMP = Stamp(boot_id="a", boot_seconds=500, wall_seconds=10_000, age_seconds=2_000)

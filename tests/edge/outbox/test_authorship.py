@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge.outbox.authorship import FORBIDDEN, Author, module_of, stamped
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 
 
 def said(source: str, **system: str | None) -> Submission:
     return Submission(source=source, system_properties=dict(system), body_base64="")
 
 
-def sign(submission: Submission, module: str = "filter") -> Submission | Reason:
+def sign(submission: Submission, module: str = "filter") -> Submission | RefusalReason:
     return stamped(submission, module=module, node="edge-1", has_token=lambda name: name.lower() in ("filter", "pump"))
 
 
@@ -73,7 +73,7 @@ def test_device_behind_a_module_is_marked() -> None:
 def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
     """The refusal names who tried to be whom."""
     refused = sign(submission)
-    assert isinstance(refused, Reason) and refused.code == FORBIDDEN
+    assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
     assert reason in refused.message
 
 
@@ -89,7 +89,7 @@ def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
 def test_program_without_a_token_is_no_module_that_has_one(submission: Submission) -> None:
     """Not by source, nor by the property that says it."""
     refused = sign(submission, module="")
-    assert isinstance(refused, Reason) and refused.code == FORBIDDEN
+    assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
     assert "has a token of its own" in refused.message
 
 
@@ -98,7 +98,7 @@ def test_program_without_a_token_may_be_what_has_none() -> None:
     submission = said("/messages/modules/other/outputs/o", connectionModuleId=None)
     assert sign(submission, module="") is submission
     author = Author()
-    assert author.sign([submission, Reason("bad_body", "no")]) == [submission, Reason("bad_body", "no")]
+    assert author.sign([submission, RefusalReason("bad_body", "no")]) == [submission, RefusalReason("bad_body", "no")]
     assert (author.default_source, author.own_key("k")) == ("", "k")
 
 

@@ -9,7 +9,7 @@ from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.message import UpstreamMessage
 
-MESSAGE = envelope.Stored(
+MESSAGE = envelope.StoredMessage(
     id="a1",
     source="/messages/modules/m/outputs/o",
     enqueued_at="2026-11-20T12:00:00.000Z",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead_edge.outbox import manifest
-from fairlead_edge.outbox.manifest import Manifest, ManifestError, RouteError, parse
+from fairlead_edge.outbox.manifest import Manifest, ManifestError, RouteProblem, parse
 from fairlead_wire.validation import route_manifest
 
 UP = "FROM /* INTO $upstream"
@@ -189,9 +189,9 @@ def test_the_error_as_json() -> None:
     """The names of the outside contract; what is not known is left out."""
     import msgspec
 
-    placed = RouteError(name="r", message="m", line=1, column=2, end_column=3)
+    placed = RouteProblem(name="r", message="m", line=1, column=2, end_column=3)
     assert msgspec.to_builtins(placed) == {"name": "r", "message": "m", "line": 1, "column": 2, "endColumn": 3}
-    assert msgspec.to_builtins(RouteError(name="r", message="m")) == {"name": "r", "message": "m"}
+    assert msgspec.to_builtins(RouteProblem(name="r", message="m")) == {"name": "r", "message": "m"}
 
 
 def test_a_field_that_is_wrong_is_named() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.support.edges.upstream import PropertyRouter, To
 
 from fairlead_edge.outbox import envelope, publishing
-from fairlead_edge.outbox.publishing import NotAccepted, Plan, Reason, RequestRefused, Submission
+from fairlead_edge.outbox.publishing import AcceptancePlan, NotAccepted, RefusalReason, RequestRefused, Submission
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.message import RoutedMessage
 
@@ -37,14 +37,14 @@ def request(*messages: dict[str, Any]) -> bytes:
     return json.dumps({"messages": [{"source": "/messages", **each} for each in messages]}).encode()
 
 
-def plan(content: bytes, router: publishing.Router | None = None) -> Plan:
+def plan(content: bytes, router: publishing.MessageRouter | None = None) -> AcceptancePlan:
     numbers = count(1)
     return publishing.plan(
         publishing.parse(content), router or PropertyRouter(), new_id=lambda: f"id-{next(numbers)}", enqueued_at=AT
     )
 
 
-def stored(content: bytes) -> envelope.Stored:
+def stored(content: bytes) -> envelope.StoredMessage:
     [entry] = plan(content).entries
     return envelope.read(entry.content)
 
@@ -170,7 +170,7 @@ def test_sources_that_producers_have(source: str) -> None:
 def test_sources_that_are_none(source: str) -> None:
     """With the reason."""
     [reason] = publishing.parse(request({"source": source, "body": 1}))
-    assert isinstance(reason, Reason) and reason.code == "bad_source"
+    assert isinstance(reason, RefusalReason) and reason.code == "bad_source"
 
 
 def test_message_over_the_limit_is_refused_alone() -> None:
@@ -194,7 +194,7 @@ def test_brackets_in_text_do_not_count_as_nesting() -> None:
     [reason, other] = publishing.parse(
         b'{"messages":[{"source":"/messages","body":' + deep + b'},{"source":"/messages","body":1}]}'
     )
-    assert isinstance(reason, Reason) and "nested" in reason.message
+    assert isinstance(reason, RefusalReason) and "nested" in reason.message
     assert isinstance(other, Submission)
 
 
@@ -224,7 +224,7 @@ def test_half_a_surrogate_pair_refuses_its_own_message_alone(bad: bytes) -> None
     assert [isinstance(each, Submission) for each in found] == [True, False, True, False, True]
     assert isinstance(found[4], Submission) and isinstance(found[4].body, msgspec.Raw)
     assert bytes(found[4].body) == rb'"\ud83d\ude00 \\ud800"'
-    assert isinstance(found[1], Reason)
+    assert isinstance(found[1], RefusalReason)
     assert (found[1].code, "half of a surrogate pair" in found[1].message) == ("bad_message", True)
 
 
@@ -232,5 +232,5 @@ def test_half_a_surrogate_pair_refuses_its_own_message_alone(bad: bytes) -> None
 def test_what_no_subscriber_over_mqtt_can_get_refuses_its_own_message(more: str) -> None:
     good = '{"source": "/messages", "properties": {"a": "\\n"}, "body": "\\u0000"}'
     found = publishing.parse(f'{{"messages": [{good}, {{"source": "/messages", "body": 1, {more}}}]}}'.encode())
-    assert isinstance(found[0], Submission) and isinstance(found[1], Reason)
+    assert isinstance(found[0], Submission) and isinstance(found[1], RefusalReason)
     assert (found[1].code, "holds U+0000" in found[1].message) == ("bad_message", True)

@@ -10,7 +10,7 @@ from tests.support.edges.routes import message
 from fairlead_edge.outbox import router
 from fairlead_edge.outbox.manifest import parse
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.router import Delivery, Router
+from fairlead_edge.outbox.router import Router, RouteTarget
 
 
 def routes(ttl: int = 7200, /, **named: Any) -> Router:
@@ -32,7 +32,7 @@ def test_a_delivery_says_everything_the_store_needs() -> None:
     """Endpoint, queue, priority, time to live, topic, and who decided."""
     sent = routes(a=up(priority=3, timeToLiveSecs=60, topic="plant/alarms")).route(message(), "/messages")
     assert sent == [
-        Delivery(
+        RouteTarget(
             endpoint="iothub",
             queue=QueueId("iothub", 3),
             priority=3,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge.outbox import totals
-from fairlead_edge.outbox.totals import SLOT_BYTES, QueueTotals, Totals
+from fairlead_edge.outbox.totals import SLOT_BYTES, OutboxTotals, QueueTotals
 
 
-def some(commits: int, **changes: int) -> Totals:
+def some(commits: int, **changes: int) -> OutboxTotals:
     counts = {"next_offset": 9, "checkpoint": 3, "accepted": 9, "sent": 4, "expired": 1, "evicted": 0, "damaged": 1}
-    return Totals(commits, (QueueTotals(id=1, endpoint="iothub", priority=0, topic="d/t", **{**counts, **changes}),))
+    return OutboxTotals(
+        commits, (QueueTotals(id=1, endpoint="iothub", priority=0, topic="d/t", **{**counts, **changes}),)
+    )
 
 
 def test_the_newest_whole_slot_counts() -> None:
@@ -39,7 +41,7 @@ def test_what_should_be_there() -> None:
 def test_too_many_queues_are_no_error() -> None:
     """Then the file is all there is."""
     queue = some(1).queues[0]
-    assert totals.encode(Totals(1, (queue,) * 2000)) == b""
+    assert totals.encode(OutboxTotals(1, (queue,) * 2000)) == b""
 
 
 @pytest.mark.parametrize(

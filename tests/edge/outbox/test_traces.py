@@ -10,13 +10,13 @@ from tests.support.spans import place
 
 from fairlead_edge.outbox import publishing, traces
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, Reason, Submission
+from fairlead_edge.outbox.publishing import MESSAGE_BYTES_MAX, RefusalReason, Submission
 from fairlead_wire.traces.trace import LATE_SECONDS, LINKS_MAX, Trace
 
 SOURCE = "/messages/modules/m"
 
 
-def read(*messages: dict[str, Any]) -> list[Submission | Reason]:
+def read(*messages: dict[str, Any]) -> list[Submission | RefusalReason]:
     content = {"messages": [{"source": SOURCE, "body": 1, **each} for each in messages]}
     return publishing.parse(json.dumps(content).encode())
 
@@ -25,7 +25,7 @@ def carrying(place: Trace) -> dict[str, Any]:
     return {"properties": {"traceparent": str(place), "kind": "a"}}
 
 
-def properties(found: list[Submission | Reason]) -> list[Any]:
+def properties(found: list[Submission | RefusalReason]) -> list[Any]:
     return [each.properties.get("traceparent") for each in found if isinstance(each, Submission)]
 
 
@@ -53,7 +53,10 @@ def test_each_message_of_the_trace_gets_the_span_of_its_publish() -> None:
     """A message of another trace keeps its own, so that it can be followed there."""
     span = Trace(place(1).trace_id, place(77).span_id)
     unsampled = place(3, sampled=False)
-    submissions = [*read({}, carrying(place(1)), carrying(place(2)), carrying(unsampled)), Reason("bad_message", "no")]
+    submissions = [
+        *read({}, carrying(place(1)), carrying(place(2)), carrying(unsampled)),
+        RefusalReason("bad_message", "no"),
+    ]
     came = traces.incoming(submissions, str(place(1)), "vendor=x")
     found = traces.recorded(submissions, came, span)
     assert properties(found) == [str(span), str(span), str(place(2)), str(unsampled)]

@@ -18,7 +18,7 @@ from fairlead_edge.objects.presentation.selectors import BadSelector
 from fairlead_edge.outbox import envelope, manifest, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author, module_of
 from fairlead_edge.outbox.outbox import Entry
-from fairlead_edge.outbox.publishing import Reason, RequestRefused
+from fairlead_edge.outbox.publishing import RefusalReason, RequestRefused
 from fairlead_edge.outbox.router import Router
 from fairlead_wire.link.codec import NESTING_MAX, nesting
 
@@ -55,7 +55,7 @@ def publish(content: bytes) -> None:
         promise(isinstance(msgspec.json.decode(plan.answer()), dict), "the answer is JSON")
         for entry in plan.entries:
             _can_be_read(entry)
-        accepted = [each for each in signed if not isinstance(each, Reason)]
+        accepted = [each for each in signed if not isinstance(each, RefusalReason)]
         if author is not ANY_PROGRAM:
             promise(all(module_of(each.source).lower() != "till" for each in accepted), "no module speaks for another")
 
@@ -78,7 +78,7 @@ def body(content: bytes) -> None:
 def query(content: bytes) -> None:
     """Take and Page of a query; then lists and watches of the Kubernetes-style API."""
     asked = dict(parse_qsl(content.decode("latin-1"), keep_blank_values=True))
-    for model in (requests.Take, requests.Page):
+    for model in (requests.Take, requests.DeadLetterPage):
         try:
             msgspec.convert(asked, model, strict=False)
         except ValueError:

@@ -11,19 +11,19 @@ from tests.support.hubs.live import CONFIG_MAP, POD
 from fairlead_edge.objects import content as edge_content
 from fairlead_edge.objects.metastore import Put
 from fairlead_hub.cluster import api_json, content, sync_rule
-from fairlead_hub.cluster.content import Kind, Unusable
+from fairlead_hub.cluster.content import ServedKind, Unusable
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery.opening.identities import Identities, Shown
 from fairlead_hub.rule_reader import RuleReader
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import edge_node, object_sync
 from fairlead_hub.status.status_cache import Observed
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec
 from fairlead_wire.objects import resource
 
-NODE = Kind(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
+NODE = ServedKind(group="", version="v1", kind="Node", plural="nodes", namespaced=False)
 
 
 def listed(text: bytes) -> None:
@@ -81,7 +81,7 @@ def _document(raw: bytes) -> dict[str, Any]:
 def rule(raw: bytes) -> None:
     """Readable, or not and then it is known what it may have selected."""
     body = _document(raw)
-    reader = RuleReader(Placement(ObjectCache(), Delivery()))
+    reader = RuleReader(Placement(ObjectCache(), NodeDelivery()))
     try:
         found = sync_rule.rule(body)
     except ValueError as error:
@@ -100,9 +100,10 @@ def rule(raw: bytes) -> None:
 def routes(raw: bytes) -> None:
     """Of an EdgeRoutes object as it came: read, or broken with a reason; never a crash."""
     live = content.build(
-        raw, Kind(group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False)
+        raw,
+        ServedKind(group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False),
     )
-    reader = RuleReader(Placement(ObjectCache(), Delivery()))
+    reader = RuleReader(Placement(ObjectCache(), NodeDelivery()))
     reader.routes_seen(live)
     reader.routes_seen(live)
     name = live.resource.name

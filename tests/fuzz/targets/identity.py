@@ -15,10 +15,10 @@ from tests.fuzz.target import Target, promise
 from fairlead_hub.cluster import api_json
 from fairlead_hub.identity import certificate_profile, csr, join_judge, join_tokens, old_certificate, revocation
 from fairlead_hub.identity.csr import CsrRefused
-from fairlead_hub.identity.join_tokens import Unreadable
+from fairlead_hub.identity.join_tokens import UnreadableToken
 from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Template
+from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
 from fairlead_wire.identity import certificate, join_token, node_names, pins
@@ -51,7 +51,7 @@ def _issuer() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
 def request(content: bytes) -> None:
     """Whatever a request asks for, the certificate says what the hub says, and nothing else."""
     checked = csr.check(content, NAMES)
-    template = Template(names=NAMES, request=checked, serial=5, not_before=SINCE, not_after=UNTIL)
+    template = CertificateTemplate(names=NAMES, request=checked, serial=5, not_before=SINCE, not_after=UNTIL)
     made = certificate_profile.certificate(template, *_issuer())
     again = certificate_profile.certificate(template, *_issuer())
     promise(made == again, "the same template makes the same bytes")
@@ -234,7 +234,7 @@ TARGETS = (
         name="hub-join-token",
         says="A JoinToken of the cluster, edited by hand: what cannot be read admits none.",
         read=token_object,
-        refusals=(Malformed, Unreadable),
+        refusals=(Malformed, UnreadableToken),
         shape="json",
         words=(b'"pattern"', b'"node"', b'"replace"', b'"uses"', b'"expires"', b'"shop-*"'),
     ),

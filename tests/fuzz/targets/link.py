@@ -25,7 +25,7 @@ from fairlead_wire.objects import digest, resource
 FRAMES_MAX = 20
 """Of one story."""
 GRANTED = frozenset(["default/telemetry", "shop/sales"])
-_entries = msgspec.json.Decoder(list[message.Entry])
+_entries = msgspec.json.Decoder(list[message.HeldEntry])
 _status = msgspec.json.Decoder(message.EdgeStatus)
 _JSON = msgspec.json.Decoder()
 
@@ -41,7 +41,7 @@ def from_edge(frame: bytes) -> None:
             _planned(header, content)
         case message.Status():
             _reported(content)
-        case message.Buckets():
+        case message.BucketSums():
             _differing(content)
 
 
@@ -143,7 +143,7 @@ async def _edge_hears(content: bytes) -> None:
     async def do(event: events.Event) -> None:
         for effect in session.handle(event, 1.0):
             match effect:
-                case effects.Send():
+                case effects.SendFrame():
                     codec.decode_from_edge(effect.frame)
                 case effects.Apply():
                     await do(events.Applied(await store.apply(effect.writes, 1.0)))
@@ -153,14 +153,14 @@ async def _edge_hears(content: bytes) -> None:
                 case effects.Summarise():
                     await do(events.Summarised(await store.summary(effect.bits)))
                 case effects.ListEntries():
-                    await do(events.Listed(await store.entries(effect.bits, effect.buckets)))
+                    await do(events.EntriesListed(await store.entries(effect.bits, effect.buckets)))
 
     await do(events.Connected())
-    await do(events.Received(codec.encode(_WELCOME)))
+    await do(events.FrameReceived(codec.encode(_WELCOME)))
     for frame in split_story(content)[:FRAMES_MAX]:
-        await do(events.Received(frame))
+        await do(events.FrameReceived(frame))
     if session.is_open:
-        await do(events.Received(codec.encode(message.Compare(id=9, bits=0))))
+        await do(events.FrameReceived(codec.encode(message.Compare(id=9, bits=0))))
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from fairlead_messaging.client import arrow_page, errors
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.server import avro, json_bodies, validation
 from fairlead_messaging.server.log import topic
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import endpoint, subscription
 from fairlead_messaging.server.transactions import visibility
 from fairlead_wire.backoff import delivery
@@ -86,7 +86,7 @@ def _reader(raw: bytes) -> None:
 def _properties(raw: bytes) -> None:
     """Kept as it is shown, and shown as it is kept."""
     found = topic.parse_properties(json_bodies.decode_properties(raw), 3600)
-    made = Topic(
+    made = TopicGeneration(
         namespace="a",
         name="b",
         generation=1,

@@ -10,12 +10,20 @@ from tests.support.edges import mqtt_packets as client
 from fairlead_edge.mqtt import topics
 from fairlead_edge.mqtt.client import Doorkeeper
 from fairlead_edge.mqtt.packets import Connect
-from fairlead_edge.mqtt.session import RECEIVE_MAXIMUM, SUBSCRIPTIONS_MAX, Limits, Opening, Outcome, Session, Subscribed
+from fairlead_edge.mqtt.session import (
+    RECEIVE_MAXIMUM,
+    SUBSCRIPTIONS_MAX,
+    MqttSession,
+    Opening,
+    PublishOutcome,
+    SessionLimits,
+    Subscribed,
+)
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.authorship import Author, module_of
-from fairlead_edge.outbox.publishing import Reason, Submission
+from fairlead_edge.outbox.publishing import RefusalReason, Submission
 
-LIMITS = Limits(node="edge-1", packet_bytes_max=16_384, session_seconds_max=7200, other_topics=True)
+LIMITS = SessionLimits(node="edge-1", packet_bytes_max=16_384, session_seconds_max=7200, other_topics=True)
 
 
 class _Host:
@@ -40,8 +48,8 @@ def talk(content: bytes) -> None:
 
 
 def _told(module: str, pieces: Sequence[bytes]) -> list[tuple[int, int]]:
-    session = Session(LIMITS, _Host(module), now=0.0)
-    answers, outcomes = b"", list[Outcome]()
+    session = MqttSession(LIMITS, _Host(module), now=0.0)
+    answers, outcomes = b"", list[PublishOutcome]()
     for piece in pieces:
         session.receive(piece, 0.0)
         todo = session.take()
@@ -51,7 +59,7 @@ def _told(module: str, pieces: Sequence[bytes]) -> list[tuple[int, int]]:
                 promise(publishing.source_wrong(each.content.source) is None, "its source is one")
                 named = module_of(each.content.source).lower()
                 promise(named in ("", module.lower()) if module else named != "till", "no module speaks for another")
-        outcomes += [Outcome(each.message) for each in todo.received]
+        outcomes += [PublishOutcome(each.message) for each in todo.received]
         promise(session.unacknowledged <= RECEIVE_MAXIMUM or session.level == 4, "its window holds")
         promise(len(session.subscriptions) <= SUBSCRIPTIONS_MAX, "its subscriptions are bounded")
         if session.is_over:
@@ -66,7 +74,7 @@ def topic(content: bytes) -> None:
     text = content.decode()
     for other in (False, True):
         found = topics.destination(text, node="edge-1", other_topics=other)
-        promise(isinstance(found, Reason) or found.source.startswith("/messages"), "a source, or why not")
+        promise(isinstance(found, RefusalReason) or found.source.startswith("/messages"), "a source, or why not")
     topics.inputs(text, node="edge-1")
 
 

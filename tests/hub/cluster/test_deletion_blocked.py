@@ -4,11 +4,11 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
-from fairlead_hub.cluster.content import EDGE_ROUTES, Kind
+from fairlead_hub.cluster.content import EDGE_ROUTES, ServedKind
 from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 REFERENCED = {"apiVersion": "v1", "kind": "Secret", "select": "referenced"}
@@ -17,7 +17,7 @@ SHOPS = {"matchLabels": {"role": "shop"}}
 
 @pytest.fixture
 def placement():
-    made = Placement(ObjectCache(), Delivery())
+    made = Placement(ObjectCache(), NodeDelivery())
     made.rules.set_node("edge-1", {"role": "shop"})
     made.rules.set_node("edge-2", {"role": "ship"})
     made.listed.inputs.update(INPUTS)
@@ -132,8 +132,8 @@ def test_a_form_that_is_not_written_down_keeps_what_the_text_may_mean(placement)
 
 def test_a_version_that_is_not_served_keeps_what_came_at_it(placement):
     """And nothing that is held at another version."""
-    older = Kind(group="shop.io", version="v1", kind="Till", plural="tills", namespaced=True)
-    newer = Kind(group="shop.io", version="v2", kind="Till", plural="tills", namespaced=True)
+    older = ServedKind(group="shop.io", version="v1", kind="Till", plural="tills", namespaced=True)
+    newer = ServedKind(group="shop.io", version="v2", kind="Till", plural="tills", namespaced=True)
     add(placement, {"apiVersion": "shop.io/v1", "kind": "Till"})
     placement.rules.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
     assert "Till cannot be listed: no such thing" in blocked(placement, live(older, "t"))
@@ -146,7 +146,7 @@ def test_a_kind_discovery_knows_no_more_is_known_by_its_group(placement):
     add(placement, {"apiVersion": "shop.io/v1", "kind": "Till"}, MAPS)
     placement.rules.set_served(("shop.io", "Till"), {"shop.io/v1": "no such thing"})
     placement.listed.frozen[CONFIG_MAP.group_kind] = "403"
-    odd = Kind(group="shop.io", version="v1", kind="Till", plural="tillen", namespaced=True)
+    odd = ServedKind(group="shop.io", version="v1", kind="Till", plural="tillen", namespaced=True)
     assert "no such thing" in blocked(placement, live(odd, "t"), known=False)
     assert "403" in blocked(placement, ONE, known=False)
     assert blocked(placement, SECRET_ONE, known=False) == ""

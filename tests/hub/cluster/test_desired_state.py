@@ -4,7 +4,7 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES
 
-from fairlead_hub.cluster.content import Kind
+from fairlead_hub.cluster.content import ServedKind
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_wishes_follow_the_cluster(core):
 
 def test_a_kind_of_another_group_with_the_same_plural_is_another_kind(core):
     """Its type carries the group."""
-    core.hub.know_kind(Kind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
+    core.hub.know_kind(ServedKind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
     assert {"pods", "pods.shop.io"} <= core.hub.desired_state.kinds.keys()
 
 

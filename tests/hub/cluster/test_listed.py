@@ -7,14 +7,14 @@ from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.listed import INPUTS, Listed
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 KIND = CONFIG_MAP.group_kind
 
 
 @pytest.fixture
 def placement():
-    made = Placement(ObjectCache(), Delivery())
+    made = Placement(ObjectCache(), NodeDelivery())
     made.rules.set_node("edge-1", {})
     for name in INPUTS:
         assert made.listed.input_synced(name)

@@ -6,12 +6,12 @@ from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 
 @pytest.fixture
 def placement():
-    made = Placement(ObjectCache(), Delivery())
+    made = Placement(ObjectCache(), NodeDelivery())
     made.rules.set_node("edge-1", {"role": "shop"})
     made.rules.set_node("edge-2", {"role": "ship"})
     return made

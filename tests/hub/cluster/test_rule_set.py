@@ -8,14 +8,14 @@ from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.rule_matches import RuleMatches
 from fairlead_hub.cluster.rule_set import RuleSet
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 ALL_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 @pytest.fixture
 def placement():
-    made = Placement(ObjectCache(), Delivery())
+    made = Placement(ObjectCache(), NodeDelivery())
     made.rules.set_node("edge-1", {"role": "shop"})
     made.rules.set_node("edge-2", {"role": "ship"})
     return made

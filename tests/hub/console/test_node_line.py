@@ -4,7 +4,7 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, NOON, Core
 
 from fairlead_hub.console import node_line
-from fairlead_hub.settings import DeletionGuard
+from fairlead_hub.settings import DeletionGuardSettings
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_away_since_it_was_last_heard_of(core):
 
 def test_stopped_deletions_name_the_remedy():
     """They wait for a person."""
-    core = Core("edge-1", deletion_guard=DeletionGuard(removals_max=1))
+    core = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1))
     core.rule(CONFIG_MAPS)
     objects = [core.put(name) for name in "abc"]
     edge = core.connect()

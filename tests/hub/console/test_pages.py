@@ -13,7 +13,7 @@ from fairlead_hub import node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import node_line, pages, snapshot
 from fairlead_hub.console.events import EventLog
-from fairlead_hub.console.pages import View
+from fairlead_hub.console.pages import PageContext
 from fairlead_wire import message
 from fairlead_wire.events.event import Event
 
@@ -27,7 +27,7 @@ def view(core):
         try:
             next(survey)
         except StopIteration as end:
-            return View(end.value, TOPICS, "", "run-0", "v1")
+            return PageContext(end.value, TOPICS, "", "run-0", "v1")
 
 
 def every_page(core, name, events=()):

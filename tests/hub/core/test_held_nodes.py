@@ -6,7 +6,7 @@ from tests.support.hubs.live import ROUTES
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.settings import DeletionGuard
+from fairlead_hub.settings import DeletionGuardSettings
 from fairlead_wire import message
 
 WHY = "disk swap on Tuesday"
@@ -14,7 +14,7 @@ WHY = "disk swap on Tuesday"
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", "edge-2", deletion_guard=DeletionGuard(removals_max=2))
+    made = Core("edge-1", "edge-2", deletion_guard=DeletionGuardSettings(removals_max=2))
     made.rule(CONFIG_MAPS)
     return made
 
@@ -284,7 +284,7 @@ async def test_a_guarded_node_stays_guarded_over_a_restart_of_the_hub(core):
         core.remove(one)
         edge.ack(*edge.sent())
     id = (await reported(core))["deletionGuard"]["id"]
-    after = Core("edge-1", deletion_guard=DeletionGuard(removals_max=2), listed=False)
+    after = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=2), listed=False)
     after.rule(CONFIG_MAPS)
     after.api = core.api
     after.annotate("edge-1")

@@ -6,7 +6,7 @@ from tests.support.hubs.live import CONFIG_MAP, SECRET
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_pause import PAUSED
-from fairlead_hub.settings import DeletionGuard
+from fairlead_hub.settings import DeletionGuardSettings
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_wire import message
 
@@ -184,7 +184,7 @@ def test_a_parked_object_is_not_tried_again_while_it_is_paused(core):
 
 def test_a_paused_deletion_does_not_trip_the_deletion_guard():
     """Nothing of it is removed."""
-    core = Core("edge-1", deletion_guard=DeletionGuard(removals_max=1))
+    core = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1))
     core.rule(CONFIG_MAPS)
     for name in "ab":
         core.put(name, metadata={"labels": {"tier": "x"}})

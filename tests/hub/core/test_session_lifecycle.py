@@ -5,7 +5,7 @@ from tests.support.hubs.hub_core import FENCE, Core, short
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery.opening import admission
-from fairlead_hub.settings import Link
+from fairlead_hub.settings import LinkServerSettings
 from fairlead_wire import message
 
 KIND = CONFIG_MAP.group_kind
@@ -44,7 +44,7 @@ def test_a_node_that_was_not_created_is_refused(core):
 
 def test_a_full_hub_is_busy(core):
     """A known node may replace its own session all the same."""
-    full = Core("edge-1", "edge-2", link=Link(nodes_max=1))
+    full = Core("edge-1", "edge-2", link=LinkServerSettings(nodes_max=1))
     full.connect("edge-1")
     refusal = full.refused("edge-2")
     assert (refusal.code, refusal.retry_after) == ("busy", admission.BUSY_RETRY_SECONDS)

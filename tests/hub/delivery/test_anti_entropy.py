@@ -21,7 +21,7 @@ def objects(store):
 
 
 def entries_of(held):
-    return [message.Entry(one.path, one.uid, one.digest, one.version) for one in held.values()]
+    return [message.HeldEntry(one.path, one.uid, one.digest, one.version) for one in held.values()]
 
 
 def compare(wanted, held, held_max=1000):
@@ -34,7 +34,7 @@ def compare(wanted, held, held_max=1000):
         return comparison.all_held()
     asked = comparison.ask(1, hello.held)
     answer = digest.Buckets.of(pairs, asked.bits).encode()
-    listing = comparison.buckets_arrived(message.Buckets(parent_id=1, bits=asked.bits), answer, 2)
+    listing = comparison.buckets_arrived(message.BucketSums(parent_id=1, bits=asked.bits), answer, 2)
     if listing is not None:
         entries = [e for e in entries_of(held) if digest.bucket_of(e.uid, asked.bits) in listing.buckets]
         encoding, packed = codec.pack(msgspec.json.encode(entries))
@@ -68,7 +68,7 @@ def test_an_edge_cannot_name_what_is_no_object(entry):
     comparison = Comparison(wanted=objects({"a": 1}), held_max=1000)
     asked = comparison.ask(1, 1)
     sums = digest.Buckets(asked.bits).encode()
-    comparison.buckets_arrived(message.Buckets(parent_id=1, bits=asked.bits), sums, 2)
+    comparison.buckets_arrived(message.BucketSums(parent_id=1, bits=asked.bits), sums, 2)
     with pytest.raises(Malformed):
         comparison.entries_arrived(message.Entries(parent_id=2, last=True), msgspec.json.encode([entry]))
 
@@ -88,9 +88,9 @@ def test_equal_stores_exchange_nothing():
 @pytest.mark.parametrize(
     "arrive",
     [
-        lambda c: c.buckets_arrived(message.Buckets(parent_id=9, bits=0), b"\0" * 16, 2),
-        lambda c: c.buckets_arrived(message.Buckets(parent_id=1, bits=3), b"\0" * 128, 2),
-        lambda c: c.buckets_arrived(message.Buckets(parent_id=1, bits=0), b"\0" * 3, 2),
+        lambda c: c.buckets_arrived(message.BucketSums(parent_id=9, bits=0), b"\0" * 16, 2),
+        lambda c: c.buckets_arrived(message.BucketSums(parent_id=1, bits=3), b"\0" * 128, 2),
+        lambda c: c.buckets_arrived(message.BucketSums(parent_id=1, bits=0), b"\0" * 3, 2),
         lambda c: c.entries_arrived(message.Entries(parent_id=1, last=True), b"[]"),
     ],
 )
@@ -118,7 +118,7 @@ def test_entries_that_are_none_are_malformed(content):
     """Neither bytes that are no JSON nor paths that are no paths raise anything else."""
     comparison = Comparison(wanted=objects({"a": 1}), held_max=10)
     asked = comparison.ask(1, 1)
-    comparison.buckets_arrived(message.Buckets(parent_id=1, bits=asked.bits), b"\0" * 16, 2)
+    comparison.buckets_arrived(message.BucketSums(parent_id=1, bits=asked.bits), b"\0" * 16, 2)
     with pytest.raises(Malformed):
         comparison.entries_arrived(message.Entries(parent_id=2, last=True), content)
 

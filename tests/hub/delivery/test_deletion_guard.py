@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
-from fairlead_hub.settings import DeletionGuard as Limits
+from fairlead_hub.settings import DeletionGuardSettings as Limits
 
 
 @pytest.fixture

@@ -20,15 +20,15 @@ from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import Acked, DeliveryEvent, Parked, Retried, Unparked
+from fairlead_hub.delivery.delivery_events import AckedByEdge, DeliveryEvent, Parked, Retried, Unparked
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.keys import key_state
-from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, InFlight, Queued, Withheld
-from fairlead_hub.settings import DeletionGuard as GuardLimits
-from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
+from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, KeyInFlight, Queued, Withheld
+from fairlead_hub.settings import DeletionGuardSettings as GuardLimits
+from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
 
-POLICY = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
+POLICY = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
 Change = Callable[["Playbook"], None]
 
 
@@ -132,7 +132,7 @@ def key_of(name: str) -> str:
 def line_of(event: DeliveryEvent) -> str:
     name = event.key.rpartition("/")[2] if hasattr(event, "key") else ""
     match event:
-        case Acked():
+        case AckedByEdge():
             return f"acked {name} {event.held.version}"
         case Retried() | Parked():
             return f"{type(event).__name__.lower()} {name} {event.code}"
@@ -216,7 +216,7 @@ def test_newer_content_waits_for_the_answer_and_goes_at_once():
     book = Playbook()
     assert book >> put("a", "1") << "update a 1" >> put("a", "2") >> put("a", "3")
     assert book >> ack("a") << "acked a 1" << "update a 3" >> put("a", "4") >> nack("a") << "update a 4"
-    assert isinstance(book.state("a"), InFlight)
+    assert isinstance(book.state("a"), KeyInFlight)
 
 
 def test_changed_back_while_in_flight():
@@ -259,7 +259,7 @@ def test_answered_too_late():
     book = book >> put("a", "2") << "update a 2" >> wait(5) << "retried a timeout" >> put("a", "3") << "update a 3"
     assert book >> ack("a", id=2) << "acked a 2"
     state = book.state("a")
-    assert isinstance(state, InFlight)
+    assert isinstance(state, KeyInFlight)
     assert (state.id, state.content_id) == (3, book.cluster.objects[key_of("a")].content_id)
     assert book >> ack("a") << "acked a 3" >> ack("a", id=2)
 
@@ -350,7 +350,7 @@ def test_whatever_happens_the_table_holds_and_in_the_end_the_node_has_what_it_sh
         book >> change
         for key, record in book.core.unsynced.records():
             held, desired = book.core.held.get(key), book.cluster.objects.get(key)
-            if not isinstance(record.state, InFlight | Queued):
+            if not isinstance(record.state, KeyInFlight | Queued):
                 assert (held.content_id if held else None) != (desired.content_id if desired else None)
 
     for change in changes:

@@ -31,7 +31,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
     story = [
         one
         for one in said
-        if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.Acked)
+        if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.AckedByEdge)
     ]
     assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "Acked"], story
     unparked = story[1]

@@ -4,9 +4,9 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.delivery.in_flight import InFlightMessage, InFlightWindow
-from fairlead_hub.settings import Delivery, WindowLimits
+from fairlead_hub.settings import NodeDelivery, WindowLimits
 
-POLICY = Delivery(ack_timeout=5)
+POLICY = NodeDelivery(ack_timeout=5)
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 import pytest
 from tests.hub.delivery.test_deliveries import POLICY, Cluster, key_of, made
 
-from fairlead_hub.delivery.delivery_events import Acked, Parked, Recovered, Removed
+from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Recovered, RemovedAtEdge
 from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.keys.key_state import (
     IN_SYNC,
     Backoff,
     Cause,
     ImpossibleTransition,
-    InFlight,
+    KeyInFlight,
     Queued,
     Withheld,
 )
@@ -37,7 +37,7 @@ def message_about(one):
 def send(objects, one, id=1):
     """As ``Deliveries`` does: the key is in flight."""
     sent = message_about(one)
-    objects.unsynced.move(one.key, "sent", InFlight(id, sent), 0.0)
+    objects.unsynced.move(one.key, "sent", KeyInFlight(id, sent), 0.0)
     return sent
 
 
@@ -71,8 +71,8 @@ def test_a_new_object_under_an_old_name_removes_the_old_one(objects, placed):
     objects.begin({A: old.held})
     objects.stored(message_about(new), 0.5)
     removed, acked = objects.take_events()
-    assert isinstance(removed, Removed) and removed.uid == "old"
-    assert isinstance(acked, Acked) and (acked.held.uid, acked.seconds) == ("new", 0.5)
+    assert isinstance(removed, RemovedAtEdge) and removed.uid == "old"
+    assert isinstance(acked, AckedByEdge) and (acked.held.uid, acked.seconds) == ("new", 0.5)
     assert objects.held == {A: new.held}
 
 
@@ -110,4 +110,4 @@ def test_what_was_reported_as_late_is_reported_again_when_that_is_over(objects, 
 def test_a_transition_that_is_none_is_refused(objects):
     """A mistake in this program, found where it is made."""
     with pytest.raises(ImpossibleTransition):
-        objects.unsynced.move(A, "sent", InFlight(1, message_about(made("a", "1"))), 0.0)
+        objects.unsynced.move(A, "sent", KeyInFlight(1, message_about(made("a", "1"))), 0.0)

@@ -5,7 +5,7 @@ import pytest
 from fairlead_hub.cluster import object_pause
 from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS, RESYNC, NodeControls
-from fairlead_hub.settings import DeletionGuard as Limits
+from fairlead_hub.settings import DeletionGuardSettings as Limits
 
 
 @pytest.fixture

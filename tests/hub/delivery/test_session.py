@@ -6,16 +6,16 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery.delivery_events import Acked, Parked, Removed, Retried, Unparked
+from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, RemovedAtEdge, Retried, Unparked
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import Delivery, Reconcile, WindowLimits
+from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
 
-QUICK = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
+QUICK = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
 KEY = "configmaps/shop/a"
 
 
@@ -84,7 +84,7 @@ def opened(view, held=(), **limits):
     if any(isinstance(header, message.Compare) for header, _ in sent):
         [compare] = [header for header, _ in sent if isinstance(header, message.Compare)]
         sums = digest.Buckets.of([(one.uid, one.digest) for one in held], compare.bits).encode()
-        made.receive(message.Buckets(parent_id=compare.id, bits=compare.bits), sums, 0.0)
+        made.receive(message.BucketSums(parent_id=compare.id, bits=compare.bits), sums, 0.0)
         for header, _ in made.frames(0.0, 100):
             if isinstance(header, message.ListBuckets):
                 entries = b"[%b]" % b",".join(
@@ -140,7 +140,7 @@ def test_an_ack_is_what_the_hub_believes(view):
     ack(made, update, 0.2)
     assert made.held[KEY].version == "7"
     [acked] = outcomes(made)
-    assert isinstance(acked, Acked) and acked.seconds == pytest.approx(0.2)
+    assert isinstance(acked, AckedByEdge) and acked.seconds == pytest.approx(0.2)
 
 
 def test_many_changes_are_one_delivery(view):
@@ -179,8 +179,8 @@ def test_recreated_under_the_same_name(view):
     assert isinstance(update, message.Update) and update.uid == "new"
     ack(made, update)
     removed, acked = outcomes(made)
-    assert isinstance(removed, Removed) and removed.uid == "old"
-    assert isinstance(acked, Acked) and acked.held.uid == "new"
+    assert isinstance(removed, RemovedAtEdge) and removed.uid == "old"
+    assert isinstance(acked, AckedByEdge) and acked.held.uid == "new"
 
 
 def test_deleted_before_it_was_sent(view):
@@ -203,7 +203,7 @@ def test_a_delete_names_the_uid_and_is_acknowledged(view):
     assert (delete.resource, delete.uid) == (one.path, one.uid)
     ack(made, delete)
     assert KEY not in made.held
-    assert [type(o) for o in outcomes(made)] == [Removed]
+    assert [type(o) for o in outcomes(made)] == [RemovedAtEdge]
 
 
 def test_nothing_is_deleted_in_doubt(view):
@@ -386,7 +386,7 @@ def test_a_silent_peer_is_given_up(view):
     assert made.tick(29.0) and not made.tick(30.0)
 
 
-UNASKED = [message.Buckets(parent_id=1, bits=0), message.Entries(parent_id=1, last=True)]
+UNASKED = [message.BucketSums(parent_id=1, bits=0), message.Entries(parent_id=1, last=True)]
 
 
 @pytest.mark.parametrize("header", [*UNASKED, message.Upstream(id=1, stream="s")])

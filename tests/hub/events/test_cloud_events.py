@@ -6,7 +6,7 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.events import cloud_events
-from fairlead_hub.settings import Console
+from fairlead_hub.settings import ConsoleSettings
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_wire import message
 
@@ -32,7 +32,7 @@ def types(core):
 
 def test_without_a_publisher_nothing_is_kept():
     """No messaging and no console: no events, no errors, no memory."""
-    core = Core("edge-1", console=Console(enabled=False))
+    core = Core("edge-1", console=ConsoleSettings(enabled=False))
     core.connect().leave()
     assert core.take_cloud_events() == []
     assert core.hub.cloud_events.dropped == 0
@@ -140,7 +140,7 @@ def test_routes_the_hub_cannot_read_are_reported_once(core):
 
 def test_refused_messages_are_reported_at_once_and_then_counted(core):
     """A node that goes on sending what is refused fills no topic."""
-    refused = message.Refused(index=0, code="topic_not_granted", reason="topic a/b was never named")
+    refused = message.RefusedItem(index=0, code="topic_not_granted", reason="topic a/b was never named")
     tell = core.hub.cloud_events.messages_refused
     tell("edge-1", [refused, refused], 0.0)
     for second in range(50):
@@ -175,7 +175,7 @@ def test_a_queue_that_stands_still_is_reported_at_once_and_then_counted(core):
 
 def test_nodes_beyond_count_are_reported_early(core):
     """What is counted is bounded too."""
-    refused = message.Refused(index=0, code="c", reason="r")
+    refused = message.RefusedItem(index=0, code="c", reason="r")
     for n in range(cloud_events.CALM_MAX + 1):
         for _ in range(2):
             core.hub.cloud_events.messages_refused(f"n{n}", [refused], 0.0)

@@ -11,7 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.support.joining import pki
 
 from fairlead_hub.identity import certificate_profile, csr
-from fairlead_hub.identity.signer import Authority, SignerUnavailable, Template
+from fairlead_hub.identity.signer import Authority, CertificateTemplate, SignerUnavailable
 from fairlead_wire.identity import node_names
 from fairlead_wire.io import tls
 
@@ -58,7 +58,7 @@ def _made(tmp_path: Path, node: str = "shop-17", key: object = None) -> tuple[x5
     names = node_names.of(node)
     before, after = _times()
     request = csr.check(pki.signing_request(KEY), names)
-    template = Template(names=names, request=request, serial=2**158 + 5, not_before=before, not_after=after)
+    template = CertificateTemplate(names=names, request=request, serial=2**158 + 5, not_before=before, not_after=after)
     made, again = (certificate_profile.certificate(template, issuer, signing) for _ in range(2))  # type: ignore[arg-type]
     assert made.public_bytes(Encoding.DER) == again.public_bytes(Encoding.DER)
     made.verify_directly_issued_by(issuer)

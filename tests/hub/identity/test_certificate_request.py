@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from tests.support.joining import pki
 
 from fairlead_hub.identity import certificate_profile, certificate_request, csr
-from fairlead_hub.identity.signer import SignerUnavailable, Template
+from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable
 from fairlead_wire.identity import node_names
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NOW = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 NAMES = node_names.of("edge-1")
-TEMPLATE = Template(
+TEMPLATE = CertificateTemplate(
     names=NAMES, request=csr.check(pki.signing_request(KEY, name="edge-1"), NAMES), serial=77,
     not_before=NOW, not_after=NOW + datetime.timedelta(days=2),
 )  # fmt: skip
@@ -98,7 +98,7 @@ class Issuer:
         self.certificate = x509.load_pem_x509_certificate(self.root.certificate.read_bytes())
         self.trusted = [self.certificate.public_bytes(Encoding.DER)]
 
-    def signs(self, template: Template = TEMPLATE) -> bytes:
+    def signs(self, template: CertificateTemplate = TEMPLATE) -> bytes:
         key: Any = load_pem_private_key(self.root.key.read_bytes(), None)
         return certificate_profile.certificate(template, self.certificate, key).public_bytes(Encoding.PEM)
 
@@ -117,7 +117,7 @@ def test_a_wrong_certificate_is_not_given_out(tmp_path: Path):
     issuer, change = Issuer(tmp_path), msgspec.structs.replace
     other_names = node_names.of("edge-2")
     other = csr.check(pki.signing_request(ec.generate_private_key(ec.SECP256R1())), NAMES)
-    wrong: list[tuple[bytes, Template, list[bytes], str]] = [
+    wrong: list[tuple[bytes, CertificateTemplate, list[bytes], str]] = [
         (issuer.signs(change(TEMPLATE, request=other)), TEMPLATE, issuer.trusted, "another key"),
         (issuer.signs(change(TEMPLATE, names=other_names)), TEMPLATE, issuer.trusted, "not the node"),
         (

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_hub.cluster.custom_resources import identity_specs
 from fairlead_hub.identity import join_tokens
-from fairlead_hub.identity.join_tokens import JoinTokens, Unreadable, Use
+from fairlead_hub.identity.join_tokens import JoinTokens, UnreadableToken, Use
 
 SPEC: dict[str, Any] = {"secretSHA256": "a" * 64, "node": "edge-1", "expires": "2030-01-01T00:00:00Z"}
 USE = Use(node="edge-1", key_sha256="k", serial="4d", time=1000, not_before=700, not_after=9000, node_uid="u")
@@ -39,7 +39,7 @@ def test_a_token_is_read_with_its_uses():
 )
 def test_what_cannot_be_read_admits_none(change: dict[str, Any]):
     """The definition lets none of it pass; an older one might have."""
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableToken):
         join_tokens.read("id", "1", {**SPEC, **change}, {})
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairlead_hub.identity.late_renewal import DAY_SECONDS, Claim, Known, judge
+from fairlead_hub.identity.late_renewal import DAY_SECONDS, Claim, KnownNode, judge
 
 ISSUED, ENDED = 1e9, 1e9 + 90 * DAY_SECONDS
 CLAIM = Claim(node="shop-1", serial="a1", not_before=ISSUED, not_after=ENDED, store_epoch=77)
-KNOWN = Known(exists=True, newest_issued=ISSUED, store_epoch=77)
+KNOWN = KnownNode(exists=True, newest_issued=ISSUED, store_epoch=77)
 
 
-def code(claim: Claim = CLAIM, known: Known = KNOWN, *, days: float = 30, late_days: int = 90) -> str:
+def code(claim: Claim = CLAIM, known: KnownNode = KNOWN, *, days: float = 30, late_days: int = 90) -> str:
     refusal = judge(claim, known, now=ENDED + days * DAY_SECONDS, late_days=late_days)
     return refusal.code if refusal is not None else ""
 
@@ -32,7 +32,7 @@ def test_a_revoked_certificate_is_not_renewed() -> None:
 
 
 def test_there_must_be_a_node() -> None:
-    assert code(known=Known(exists=False)) == "node_unknown"
+    assert code(known=KnownNode(exists=False)) == "node_unknown"
 
 
 def test_one_issued_in_its_last_session_counts_although_none_was_opened_with_it() -> None:
@@ -68,5 +68,5 @@ def test_an_approval_ends_with_the_next_certificate_that_is_used() -> None:
     """Else the copy that it was not meant for could come with the same claim."""
     refusal = judge(CLAIM, msgspec.structs.replace(KNOWN, store_epoch=5), now=ENDED, late_days=90)
     assert refusal is not None
-    later = Known(exists=True, newest_issued=ENDED, store_epoch=99, approved=refusal.held)
+    later = KnownNode(exists=True, newest_issued=ENDED, store_epoch=99, approved=refusal.held)
     assert judge(CLAIM, later, now=ENDED, late_days=90) is not None

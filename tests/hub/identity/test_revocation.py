@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_hub.identity import revocation
-from fairlead_hub.identity.revocation import FOR_EVER, Revoked, read
+from fairlead_hub.identity.revocation import FOR_EVER, Revocation, read
 
 
 def revoked(before, reason="r"):
@@ -25,7 +25,7 @@ def revoked(before, reason="r"):
 )
 def test_times_are_utc_and_whole_seconds(written, before):
     """Part of a second counts as one: a certificate from the very moment is not yet a new one."""
-    assert revoked(written) == Revoked(before=before, reason="r")
+    assert revoked(written) == Revocation(before=before, reason="r")
 
 
 @pytest.mark.parametrize("before", ["", "soon", None, 5, "2026-11-23", "2026-11-23T00:05:00", "9999-12-31T23:59:59.5Z"])
@@ -36,7 +36,7 @@ def test_what_is_no_time_revokes_everything(before):
 
 
 def test_what_is_no_object_revokes_everything_too():
-    assert read({"revoked": "yes"}) == Revoked(before=FOR_EVER, reason="spec.revoked cannot be read")
+    assert read({"revoked": "yes"}) == Revocation(before=FOR_EVER, reason="spec.revoked cannot be read")
     assert read({}) is None and read({"revoked": None}) is None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 from fairlead_hub.inputs import node_queue
-from fairlead_hub.inputs.node_queue import NodeQueue, Waiting
+from fairlead_hub.inputs.node_queue import NodeQueue, WaitingInput
 from fairlead_wire import message
 
 
-def put(queue: NodeQueue, number: int, *, place: str = "a", expires: float = 100.0, size: int = 10) -> Waiting:
+def put(queue: NodeQueue, number: int, *, place: str = "a", expires: float = 100.0, size: int = 10) -> WaitingInput:
     before, queue.read_upto = queue.read_upto, f"{number:040x}"
-    found = Waiting(
+    found = WaitingInput(
         id=f"{number:032x}", position=queue.read_upto, before=before, place=("m", place), expires=expires, size=size
     )
     queue.came(found)
@@ -105,7 +105,7 @@ def test_whatever_happens_order_holds_and_nothing_is_passed() -> None:
     draw = random.Random(23)
     for _ in range(200):
         queue, delivered, number, now = NodeQueue(), list[int](), 0, 0.0
-        flying: list[Waiting] = []
+        flying: list[WaitingInput] = []
         for _ in range(60):
             now += draw.random()
             match draw.randrange(6):

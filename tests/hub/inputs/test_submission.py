@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_hub.inputs import submission
-from fairlead_hub.inputs.submission import Address, Kept, Refused
+from fairlead_hub.inputs.submission import Address, InputRefused, StoredInput
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
@@ -16,7 +16,7 @@ TO = Address(node="edge-1", uid="u", module="camera", input="commands")
 ID = "0123456789abcdef" * 2
 
 
-def kept(content: bytes, *, ttl: float = 60.0, now: float = 1000.0) -> Kept:
+def kept(content: bytes, *, ttl: float = 60.0, now: float = 1000.0) -> StoredInput:
     [found] = submission.parse(content)
     return submission.kept(found, TO, id=ID, ttl=ttl, now=now, at="2026-11-23T10:00:00Z")
 
@@ -41,7 +41,7 @@ def test_its_own_time_to_live_counts_before_that_of_the_request() -> None:
 def test_several_are_taken_all_or_none() -> None:
     """One that cannot be read refuses the request."""
     assert len(submission.parse(b'{"messages": [{"body": 1}, {"body": null}]}')) == 2
-    with pytest.raises(Refused):
+    with pytest.raises(InputRefused):
         submission.parse(b'{"messages": [{"body": 1}, {}]}')
 
 
@@ -73,14 +73,14 @@ def test_several_are_taken_all_or_none() -> None:
 )
 def test_what_cannot_be_is_refused_with_a_code(content: bytes, code: str) -> None:
     """And nothing of it is kept."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InputRefused) as refused:
         submission.parse(content)
     assert refused.value.code == code
 
 
 def test_a_message_has_the_size_of_one_that_a_module_publishes() -> None:
     """256 KiB as stored."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InputRefused) as refused:
         kept(b'{"bodyBase64": "%b"}' % base64.b64encode(bytes(200 * 1024)))
     assert refused.value.code == "too_large"
     assert kept(b'{"bodyBase64": "%b"}' % base64.b64encode(bytes(190 * 1024)))
@@ -96,16 +96,16 @@ def test_a_key_names_the_same_messages_again() -> None:
     assert ids("k") == ids("k") != ids("other") and ids("k") != ids("k", input="x")
     assert len(set(ids("k", count=100))) == 100 and ids(None) != ids(None)
     for key in ("", "x" * 256, "a\nb"):
-        with pytest.raises(Refused):
+        with pytest.raises(InputRefused):
             ids(key)
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "a b", "é", "a\n", "m" * 129, "%2e"])
 def test_names_that_could_be_paths_are_refused(name: str) -> None:
     """They become a queue's name on the node."""
-    with pytest.raises(Refused):
+    with pytest.raises(InputRefused):
         submission.check_names(name, "i")
-    with pytest.raises(Refused):
+    with pytest.raises(InputRefused):
         submission.check_names("m", name)
     submission.check_names("Camera.2_x-y", "0")
 

@@ -23,7 +23,7 @@ class Asked:
     """The service, and its answers as (status, body)."""
 
     def __init__(
-        self, url: str, core: Core, health: http.Health, freshness: WatchHealth, session: aiohttp.ClientSession
+        self, url: str, core: Core, health: http.HubHealth, freshness: WatchHealth, session: aiohttp.ClientSession
     ) -> None:
         self._url, self.core, self.health, self._session = url, core, health, session
         self.freshness = freshness
@@ -44,7 +44,7 @@ async def asked() -> AsyncIterator[Asked]:
     freshness = WatchHealth({"nodes"})
     nodes_api = http.NodesApi(core.hub, freshness, lambda: core.now)
     nodes_api.add_to(app)
-    health = http.Health(nodes_api.stale)
+    health = http.HubHealth(nodes_api.stale)
     health.add_to(app, lambda: b"fairlead_hub_nodes 1\n")
     runner, port = await http.listen(app, "127.0.0.1", 0)
     async with aiohttp.ClientSession() as session:

@@ -23,7 +23,7 @@ async def test_those_that_ask_nothing_make_way(monkeypatch: pytest.MonkeyPatch) 
 
     app = web.Application()
     app.router.add_get("/waits", waits)
-    http.Health(lambda: ([], False)).add_to(app, lambda: b"")
+    http.HubHealth(lambda: ([], False)).add_to(app, lambda: b"")
     runner, port = await http.listen(app, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{port}"
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session:

@@ -10,14 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.counts import CODES_MAX
-from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.metrics import HubMetrics
 
 
 @pytest.fixture
 async def kube() -> AsyncIterator[Kube]:
-    made = Kube(Access("http://127.0.0.1:9", dict))
+    made = Kube(ApiAccess("http://127.0.0.1:9", dict))
     yield made
     await made.close()
 

@@ -18,7 +18,7 @@ from fairlead_hub.io.cluster.watches import OURS
 from fairlead_hub.status import object_sync
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
-KIND = content.Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+KIND = content.ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
 
 
 @pytest.fixture

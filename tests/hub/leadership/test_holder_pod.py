@@ -81,12 +81,12 @@ def test_it_may_live(there):
 def test_the_lease_names_the_pod_of_its_holder():
     """Renewed and taken over it stays true; a holder that runs in no Pod takes the word away."""
     first = lease.take(None, identity="a", namespace="n", wall=1.0, seconds_left=0, pod=POD)
-    assert isinstance(first, lease.Taken) and lease.pod_of_holder(first.body) == POD
+    assert isinstance(first, lease.TakeLease) and lease.pod_of_holder(first.body) == POD
     kept = lease.renewed(first.body, identity="a", wall=2.0, fence=1, pod=POD)
     assert lease.pod_of_holder(kept) == POD
     assert lease.pod_of_holder(lease.released(first.body)) is None
     second = lease.take(first.body, identity="b", namespace="n", wall=3.0, seconds_left=0)
-    assert isinstance(second, lease.Taken) and lease.pod_of_holder(second.body) is None
+    assert isinstance(second, lease.TakeLease) and lease.pod_of_holder(second.body) is None
     assert holder_pod.ANNOTATION not in second.body["metadata"]["annotations"]
     by_an_older_hub = {**first.body, "spec": {**first.body["spec"], "holderIdentity": "old"}}
     assert lease.pod_of_holder(by_an_older_hub) is None

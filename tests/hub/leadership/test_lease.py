@@ -18,7 +18,7 @@ def taken(current=None, identity="a", wall=NOW, seconds_left=LONG, **more):
 def test_the_first_hub_gets_the_first_number():
     """A free Lease is taken at once."""
     first = taken()
-    assert isinstance(first, lease.Taken)
+    assert isinstance(first, lease.TakeLease)
     assert first.fence == lease.fence_of(first.body) == 1
     assert first.body["spec"]["holderIdentity"] == "a"
 
@@ -26,15 +26,15 @@ def test_the_first_hub_gets_the_first_number():
 def test_a_restart_does_not_wait_for_itself():
     """The same identity takes over at once after kill -9, under a higher number."""
     again = taken(taken().body, wall=NOW + 1)
-    assert isinstance(again, lease.Taken)
+    assert isinstance(again, lease.TakeLease)
     assert again.fence == 2
 
 
 def test_another_hub_waits_as_long_as_the_lease_says():
     """And says who holds it."""
-    assert taken(taken().body, identity="b", seconds_left=4) == lease.Held(holder="a", seconds=4)
+    assert taken(taken().body, identity="b", seconds_left=4) == lease.HeldByOther(holder="a", seconds=4)
     after = taken(taken().body, identity="b", seconds_left=0)
-    assert isinstance(after, lease.Taken)
+    assert isinstance(after, lease.TakeLease)
     assert after.body["spec"]["leaseTransitions"] == 1
 
 
@@ -47,7 +47,7 @@ def test_no_wall_clock_takes_a_live_lease(wall):
         body = lease.renewed(body, identity="a", wall=NOW + second, fence=1)
         assert body is not None
         left = rival.seconds_left(body, 1000.0 + second)
-        assert isinstance(taken(body, identity="b", wall=wall + second, seconds_left=left), lease.Held)
+        assert isinstance(taken(body, identity="b", wall=wall + second, seconds_left=left), lease.HeldByOther)
     assert rival.seconds_left(body, 1000.0 + 57 + LONG) <= 0
 
 
@@ -74,7 +74,7 @@ def test_another_owners_label_is_no_sign_of_life():
 
 def test_a_released_lease_is_free():
     """A hub that drains does not make its successor wait."""
-    assert isinstance(taken(lease.released(taken().body), identity="b"), lease.Taken)
+    assert isinstance(taken(lease.released(taken().body), identity="b"), lease.TakeLease)
 
 
 def test_renewal_needs_the_holder_and_the_number():
@@ -155,7 +155,7 @@ def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
     left = lease.Rival().seconds_left(body, 0.0)
     assert 0 < left <= lease.ABANDONED_SECONDS_MAX + lease.CLOCK_DRIFT_SECONDS
     outcome = taken(body, seconds_left=0)
-    assert isinstance(outcome, lease.Taken) and 0 < outcome.fence < 2**53
+    assert isinstance(outcome, lease.TakeLease) and 0 < outcome.fence < 2**53
     assert lease.is_ours(outcome.body, identity="a", fence=outcome.fence)
     again = lease.renewed(outcome.body, identity="a", wall=NOW, fence=outcome.fence)
     assert again is not None and msgspec.json.encode(again) and lease.holder_of(lease.released(again)) == ""

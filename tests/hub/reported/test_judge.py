@@ -10,7 +10,7 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import POD
 
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.cluster.content import Kind
+from fairlead_hub.cluster.content import ServedKind
 from fairlead_hub.reported import judge
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -34,7 +34,7 @@ def judged(core: Core, content: bytes = b'{"a":1}', *, node: str = "edge-1", **m
     """The code of the refusal; empty when it is accepted."""
     report = message.Report(**{"id": 1, "resource": PATH, "uid": "uid-a", **more})
     found = judge.judge(core.hub.placement, node, report, content)
-    return found.nack.code if isinstance(found, judge.Refused) else ""
+    return found.nack.code if isinstance(found, judge.ReportRefused) else ""
 
 
 def test_what_a_rule_placed_there_may_be_reported(core: Core) -> None:
@@ -79,7 +79,7 @@ def test_a_pod_of_another_node_is_not_its_business(core: Core) -> None:
 
 def test_our_own_kinds_are_never_reported_of_whatever_a_rule_says(core: Core) -> None:
     """As if a rule had come past the check of the definition, and the hub's own."""
-    kind = Kind(group="fairlead.dev", version="v1alpha1", kind="EdgeNode", plural="edgenodes", namespaced=False)
+    kind = ServedKind(group="fairlead.dev", version="v1alpha1", kind="EdgeNode", plural="edgenodes", namespaced=False)
     entry = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode"}
     core.hub.know_kind(kind)
     core.hub.kind_synced(kind.group_kind)
@@ -95,13 +95,13 @@ def test_our_own_kinds_are_never_reported_of_whatever_a_rule_says(core: Core) ->
 def test_nothing_is_refused_for_good_before_all_is_listed() -> None:
     report = message.Report(id=1, resource=PATH, uid="u")
     found = judge.judge(Core("edge-1", listed=False).hub.placement, "edge-1", report, b"{}")
-    assert isinstance(found, judge.Refused) and not found.nack.permanent and found.nack.retry_after
+    assert isinstance(found, judge.ReportRefused) and not found.nack.permanent and found.nack.retry_after
 
 
 def test_people_are_told_on_objects_of_the_node_alone(core: Core) -> None:
     """An Event on each object that a node can name would be a way to write anywhere."""
     report = message.Report(id=1, resource=PATH, uid="uid-a")
     mine = judge.judge(core.hub.placement, "edge-1", report, b"[]")
-    assert isinstance(mine, judge.Refused) and mine.live is not None
+    assert isinstance(mine, judge.ReportRefused) and mine.live is not None
     foreign = judge.judge(core.hub.placement, "nobody", report, b"{}")
-    assert isinstance(foreign, judge.Refused) and foreign.live is None
+    assert isinstance(foreign, judge.ReportRefused) and foreign.live is None

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.reported.rules_of_node import NOTHING, RulesOfNodes, Told
+from fairlead_hub.reported.rules_of_node import NOTHING, RulesFrame, RulesOfNodes
 from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
@@ -48,7 +48,7 @@ def test_the_same_frame_goes_to_all_nodes_of_the_same_rules() -> None:
     first = rules.of("edge-1")
     assert rules.of("edge-2") is first
     core.rule(CONFIG_MAPS)
-    assert isinstance(first, Told) and rules.of("edge-1") == NOTHING
+    assert isinstance(first, RulesFrame) and rules.of("edge-1") == NOTHING
 
 
 def test_more_than_a_node_takes_is_cut_and_what_allows_stays() -> None:

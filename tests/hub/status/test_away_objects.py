@@ -5,7 +5,7 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.object_pause import PAUSED
-from fairlead_hub.settings import Record
+from fairlead_hub.settings import RecordSettings
 from fairlead_hub.status import away_objects
 from fairlead_hub.status.node_status import RETURN_SECONDS
 from fairlead_hub.status.object_sync_status import COLLECTIONS
@@ -232,7 +232,7 @@ async def test_a_hub_that_starts_waits_for_nodes_that_are_about_to_come_back(cor
 async def test_one_object_that_changes_all_the_time_at_many_away_nodes_is_written_at_a_bounded_rate():
     """200 nodes, a change each second for ten minutes: never above the limit, each once, again in slow passes."""
     nodes = [f"edge-{number}" for number in range(200)]
-    core = Core(*nodes, record=Record(away_writes_per_second=10))
+    core = Core(*nodes, record=RecordSettings(away_writes_per_second=10))
     core.rule(CONFIG_MAPS)
     old = core.put("a", version="1", data={"v": "1"})
     edges = [take(core, node) for node in nodes]
@@ -258,7 +258,7 @@ async def test_one_object_that_changes_all_the_time_at_many_away_nodes_is_writte
 
 async def test_without_a_limit_nothing_is_written_for_away_nodes():
     """Zero switches it off."""
-    core = Core("edge-1", record=Record(away_writes_per_second=0))
+    core = Core("edge-1", record=RecordSettings(away_writes_per_second=0))
     core.rule(CONFIG_MAPS)
     core.put("a", version="1", data={"v": "1"})
     await away(core)

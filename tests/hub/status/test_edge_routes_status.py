@@ -7,15 +7,15 @@ import pytest
 from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import edge_routes_status
 from fairlead_hub.status.edge_routes_controller import RoutesOutcomes
-from fairlead_hub.status.node_routes import ACCEPTED, REFUSED, WARNED, Outcome
+from fairlead_hub.status.node_routes import ACCEPTED, REFUSED, WARNED, RouteOutcome
 
 
 @pytest.fixture
 def placement():
-    made = Placement(ObjectCache(), Delivery())
+    made = Placement(ObjectCache(), NodeDelivery())
     made.listed.inputs.update(INPUTS)
     return made
 
@@ -69,7 +69,7 @@ def test_warnings_are_reported_and_refuse_nothing(placement):
 def test_who_lags_is_named_with_the_reason(placement):
     """From the first version on; silence is no consent."""
     why = "version 8 is not delivered: on its way"
-    found = of(placement, outcomes(edge_1=ACCEPTED, edge_2=Outcome("Lagging", why)))
+    found = of(placement, outcomes(edge_1=ACCEPTED, edge_2=RouteOutcome("Lagging", why)))
     assert (found["acceptedNodes"], found["laggingNodes"]) == (1, 1)
     assert found["failingNodes"] == [{"node": "edge-2", "state": "Lagging", "message": why}]
     assert conditions(found)["Current"] == ("False", "Lagging", f"edge-2: {why}")
@@ -80,7 +80,7 @@ def test_who_lags_is_named_with_the_reason(placement):
 def test_ten_thousand_nodes_that_fail_fill_no_object(placement, state):
     """It is one object, and may have 1.5 MiB: the first fifty nodes stand there, the others are counted."""
     long = [{**error(text="m" * 500), "route": f"{'r' * 240}-{n}"} for n in range(32)]
-    nodes = {f"edge-{n:05}": Outcome(state, "w" * 500) for n in range(10_000)}
+    nodes = {f"edge-{n:05}": RouteOutcome(state, "w" * 500) for n in range(10_000)}
     found = of(placement, outcomes({node: {"errors": long} for node in nodes}, **nodes))
     assert found[f"{state.lower()}Nodes"] == found["matchedNodes"] == 10_000
     assert [each["node"] for each in found["failingNodes"]] == sorted(nodes)[:50]
@@ -90,7 +90,7 @@ def test_ten_thousand_nodes_that_fail_fill_no_object(placement, state):
 
 def test_who_refuses_is_listed_before_who_lags(placement):
     """Fifty rows are for what a person has to mend."""
-    late = {f"a-{n}": Outcome("Lagging", "the node is away") for n in range(60)}
+    late = {f"a-{n}": RouteOutcome("Lagging", "the node is away") for n in range(60)}
     found = of(placement, outcomes({"z": {"errors": [error()]}}, z=REFUSED, **late))
     assert found["failingNodes"][0]["node"] == "z" and len(found["failingNodes"]) == 50
 

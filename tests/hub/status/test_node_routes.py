@@ -4,7 +4,7 @@ import json
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.status import node_routes
-from fairlead_hub.status.node_routes import ACCEPTED, REFUSED, Outcome
+from fairlead_hub.status.node_routes import ACCEPTED, REFUSED, RouteOutcome
 from fairlead_wire import message
 
 
@@ -34,7 +34,7 @@ def test_a_row_names_what_runs_and_what_does_not() -> None:
 
 def test_of_a_node_that_lags_the_rest_is_of_an_older_version() -> None:
     """So no generation stands there: what was judged is not this one."""
-    row = node_routes.row_of(routes(generation=2), said(error()), Outcome("Lagging", "on its way"))
+    row = node_routes.row_of(routes(generation=2), said(error()), RouteOutcome("Lagging", "on its way"))
     assert (row["state"], row["message"]) == ("Lagging", "on its way") and "observedGeneration" not in row
     assert node_routes.standing({"routes": [row]})["main"][1] is None
 
@@ -42,7 +42,7 @@ def test_of_a_node_that_lags_the_rest_is_of_an_older_version() -> None:
 def test_a_node_that_has_said_nothing_yet_keeps_its_row() -> None:
     """Of an object made anew under the same name it has none."""
     before = node_routes.row_of(routes(), said(error()), REFUSED)
-    just_back = Outcome("Lagging", "the node has just come back")
+    just_back = RouteOutcome("Lagging", "the node has just come back")
     row = node_routes.lagging_row(routes(), before, just_back)
     assert (row["state"], row["errors"]) == ("Lagging", before["errors"])
     assert node_routes.standing({"routes": [row]})["main"] == ("u", 1, REFUSED), "what it judged holds still"

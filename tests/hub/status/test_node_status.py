@@ -7,7 +7,7 @@ from tests.support.hubs.hub_core import Core
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.status import node_status
 from fairlead_hub.status.debounce import AWAY_SECONDS, COMING_SECONDS, COUNTS_SECONDS, TIMES_SECONDS
-from fairlead_hub.status.status_cache import Document, Observed
+from fairlead_hub.status.status_cache import Observed, StatusDocument
 from fairlead_wire import message
 
 
@@ -160,7 +160,7 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     after.now += 2
     after.hub.report(after.now)
     wanted = after.hub.status_cache.pending((EDGE_NODES, "", "edge-1"))
-    assert isinstance(wanted, Document) and wanted.status(there)["connected"] is False
+    assert isinstance(wanted, StatusDocument) and wanted.status(there)["connected"] is False
 
 
 async def test_the_return_of_all_is_followed(core):

@@ -7,10 +7,10 @@ from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
 from fairlead_hub import node_report
 from fairlead_hub.delivery.delivery_events import Unparked
-from fairlead_hub.settings import Record
+from fairlead_hub.settings import RecordSettings
 from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.object_sync_status import COLLECTIONS, name_of
-from fairlead_hub.status.status_cache import Answer
+from fairlead_hub.status.status_cache import WriteOutcome
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ async def test_parked_and_changed_back_is_synced(core):
 
 async def test_who_lags_is_written_down():
     """A connected node that is behind for longer than pending_seconds, once."""
-    core = Core("edge-1", record=Record(pending_seconds=30))
+    core = Core("edge-1", record=RecordSettings(pending_seconds=30))
     core.rule(CONFIG_MAPS)
     one = core.put("a")
     edge = core.connect()
@@ -244,7 +244,7 @@ async def test_a_removal_that_waits_outlives_its_node(core):
     core.remove(one)
     edge.ack(*edge.sent())
     [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[0] == COLLECTIONS[0]]
-    core.hub.document_answered(write.wanted, Answer.CONFLICT, None, core.now)
+    core.hub.document_answered(write.wanted, WriteOutcome.CONFLICT, None, core.now)
     core.hub.drop_node("edge-1", core.now)
     await core.flush()
     assert core.names() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_hub.status.returning_nodes import ReturningNodes, Summary
+from fairlead_hub.status.returning_nodes import ReturningNodes, ReturnSummary
 
 
 def test_all_come_back() -> None:
@@ -16,7 +16,7 @@ def test_all_come_back() -> None:
     assert returning.waiting == 1 and returning.summary(3.0, give_up=False) is None
     returning.back("b")
     assert returning.waiting == 0
-    assert returning.summary(4.0, give_up=False) == Summary(returned=2, missing=0, seconds=3.0)
+    assert returning.summary(4.0, give_up=False) == ReturnSummary(returned=2, missing=0, seconds=3.0)
     assert returning.summary(5.0, give_up=True) is None
     returning.expect("c", 6.0)
     assert returning.waiting == 0, "what happens later is no return after a start"
@@ -29,7 +29,7 @@ def test_some_do_not() -> None:
         returning.expect(node, 0.0)
     returning.back("a")
     returning.forget("b")
-    assert returning.summary(30.0, give_up=True) == Summary(returned=1, missing=1, seconds=30.0)
+    assert returning.summary(30.0, give_up=True) == ReturnSummary(returned=1, missing=1, seconds=30.0)
     assert returning.waiting == 0
 
 

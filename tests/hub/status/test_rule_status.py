@@ -9,13 +9,13 @@ from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import rule_status
 
 
 @pytest.fixture
 def placement():
-    made = Placement(ObjectCache(), Delivery())
+    made = Placement(ObjectCache(), NodeDelivery())
     for name in ("edge-1", "edge-2"):
         made.rules.set_node(name, {})
     made.listed.inputs.update(INPUTS)

@@ -37,7 +37,7 @@ def stands(core: Core, name: str, collection: str = "syncrules", **status: Any) 
 def wanted(core: Core, name: str, collection: str = "syncrules") -> status_cache.Status | None:
     pending = core.hub.status_cache.pending((collection, "", name))
     observed = core.hub.status_cache.observed.get((collection, "", name))
-    return pending.status(observed) if isinstance(pending, status_cache.Document) else None
+    return pending.status(observed) if isinstance(pending, status_cache.StatusDocument) else None
 
 
 def test_a_rule_says_what_it_matches(core: Core) -> None:
@@ -71,7 +71,7 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
     def written(version: str) -> None:
         """All but the new fields was kept; the version stays when nothing changed."""
         [document] = [write.wanted for write in core.hub.status_cache.take(0.0)]
-        assert isinstance(document, status_cache.Document)
+        assert isinstance(document, status_cache.StatusDocument)
         kept = {key: value for key, value in document.status(None).items() if key not in ("message", "lastReadable")}
         core.hub.status_cache.wrote(
             document, status_cache.Observed(version=version, generation=1, status=kept, head={})

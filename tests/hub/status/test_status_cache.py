@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from fairlead_hub.status.status_cache import WRITES_MAX, Document, Observed, Removal, StatusCache
+from fairlead_hub.status.status_cache import WRITES_MAX, Observed, Removal, StatusCache, StatusDocument
 
 NAME = ("objectsyncs", "shop", "edge-1.u")
 
 
-class Note(Document, frozen=True, kw_only=True):
+class Note(StatusDocument, frozen=True, kw_only=True):
     """A document whose status is one word."""
 
     state: Any

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
 
-from fairlead_hub.cluster.content import Kind
+from fairlead_hub.cluster.content import ServedKind
 from fairlead_hub.status import status_cache
 
 
@@ -79,7 +79,7 @@ async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
 def test_an_event_that_is_parked_makes_no_event():
     """It would be delivered and parked like the first, for ever; what becomes of other kinds is reported."""
     core = Core("edge-1")
-    event = Kind(group="", version="v1", kind="Event", plural="events", namespaced=True)
+    event = ServedKind(group="", version="v1", kind="Event", plural="events", namespaced=True)
     core.hub.know_kind(event)
     core.hub.kind_synced(event.group_kind)
     core.rule(CONFIG_MAPS, {"apiVersion": "v1", "kind": "Event"})

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlead_ingest import errors
 from fairlead_ingest.cluster import task_report
-from fairlead_ingest.cluster.task_report import Finding, TaskReport
+from fairlead_ingest.cluster.task_report import TaskFinding, TaskReport
 
 SHARED = {"/data/rows": "the folder of the table"}
 
@@ -38,7 +38,7 @@ def test_a_table_in_a_folder_of_one_machine_is_found() -> None:
 
 def test_what_waiting_heals_does_not_stop_a_job() -> None:
     """It is said, and the job waits as it always does."""
-    away, denied = Finding(errors.UNREACHABLE, "no answer"), Finding(errors.STORE_DENIED, "wrong key")
+    away, denied = TaskFinding(errors.UNREACHABLE, "no answer"), TaskFinding(errors.STORE_DENIED, "wrong key")
     assert task_report.unfit([report(findings=[away])], "1.0", {}) is None
     assert task_report.passing([report(findings=[away])]) == ["executor 0 on h1: no answer"]
     found = task_report.unfit([report(findings=[away, denied])], "1.0", {})

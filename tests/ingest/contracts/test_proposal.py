@@ -16,7 +16,7 @@ from fairlead_ingest.contracts.trial import Trial
 from fairlead_ingest.rows import contract_file
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.rows.routing import SHARED
-from fairlead_ingest.rows.rules import Rule
+from fairlead_ingest.rows.rules import ColumnRule
 from fairlead_ingest.rows.schema import Contract
 
 
@@ -40,7 +40,7 @@ def test_what_every_message_has_is_required() -> None:
     contract = proposed([message({"t": 1.5, "x": "a", "node": 1, "a b": 1}), message({"t": 2, "x": None}), b"{"])
     assert (contract.name, contract.version, contract.mode) == ("found", 1, "freeze")
     assert contract.columns.simpleString() == "struct<t:double,x:string>"
-    assert contract.rules == {"t": Rule(required=True)}
+    assert contract.rules == {"t": ColumnRule(required=True)}
 
 
 def test_sources_that_differ_are_routes() -> None:
@@ -57,7 +57,7 @@ def test_sources_that_differ_are_routes() -> None:
         ("engine-out", "/messages/modules/engine/outputs/out"),
     ]
     assert contract.columns_of(SHARED).names == ["t"]
-    assert contract.routes[0].rules == {"open": Rule(required=True)} and not contract.routes[1].rules
+    assert contract.routes[0].rules == {"open": ColumnRule(required=True)} and not contract.routes[1].rules
 
 
 def test_as_many_sources_as_devices_are_no_routes() -> None:

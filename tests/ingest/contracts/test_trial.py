@@ -14,7 +14,7 @@ from fairlead_ingest.rows import contract_file
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 
-def play(contract: dict[str, Any], payloads: list[bytes]) -> trial.Outcome:
+def play(contract: dict[str, Any], payloads: list[bytes]) -> trial.TrialOutcome:
     found = Trial(contract_file.parse(json.dumps(contract), "contract.json"))
     ids = pa.array([number.to_bytes(20, "big") for number in range(len(payloads))], pa.binary())
     moments = pa.array([1_795_176_000_000_000] * len(payloads), TIMESTAMP)
@@ -22,7 +22,7 @@ def play(contract: dict[str, Any], payloads: list[bytes]) -> trial.Outcome:
     return found.outcome()
 
 
-def told(outcome: trial.Outcome) -> list[tuple[str, str, str, int]]:
+def told(outcome: trial.TrialOutcome) -> list[tuple[str, str, str, int]]:
     return [(each.code, each.field, each.reason, each.messages) for each in outcome.wrong]
 
 

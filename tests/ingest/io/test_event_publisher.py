@@ -12,7 +12,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io import event_publisher
 from fairlead_ingest.io.event_publisher import EventPublisher
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.events.event import Event
@@ -23,7 +23,7 @@ class Desk:
 
     def __init__(self, url: str) -> None:
         self.url, self.name = url, f"events-{secrets.token_hex(4)}"
-        self.metrics = Metrics()
+        self.metrics = IngestMetrics()
         self.publisher = self.another()
 
     def another(self) -> EventPublisher:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from prometheus_client import generate_latest
 
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.commit_info import BatchCounts
 
 
 def test_commits_add_up() -> None:
     """Counts come from the table's commits, ages as a cumulative histogram."""
-    metrics = Metrics()
+    metrics = IngestMetrics()
     ages = [3, 2] + [0] * (len(freshness.BUCKETS) - 1)
     for _ in range(2):
         metrics.committed("p", BatchCounts(rows=5, dead_letters=1, expired_unread=2, filtered=3, ages=ages))

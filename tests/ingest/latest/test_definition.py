@@ -7,7 +7,7 @@ import pytest
 from tests.support.tables.latest_rows import SCHEMA
 
 from fairlead_ingest import errors
-from fairlead_ingest.latest.definition import BUCKET, DELETED, LINEAGE, Definition
+from fairlead_ingest.latest.definition import BUCKET, DELETED, LINEAGE, LatestDefinition
 
 MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string()))])
 
@@ -15,16 +15,16 @@ MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string
 @pytest.mark.parametrize(
     ("definition", "reason"),
     [
-        (Definition(key=("nod",)), r"\[latest\] key: the rows have no column 'nod'; there are node, source"),
-        (Definition(key=("weight",)), "key: column 'weight' is double; two equal readings"),
-        (Definition(key=("tags",)), "key: column 'tags' is list.*single value"),
-        (Definition(key=("node",), order_by=("tags",)), "order_by: column 'tags'"),
-        (Definition(key=("node",), columns=("none",)), "columns: the rows have no column 'none'"),
-        (Definition(key=("node",), delete_when={"gone": ("x",)}), "delete_when: the rows have no column 'gone'"),
-        (Definition(key=("node",), delete_when={"value": ("x",)}), "delete_when: 'value' is int64 in the rows"),
+        (LatestDefinition(key=("nod",)), r"\[latest\] key: the rows have no column 'nod'; there are node, source"),
+        (LatestDefinition(key=("weight",)), "key: column 'weight' is double; two equal readings"),
+        (LatestDefinition(key=("tags",)), "key: column 'tags' is list.*single value"),
+        (LatestDefinition(key=("node",), order_by=("tags",)), "order_by: column 'tags'"),
+        (LatestDefinition(key=("node",), columns=("none",)), "columns: the rows have no column 'none'"),
+        (LatestDefinition(key=("node",), delete_when={"gone": ("x",)}), "delete_when: the rows have no column 'gone'"),
+        (LatestDefinition(key=("node",), delete_when={"value": ("x",)}), "delete_when: 'value' is int64 in the rows"),
     ],
 )
-def test_what_the_rows_cannot_give_is_refused_by_name(definition: Definition, reason: str) -> None:
+def test_what_the_rows_cannot_give_is_refused_by_name(definition: LatestDefinition, reason: str) -> None:
     """With what there is, or what to do."""
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*{reason}"):
         definition.check(MORE)
@@ -32,7 +32,7 @@ def test_what_the_rows_cannot_give_is_refused_by_name(definition: Definition, re
 
 def test_what_the_rows_can_give_is_taken() -> None:
     """Properties are looked into without a column of their own; any single value can be an order."""
-    definition = Definition(
+    definition = LatestDefinition(
         key=("node", "value"), order_by=("weight", "enqueued_at"), delete_when={"properties.op": ("d",), "op": ("d",)}
     )
     definition.check(MORE)
@@ -44,23 +44,25 @@ def test_what_the_rows_can_give_is_taken() -> None:
 
 def test_key_order_and_lineage_are_always_kept() -> None:
     """Whatever `columns` leaves out."""
-    kept = Definition(key=("node",), order_by=("weight",), columns=("value",)).kept(MORE)
+    kept = LatestDefinition(key=("node",), order_by=("weight",), columns=("value",)).kept(MORE)
     lineage = [name for name in SCHEMA.names if name in LINEAGE]
     assert kept.names == ["node", "value", *lineage, "weight", DELETED, BUCKET]
-    assert Definition(key=("node",)).kept(MORE).names == [*MORE.names, DELETED, BUCKET]
+    assert LatestDefinition(key=("node",)).kept(MORE).names == [*MORE.names, DELETED, BUCKET]
 
 
 def test_rows_with_a_column_of_ours_or_without_lineage_are_no_rows() -> None:
     """A transform can name its column anything."""
     with pytest.raises(errors.Stop, match="a column '_deleted' of their own"):
-        Definition(key=("node",)).check(pa.schema([*MORE, (DELETED, pa.bool_())]))
+        LatestDefinition(key=("node",)).check(pa.schema([*MORE, (DELETED, pa.bool_())]))
     with pytest.raises(errors.Stop, match="the rows lack _id"):
-        Definition(key=("node",)).check(pa.schema([field for field in MORE if field.name != "_id"]))
+        LatestDefinition(key=("node",)).check(pa.schema([field for field in MORE if field.name != "_id"]))
 
 
 def test_another_definition_has_another_fingerprint() -> None:
     """The order of columns that are only kept says nothing."""
-    one = Definition(key=("a", "b"), columns=("x", "y"))
-    assert one.fingerprint == Definition(key=("a", "b"), columns=("y", "x")).fingerprint
-    assert one.fingerprint != Definition(key=("b", "a"), columns=("x", "y")).fingerprint
-    assert one.fingerprint != Definition(key=("a", "b"), columns=("x", "y"), delete_when={"o": ("d",)}).fingerprint
+    one = LatestDefinition(key=("a", "b"), columns=("x", "y"))
+    assert one.fingerprint == LatestDefinition(key=("a", "b"), columns=("y", "x")).fingerprint
+    assert one.fingerprint != LatestDefinition(key=("b", "a"), columns=("x", "y")).fingerprint
+    assert (
+        one.fingerprint != LatestDefinition(key=("a", "b"), columns=("x", "y"), delete_when={"o": ("d",)}).fingerprint
+    )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.ingest.test_settings import BASE
 
-from fairlead_ingest.latest.definition import Definition
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.latest.definition import LatestDefinition
+from fairlead_ingest.settings import IngestSettings
 from fairlead_wire.validation import model_mistakes
 
 
@@ -29,17 +29,19 @@ from fairlead_wire.validation import model_mistakes
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: str) -> None:
-    said = [str(each) for each in model_mistakes.find({**BASE, "latest": latest}, Settings)]
+    said = [str(each) for each in model_mistakes.find({**BASE, "latest": latest}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
 def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
     """With what to do."""
     catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
-    wrong = [str(each) for each in model_mistakes.find({**BASE, "latest": {"key": ["node"]}, **catalog}, Settings)]
+    wrong = [
+        str(each) for each in model_mistakes.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
+    ]
     assert 'latest: is kept from the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
-    (said,) = (str(each) for each in model_mistakes.find(both, Settings))
+    (said,) = (str(each) for each in model_mistakes.find(both, IngestSettings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said
 
 
@@ -51,6 +53,8 @@ def test_a_pipeline_inherits_it_has_its_own_or_none() -> None:
         {"topics": ["a/b"], "table": f"/t{number}", "checkpoint": f"/c{number}", **more}
         for number, more in enumerate(own)
     ]
-    job = Settings.model_validate({**base, "latest": {"key": ["node"], "columns": ["body"]}, "pipelines": pipelines})
+    job = IngestSettings.model_validate(
+        {**base, "latest": {"key": ["node"], "columns": ["body"]}, "pipelines": pipelines}
+    )
     found = [each.latest and each.latest.definition for each in job.jobs()]
-    assert found == [Definition(key=("node",), columns=("body",)), Definition(key=("id",)), None]
+    assert found == [LatestDefinition(key=("node",), columns=("body",)), LatestDefinition(key=("id",)), None]

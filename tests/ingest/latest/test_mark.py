@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.latest import mark as marks
-from fairlead_ingest.latest.mark import Current, Fold, Mark, Rebuild
-from fairlead_ingest.latest.row_changes import Entry
+from fairlead_ingest.latest.mark import Current, FoldAfter, Mark, Rebuild
+from fairlead_ingest.latest.row_changes import ChangeEntry
 
 MARK = Mark(source="s", version=7, definition="d", stamp="cafe", keys=3, deleted=1, buckets=2, sequence=5)
 
 
-def entry(operation: str, **info: Any) -> Entry:
-    return Entry(info={"operation": operation, "timestamp": 12, **info})
+def entry(operation: str, **info: Any) -> ChangeEntry:
+    return ChangeEntry(info={"operation": operation, "timestamp": 12, **info})
 
 
 def test_a_mark_is_found_below_what_changes_no_rows() -> None:
@@ -40,8 +40,8 @@ def test_a_mark_that_cannot_be_read_is_none() -> None:
 @pytest.mark.parametrize(
     ("mark", "now", "decided"),
     [
-        (MARK, {}, Fold(after=7)),
-        (MARK, {"stamp": None}, Fold(after=7)),
+        (MARK, {}, FoldAfter(after=7)),
+        (MARK, {"stamp": None}, FoldAfter(after=7)),
         (MARK, {"version": 7}, Current()),
         (MARK, {"version": 6, "stamp": None}, "brought back from a copy"),
         (MARK, {"version": 7, "stamp": "beef"}, "brought back from a copy"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.support.tables.latest_rows import SCHEMA, Row, model
 
 from fairlead_ingest.latest import newest
-from fairlead_ingest.latest.definition import DELETED, Definition
+from fairlead_ingest.latest.definition import DELETED, LatestDefinition
 
 ROWS = st.lists(
     st.builds(
@@ -26,7 +26,7 @@ ROWS = st.lists(
 ORDERS: list[tuple[str, ...]] = [(), ("enqueued_at",), ("value",)]
 
 
-def found(rows: list[Row], definition: Definition) -> pa.Table:
+def found(rows: list[Row], definition: LatestDefinition) -> pa.Table:
     table = pa.Table.from_pylist([row.plain() for row in rows], schema=SCHEMA)
     candidates = newest.candidates(table, definition).append_column("id", table["_id"])
     return newest.newest(candidates, len(definition.key), len(definition.order))
@@ -39,7 +39,7 @@ def ids(rows: pa.Table) -> dict[str | None, str]:
 @given(ROWS, st.sampled_from(ORDERS), st.randoms(use_true_random=False), st.integers(0, 12))
 def test_it_is_the_models_in_any_order_and_in_any_portions(rows: list[Row], order, random, at: int) -> None:
     """Idempotent, commutative, associative."""
-    definition = Definition(key=("node",), order_by=order)
+    definition = LatestDefinition(key=("node",), order_by=order)
     expected = {key[0]: id for key, (id, _, _) in model(rows, definition).items()}
     whole = found(rows, definition)
     assert ids(whole) == expected
@@ -51,7 +51,7 @@ def test_it_is_the_models_in_any_order_and_in_any_portions(rows: list[Row], orde
 
 def test_a_clock_that_is_ahead_counts_as_the_time_of_publishing() -> None:
     """Else a device whose clock stood in 2099 for a minute would keep that row for good."""
-    definition = Definition(key=("node",), order_by=("enqueued_at",))
+    definition = LatestDefinition(key=("node",), order_by=("enqueued_at",))
     ahead, right, behind = Row(number=1, enqueued=10**8), Row(number=5, enqueued=4), Row(number=9, enqueued=-500)
     assert ids(found([ahead, right, behind], definition)) == {"n": right.id}
 
@@ -73,7 +73,9 @@ def test_a_clock_that_is_ahead_counts_as_the_time_of_publishing() -> None:
 )
 def test_a_row_deletes_by_a_column_or_by_a_property(row: Row, deleted: bool) -> None:
     """A property is compared as JSON; what is no object of properties deletes nothing."""
-    definition = Definition(key=("node",), delete_when={"op": ("d",), "properties.op": ("delete",), "value": (7,)})
+    definition = LatestDefinition(
+        key=("node",), delete_when={"op": ("d",), "properties.op": ("delete",), "value": (7,)}
+    )
     if row.properties and "3" in row.properties:
-        definition = Definition(key=("node",), delete_when={"properties.op": (3,)})
+        definition = LatestDefinition(key=("node",), delete_when={"properties.op": (3,)})
     assert found([row], definition)[DELETED].to_pylist() == [deleted]

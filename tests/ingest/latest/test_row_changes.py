@@ -9,13 +9,13 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.latest import row_changes
-from fairlead_ingest.latest.row_changes import Entry
+from fairlead_ingest.latest.row_changes import ChangeEntry
 
 DAY = {"_topic": "ns/t", "_date": "2026-11-20"}
 OTHER = {"_topic": "ns/t", "_date": "2026-11-21"}
 
 
-def entry(*actions: tuple[str, str, dict[str, str], bool], **more: Any) -> Entry:
+def entry(*actions: tuple[str, str, dict[str, str], bool], **more: Any) -> ChangeEntry:
     """From (add or remove, path, partition, data changed)."""
     lines = [{"commitInfo": {"operation": "WRITE"}}]
     lines += [
@@ -25,7 +25,7 @@ def entry(*actions: tuple[str, str, dict[str, str], bool], **more: Any) -> Entry
     return row_changes.parse("\n".join(map(json.dumps, lines)).encode(), "t")
 
 
-def told(*entries: Entry) -> tuple[list[str], int]:
+def told(*entries: ChangeEntry) -> tuple[list[str], int]:
     found = row_changes.outstanding(entries, "t")
     return [file.path for file in found.files], len(found.reduced)
 

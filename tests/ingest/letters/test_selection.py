@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 MOMENTS = [datetime.datetime(2026, 11, 20, hour, tzinfo=datetime.UTC) for hour in (1, 2, 3)]
@@ -38,5 +38,5 @@ TWO = int(MOMENTS[1].timestamp() * 1000)
 )
 def test_each_word_narrows(given: dict[str, Any], ids: list[str]) -> None:
     """What an older version wrote has no code, and is asked for as unknown."""
-    chosen = Selection(**given)
+    chosen = LetterSelection(**given)
     assert chosen.with_codes(LETTERS.filter(chosen.condition))["_id"].to_pylist() == ids

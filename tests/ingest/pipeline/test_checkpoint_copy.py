@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.pipeline import checkpoint_copy
-from fairlead_ingest.pipeline.checkpoint_copy import Page
+from fairlead_ingest.pipeline.checkpoint_copy import CheckpointPage
 
 
 def test_of_batches_the_newest_few_and_of_state_what_lies_behind_the_last_whole_one() -> None:
@@ -28,15 +28,15 @@ def test_state_of_another_kind_is_taken_whole() -> None:
 
 
 def test_a_page_is_read_as_it_was_written_and_no_path_leads_out_of_the_folder() -> None:
-    page = Page(batch=3, texts={"metadata": "{}"}, archives={"state/3-a.tar": ["state/0/0/3.delta"]})
+    page = CheckpointPage(batch=3, texts={"metadata": "{}"}, archives={"state/3-a.tar": ["state/0/0/3.delta"]})
     assert checkpoint_copy.decode(checkpoint_copy.encode(page), "s3://a/b") == page
     for content, said in [
         (b"junk", "no copy"),
         (b"{}", "no copy"),
-        (checkpoint_copy.encode(Page(format=2, batch=3, texts={})), "another version"),
-        (checkpoint_copy.encode(Page(batch=3, texts={"../x": ""})), "the path"),
-        (checkpoint_copy.encode(Page(batch=3, texts={"/etc/x": ""})), "the path"),
-        (checkpoint_copy.encode(Page(batch=3, texts={}, archives={"a": ["a/../../x"]})), "the path"),
+        (checkpoint_copy.encode(CheckpointPage(format=2, batch=3, texts={})), "another version"),
+        (checkpoint_copy.encode(CheckpointPage(batch=3, texts={"../x": ""})), "the path"),
+        (checkpoint_copy.encode(CheckpointPage(batch=3, texts={"/etc/x": ""})), "the path"),
+        (checkpoint_copy.encode(CheckpointPage(batch=3, texts={}, archives={"a": ["a/../../x"]})), "the path"),
     ]:
         with pytest.raises(errors.Stop, match=f"FAIRLEAD_BAD_CHECKPOINT: s3://a/b: .*{said}"):
             checkpoint_copy.decode(content, "s3://a/b")

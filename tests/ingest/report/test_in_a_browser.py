@@ -9,7 +9,7 @@ import pytest
 from tests.support.browser import chromium, violations, watched
 
 from fairlead_ingest.report import layout, page
-from fairlead_ingest.report.facts import Commit, Delay, Facts, Gap, TopicLag
+from fairlead_ingest.report.facts import CommitPoint, PriorityDelay, ReportGap, TableFacts, TopicLag
 from fairlead_ingest.report.layout import MIB, FileSize
 from fairlead_ingest.report.over_time import OverTime
 
@@ -18,7 +18,7 @@ NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def facts() -> Facts:
+def facts() -> TableFacts:
     """An outage of an hour, and names that try to be more than names."""
     counted, noon = OverTime(), int(NOW.timestamp())
     for minute in range(180):
@@ -26,7 +26,7 @@ def facts() -> Facts:
         counted.add_arrived([(at, 300)])
         counted.add_taken([(at + late, 300)])
         counted.add_delayed([(at, 60 if late > 1 else 5, 290), (at, 71, 10)])
-    return Facts(
+    return TableFacts(
         name=HOSTILE,
         table="/var/lib/fairlead/" + "a-long-name/" * 20,
         rows=54_000,
@@ -35,13 +35,13 @@ def facts() -> Facts:
         fresh=(0.5, "more than 86400"),
         lags=[TopicLag(topic=HOSTILE, state="ok", messages=5, seconds=0.3)],
         points=counted.points(),
-        commits=[Commit(seconds=noon + each, p50=0.5, p95=1.0 + each % 7) for each in range(120)],
+        commits=[CommitPoint(seconds=noon + each, p50=0.5, p95=1.0 + each % 7) for each in range(120)],
         layout=layout.of([FileSize(topic="a/t", date="2026-11-20", bytes=MIB // 3)] * 400, open_seconds=0.01, opened=9),
         by_node=[("n" * 253, 9), (HOSTILE, 2)],
         by_hour=[(f"2026-11-20 {hour:02}:00", 18_000) for hour in (12, 13, 14)],
         by_priority=[("0", 54_000)],
-        delays=[Delay(priority=0, rows=3, to_messaging=(0.1, 0.2, 0.3), to_table=(1.0, 2.0, 3600.0))],
-        gaps=[Gap(reason="expired", topic=HOSTILE, begins="1:0a", ends="1:0f", rows=7, seconds=noon + 3600)],
+        delays=[PriorityDelay(priority=0, rows=3, to_messaging=(0.1, 0.2, 0.3), to_table=(1.0, 2.0, 3600.0))],
+        gaps=[ReportGap(reason="expired", topic=HOSTILE, begins="1:0a", ends="1:0f", rows=7, seconds=noon + 3600)],
     )
 
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_ingest.report import plot
-from fairlead_ingest.report.plot import Line, Mark
+from fairlead_ingest.report.plot import Line, PlotMark
 
 NOON = 1_795_262_400
 VALUES = st.one_of(st.none(), st.floats(0, 1e12, allow_nan=False, allow_infinity=False))
 
 
-def drawn(seconds: list[int], *lines: Line, marks: tuple[Mark, ...] = (), log: bool = False) -> ElementTree.Element:
+def drawn(seconds: list[int], *lines: Line, marks: tuple[PlotMark, ...] = (), log: bool = False) -> ElementTree.Element:
     text = plot.draw("Rate <of> all", seconds, lines, shown=lambda value: f"{value:g}", marks=marks, is_logarithmic=log)
     return ElementTree.fromstring(f"<p>{text}</p>")
 
@@ -59,7 +59,7 @@ def test_values_are_said_where_one_points() -> None:
 
 
 def test_marks_outside_the_picture_are_left_out() -> None:
-    marks = (Mark(seconds=NOON + 1, text="gap <1>"), Mark(seconds=NOON - 5, text="before"))
+    marks = (PlotMark(seconds=NOON + 1, text="gap <1>"), PlotMark(seconds=NOON - 5, text="before"))
     said = [
         each.text for each in drawn([NOON, NOON + 60], Line(name="n", values=[1.0, 1.0]), marks=marks).iter("title")
     ]

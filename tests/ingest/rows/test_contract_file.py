@@ -10,7 +10,7 @@ import pytest
 from fairlead_ingest import errors
 from fairlead_ingest.rows import contract_file, schema
 from fairlead_ingest.rows.routing import SHARED
-from fairlead_ingest.rows.rules import Rule
+from fairlead_ingest.rows.rules import ColumnRule
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_a_contract_in_toml_has_everything() -> None:
     assert contract.title == "telemetry version 3"
     assert contract.columns.simpleString() == "struct<site:string,count:int,temperature:double,open:boolean>"
     assert contract.routed == ("temperature", "open")
-    assert contract.rules == {"site": Rule(required=True, allowed=("north", "south"))}
+    assert contract.rules == {"site": ColumnRule(required=True, allowed=("north", "south"))}
     assert contract.columns_of(SHARED).names == ["site", "count"]
     assert contract.columns_of(0).names == ["site", "count", "temperature"]
     assert contract.foreign_to(0) == ("open",) and contract.foreign_to(1) == ()
-    assert contract.rules_of(0)["count"] == Rule(required=True)
-    assert contract.rules_of(0)["temperature"] == Rule(minimum=-60, maximum=150)
+    assert contract.rules_of(0)["count"] == ColumnRule(required=True)
+    assert contract.rules_of(0)["temperature"] == ColumnRule(minimum=-60, maximum=150)
     assert contract.rules_of(1) == contract.rules
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import types
 
 from fairlead_ingest.rows import ddl
 from fairlead_ingest.rows.fitting import Judge, Verdict
-from fairlead_ingest.rows.rules import Rule
+from fairlead_ingest.rows.rules import ColumnRule
 
 FITS = {
     "tinyint": ["-128", "127", "null"],
@@ -162,7 +162,11 @@ def test_of_a_field_said_twice_the_last_counts(data_type: str, values: list[str]
     assert judge("timestamp").look(b'{"c": 1, "unit": "\\u00b0C"}').text is None
 
 
-RULES = {"a": Rule(required=True, minimum=-1.5, maximum=10), "b": Rule(allowed=("on", "off")), "c": Rule(required=True)}
+RULES = {
+    "a": ColumnRule(required=True, minimum=-1.5, maximum=10),
+    "b": ColumnRule(allowed=("on", "off")),
+    "c": ColumnRule(required=True),
+}
 
 
 @pytest.mark.parametrize(
@@ -190,16 +194,21 @@ def test_rules_are_judged_by_either_look(body: str, wrong: list[tuple[str, str]]
 @pytest.mark.parametrize(
     ("data_type", "rule", "fits", "misfits"),
     [
-        ("int", Rule(minimum=0, maximum=3), ["0", "3"], ["-1", "4"]),
-        ("int", Rule(allowed=(1, 3)), ["1", "3"], ["2", '"1"', "true"]),
-        ("double", Rule(minimum=0.2, maximum=0.8), ["0.2", "0.5", "8e-1"], ["0", "1", "0.1", "1e-400"]),
-        ("double", Rule(minimum=0), ["0", "0.0", "1e300", "9007199254740992"], ["-0.1", "1e-400", "9007199254740993"]),
-        ("float", Rule(maximum=1e30), ["1e30", "-1e38"], ["1e31", "1e39"]),
-        ("decimal(5,2)", Rule(minimum=0.1, maximum=100), ["0.1", '"99.99"', "100"], ["0.09", "100.01", "1.239"]),
+        ("int", ColumnRule(minimum=0, maximum=3), ["0", "3"], ["-1", "4"]),
+        ("int", ColumnRule(allowed=(1, 3)), ["1", "3"], ["2", '"1"', "true"]),
+        ("double", ColumnRule(minimum=0.2, maximum=0.8), ["0.2", "0.5", "8e-1"], ["0", "1", "0.1", "1e-400"]),
+        (
+            "double",
+            ColumnRule(minimum=0),
+            ["0", "0.0", "1e300", "9007199254740992"],
+            ["-0.1", "1e-400", "9007199254740993"],
+        ),
+        ("float", ColumnRule(maximum=1e30), ["1e30", "-1e38"], ["1e31", "1e39"]),
+        ("decimal(5,2)", ColumnRule(minimum=0.1, maximum=100), ["0.1", '"99.99"', "100"], ["0.09", "100.01", "1.239"]),
     ],
 )
 def test_bounds_and_lists_belong_to_what_is_allowed(
-    data_type: str, rule: Rule, fits: list[str], misfits: list[str]
+    data_type: str, rule: ColumnRule, fits: list[str], misfits: list[str]
 ) -> None:
     """And the type still counts."""
     judged = Judge(types.StructType([types.StructField("c", ddl.type_of(data_type))]), rules={"c": rule})

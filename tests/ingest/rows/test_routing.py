@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_ingest.rows.routing import REMEMBERED_MAX, SHARED, Route, Router, matches
+from fairlead_ingest.rows.routing import REMEMBERED_MAX, SHARED, RowRoute, RowRouter, matches
 
-DOORS = Route(name="doors", source="/messages/modules/door/*")
-NORTH = Route(name="north", topic="north/*")
-LOUD = Route(name="loud", properties={"level": "high", "kind": "alarm"})
+DOORS = RowRoute(name="doors", source="/messages/modules/door/*")
+NORTH = RowRoute(name="north", topic="north/*")
+LOUD = RowRoute(name="loud", properties={"level": "high", "kind": "alarm"})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_long_source_costs_no_time() -> None:
 
 def test_the_first_route_that_takes_a_message_has_it() -> None:
     """What none takes is shared."""
-    router = Router([DOORS, NORTH])
+    router = RowRouter([DOORS, NORTH])
     asked = [("north/t", "/messages/modules/door/o"), ("north/t", None), ("south/t", "/messages/modules/engine/o")]
     assert [router.route(topic, source, None) for topic, source in asked] == [0, 1, SHARED]
     assert [router.route(topic, source, None) for topic, source in asked] == [0, 1, SHARED]
@@ -47,7 +47,7 @@ def test_the_first_route_that_takes_a_message_has_it() -> None:
 
 def test_all_properties_of_a_route_must_be_as_it_says() -> None:
     """Those that are no text are none."""
-    router = Router([LOUD])
+    router = RowRouter([LOUD])
     texts = [
         '{"level": "high", "kind": "alarm", "more": 1}',
         '{"level": "high"}',
@@ -60,7 +60,7 @@ def test_all_properties_of_a_route_must_be_as_it_says() -> None:
 
 def test_sources_without_end_are_not_remembered() -> None:
     """Devices write them."""
-    router = Router([DOORS])
+    router = RowRouter([DOORS])
     for number in range(REMEMBERED_MAX + 10):
         assert router.route("a/t", f"/{number}", None) == SHARED
     assert len(router._remembered) <= REMEMBERED_MAX

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from fairlead_ingest.source import pushdown
-from fairlead_ingest.source.pushdown import Scope
+from fairlead_ingest.source.pushdown import ReadScope
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 NOON_MS = 1_795_176_000_000
@@ -14,7 +14,7 @@ NOON_MS = 1_795_176_000_000
 def test_conditions_narrow_the_scope() -> None:
     """Each one further."""
     scope = pushdown.narrowed(
-        Scope(),
+        ReadScope(),
         [
             ("_topic", "in", ("a/t", "b/t")),
             ("_topic", "=", "b/t"),
@@ -23,20 +23,22 @@ def test_conditions_narrow_the_scope() -> None:
             ("_published_at", "<", NOON + datetime.timedelta(seconds=1)),
         ],
     )
-    assert scope == Scope(topics=frozenset(["b/t"]), from_ms=NOON_MS, until_ms=NOON_MS + 1001)
+    assert scope == ReadScope(topics=frozenset(["b/t"]), from_ms=NOON_MS, until_ms=NOON_MS + 1001)
 
 
 def test_one_moment_is_a_millisecond() -> None:
     """Ids carry no more; Spark checks the rest."""
-    assert pushdown.narrowed(Scope(), [("_published_at", "=", NOON)]) == Scope(from_ms=NOON_MS, until_ms=NOON_MS + 1)
+    assert pushdown.narrowed(ReadScope(), [("_published_at", "=", NOON)]) == ReadScope(
+        from_ms=NOON_MS, until_ms=NOON_MS + 1
+    )
 
 
 def test_a_time_without_zone_is_utc() -> None:
     """As the session's times are."""
-    assert Scope().within(("_published_at", ">", NOON.replace(tzinfo=None))).from_ms == NOON_MS
+    assert ReadScope().within(("_published_at", ">", NOON.replace(tzinfo=None))).from_ms == NOON_MS
 
 
 def test_other_conditions_change_nothing() -> None:
     """They are Spark's."""
     for condition in (("node", "=", "n"), ("_topic", ">", "a"), ("_published_at", ">", "noon")):
-        assert Scope().within(condition) == Scope()
+        assert ReadScope().within(condition) == ReadScope()

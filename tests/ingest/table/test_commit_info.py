@@ -11,7 +11,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit_info
-from fairlead_ingest.table.commit_info import CONTRACTS_MAX, BatchCounts, CommitInfo, ContractUse, LogEntry, Totals
+from fairlead_ingest.table.commit_info import CONTRACTS_MAX, BatchCounts, CommitInfo, ContractUse, LogEntry, TableTotals
 
 # As they lie in tables; spaces are not stored.
 REACHED = '{"svc": "5f0c", "topics": {"a/t": {"f": "0f", "fg": 3, "g": 3, "p": "0f", "r": 0}}, "v": 1}'
@@ -61,7 +61,7 @@ def test_stored_names_stand_for_whole_ones() -> None:
 def test_older_versions_left_less() -> None:
     """Before events there were no gaps, before the report no ages, before totals none."""
     info = commit_info.parse({"reached": json.loads(REACHED), "application": "q", "batch": 1, "rows": 7})
-    assert (info.counts.rows, info.counts.ages, info.totals) == (7, [], Totals())
+    assert (info.counts.rows, info.counts.ages, info.totals) == (7, [], TableTotals())
 
 
 @pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
@@ -79,8 +79,8 @@ def test_what_is_broken_is_refused_by_code(more: dict[str, Any]) -> None:
 
 def test_totals_add_up() -> None:
     """Bytes and ages do not."""
-    totals = Totals(rows=1, filtered=2).plus(BatchCounts(rows=4, bytes=99, filtered=1, ages=[1]))
-    assert totals == Totals(rows=5, filtered=3)
+    totals = TableTotals(rows=1, filtered=2).plus(BatchCounts(rows=4, bytes=99, filtered=1, ages=[1]))
+    assert totals == TableTotals(rows=5, filtered=3)
 
 
 def test_an_entry_is_a_batch_of_one_application() -> None:
@@ -102,7 +102,9 @@ def test_since_when_a_contract_judges_stays_known() -> None:
             rows=1, contract=ContractUse(name="t", version=version, batch=batch, at="2026-11-23T00:00:00Z")
         )
 
-    totals = Totals().plus(BatchCounts(rows=1)).plus(used(1, 1)).plus(used(1, 2)).plus(BatchCounts()).plus(used(2, 4))
+    totals = (
+        TableTotals().plus(BatchCounts(rows=1)).plus(used(1, 1)).plus(used(1, 2)).plus(BatchCounts()).plus(used(2, 4))
+    )
     assert totals.rows == 4
     assert [(each.version, each.batch) for each in totals.contracts] == [(1, 1), (2, 4)]
     for version in range(3, CONTRACTS_MAX + 10):

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import history
-from fairlead_ingest.table.history import Found
+from fairlead_ingest.table.history import NewestCounting
 
 
 def batch(version: int) -> dict[str, Any]:
@@ -78,4 +78,4 @@ def test_content_that_others_put_there_says_nothing_of_ours(entry: dict[str, Any
 
 def test_no_history_is_no_answer() -> None:
     """A new table."""
-    assert history.newest([]) == Found()
+    assert history.newest([]) == NewestCounting()

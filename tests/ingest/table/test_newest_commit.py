@@ -8,7 +8,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import newest_commit
 from fairlead_ingest.table.commit_info import CommitInfo
-from fairlead_ingest.table.newest_commit import BATCHES_MAX, PROPERTY, Line, Snapshot
+from fairlead_ingest.table.newest_commit import BATCHES_MAX, PROPERTY, Lineage, TableVersion
 
 INFO = CommitInfo(
     reached=Offsets(service="s", topics={"a/t": TopicOffset(generation=1, position="0f")}),
@@ -35,19 +35,19 @@ def test_what_is_broken_stops_the_job(text: str) -> None:
 
 def test_it_counts_while_the_current_version_was_made_from_it() -> None:
     """Commits of others, a compaction say, change nothing."""
-    assert OURS.line([Snapshot(60, 50, 6), Snapshot(50, 40, 5), Snapshot(40, None, 4)]) is Line.CURRENT
+    assert OURS.line([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)]) is Lineage.CURRENT
 
 
 def test_it_was_taken_back_where_the_line_passes_it_by() -> None:
     """Rolled back to before it, also where others wrote since, and where nothing is left at all."""
-    assert OURS.line([Snapshot(40, 30, 4)]) is Line.TAKEN_BACK
-    assert OURS.line([Snapshot(70, 40, 7), Snapshot(40, 30, 4)]) is Line.TAKEN_BACK
+    assert OURS.line([TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
+    assert OURS.line([TableVersion(70, 40, 7), TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
 
 
 def test_nothing_is_known_where_the_line_is_cut() -> None:
     """Others have let versions expire, ours among them."""
-    assert OURS.line([Snapshot(70, 60, 7), Snapshot(60, None, 6)]) is Line.CUT
-    assert OURS.line([]) is Line.CUT
+    assert OURS.line([TableVersion(70, 60, 7), TableVersion(60, None, 6)]) is Lineage.CUT
+    assert OURS.line([]) is Lineage.CUT
 
 
 def test_the_newest_applications_are_remembered() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.topics.messaging import EVERY_ROUTE, serving
 
 from fairlead_messaging.api import error_codes, routes
-from fairlead_messaging.api.routes import ARROW_POLL, Route
+from fairlead_messaging.api.routes import ARROW_POLL, ApiRoute
 
 
 def test_names_are_quoted_into_paths() -> None:
@@ -35,7 +35,7 @@ async def test_the_server_has_these_routes_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("route", [*EVERY_ROUTE, ARROW_POLL], ids=lambda route: str(route.operation))
-def test_examples_are_what_they_stand_for(route: Route[object]) -> None:
+def test_examples_are_what_they_stand_for(route: ApiRoute[object]) -> None:
     """Each request and answer that has a shape has an example of it, and every code is known."""
     for example, shape in ((route.example, route.request), (route.answers, route.response)):
         if shape is not None and route is not routes.OPENAPI:

@@ -12,7 +12,7 @@ from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.methods import BlockingClient, Method, Methods, on_topic
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_wire.errors import LocalError
 
 CLIENTS = [AsyncClient, Client]
@@ -21,7 +21,7 @@ CLIENTS = [AsyncClient, Client]
 class Recorder(Methods, BlockingClient):
     """Answers what it was asked."""
 
-    def do(self, asked: Request[Any]) -> Any:
+    def do(self, asked: ClientRequest[Any]) -> Any:
         return asked
 
     def take(self, step: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.client import errors, requests
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
 from fairlead_wire.backoff import delivery
@@ -21,7 +21,7 @@ TWO = DeliveryPolicy(
 )  # fmt: skip
 
 
-def attempts(call: Request[Any], policy: DeliveryPolicy | None = TWO) -> Attempts[Any]:
+def attempts(call: ClientRequest[Any], policy: DeliveryPolicy | None = TWO) -> Attempts[Any]:
     return Attempts(call, policy, lambda: 0.5)
 
 

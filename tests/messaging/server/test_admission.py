@@ -9,15 +9,15 @@ from fairlead_messaging.server.admission import (
     IDLE_SECONDS,
     PROBES_MAX,
     Admission,
-    Limits,
-    Verdict,
+    AdmissionVerdict,
+    ConnectionLimits,
     limits_of,
 )
 
-SMALL = Limits(total=10, peer=6, peer_waiting=3, probes=2)
+SMALL = ConnectionLimits(total=10, peer=6, peer_waiting=3, probes=2)
 
 
-def admit(table: Admission, key: str, peer: str = "a", now: float = 0.0) -> tuple[Verdict, list[object]]:
+def admit(table: Admission, key: str, peer: str = "a", now: float = 0.0) -> tuple[AdmissionVerdict, list[object]]:
     verdict, closed = table.admit(key, peer, now)
     return verdict, list(closed)
 
@@ -29,21 +29,21 @@ def test_the_longest_waiting_of_a_peer_goes_for_its_next() -> None:
         admit(table, key)
     table.begin("1")
     admit(table, "4")
-    assert admit(table, "b1", "b") == (Verdict.ADMITTED, [])
-    assert admit(table, "5") == (Verdict.ADMITTED, ["2"])
+    assert admit(table, "b1", "b") == (AdmissionVerdict.ADMITTED, [])
+    assert admit(table, "5") == (AdmissionVerdict.ADMITTED, ["2"])
     table.rest("1", 5.0)
-    assert admit(table, "6") == (Verdict.ADMITTED, ["3"])
+    assert admit(table, "6") == (AdmissionVerdict.ADMITTED, ["3"])
 
 
 def test_a_flood_of_one_kind_costs_the_other_nothing() -> None:
     """Half requests do not close connections that are in use, nor idle ones those that have just come."""
-    table = Admission(Limits(total=100, peer=100, peer_waiting=5))
+    table = Admission(ConnectionLimits(total=100, peer=100, peer_waiting=5))
     admit(table, "used")
     table.begin("used")
     table.rest("used", 1.0)
     closed = [key for number in range(20) for key in admit(table, str(number), now=2.0)[1]]
     assert closed == [str(number) for number in range(16)]
-    table = Admission(Limits(total=100, peer=100, peer_waiting=5))
+    table = Admission(ConnectionLimits(total=100, peer=100, peer_waiting=5))
     for number in range(5):
         admit(table, str(number))
         table.begin(str(number))
@@ -57,16 +57,16 @@ def test_when_all_are_answered_there_is_room_for_probes() -> None:
     for number in range(6):
         admit(table, str(number))
         table.begin(str(number))
-    assert admit(table, "p1") == (Verdict.PROBES_ONLY, [])
+    assert admit(table, "p1") == (AdmissionVerdict.PROBES_ONLY, [])
     assert table.is_for_probes("p1") and not table.is_for_probes("1")
-    assert admit(table, "p2") == (Verdict.ADMITTED, ["p1"])
+    assert admit(table, "p2") == (AdmissionVerdict.ADMITTED, ["p1"])
     table.begin("p2")
-    assert admit(table, "p3")[0] is Verdict.PROBES_ONLY
+    assert admit(table, "p3")[0] is AdmissionVerdict.PROBES_ONLY
     table.begin("p3")
-    assert admit(table, "p4")[0] is Verdict.PROBES_ONLY
+    assert admit(table, "p4")[0] is AdmissionVerdict.PROBES_ONLY
     table.begin("p4")
-    assert admit(table, "p5") == (Verdict.REFUSED, [])
-    assert admit(table, "b1", "b") == (Verdict.ADMITTED, [])
+    assert admit(table, "p5") == (AdmissionVerdict.REFUSED, [])
+    assert admit(table, "b1", "b") == (AdmissionVerdict.ADMITTED, [])
 
 
 def test_deadlines() -> None:
@@ -86,7 +86,7 @@ def test_deadlines() -> None:
 
 def test_limits_follow_the_descriptors() -> None:
     """Room for files is left, and room for others than one address; always room for probes."""
-    assert limits_of(1024) == Limits(total=640, peer=512, peer_waiting=160)
+    assert limits_of(1024) == ConnectionLimits(total=640, peer=512, peer_waiting=160)
     assert limits_of(10).total >= PROBES_MAX
     assert limits_of(10**6).total == 20_000
 
@@ -102,7 +102,7 @@ def test_no_history_breaks_the_bounds() -> None:
                     verdict, closed = admit(table, str(step), random.choice("abc"), float(step))
                     assert not set(closed) & active
                     alive -= {str(each) for each in closed}
-                    if verdict is not Verdict.REFUSED:
+                    if verdict is not AdmissionVerdict.REFUSED:
                         alive.add(str(step))
                 case 2 if alive:
                     key = random.choice(sorted(alive))

@@ -11,10 +11,10 @@ from tests.support.dose import dose
 from tests.support.topics.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.message_id import FIRST, ID_BYTES, MessageId
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.page_cache import ANY, CachedPage, PageCache, PageKey, page_key
 
-TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=10)
+TOPIC = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=10)
 
 
 def at(number: int) -> MessageId:

@@ -8,7 +8,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publi
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import keys, rows, running_totals
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.log.topic_log import PIECE_MESSAGES
 
 
@@ -54,7 +54,7 @@ def test_however_many_messages_a_request_has(count: int) -> None:
     """One by one, in columns, in several pieces: the same rows, in order, without a gap, each with its own ttl."""
     core = Core()
     topic = core.create("t", ttl_seconds=500)
-    messages = [b"%d" % number if number % 3 else Message(b"%d" % number, 7) for number in range(count)]
+    messages = [b"%d" % number if number % 3 else LoggedMessage(b"%d" % number, 7) for number in range(count)]
     published = core.do(Publish(namespace=NAMESPACE, name="t", messages=messages))
     with core.kv.snapshot() as snapshot:
         prefix = keys.table(keys.MESSAGE, topic)

@@ -11,7 +11,7 @@ from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server import readers, retention
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import keys, running_totals
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
@@ -150,7 +150,7 @@ def test_a_position_counts_only_when_it_can_be_known() -> None:
     """Not beyond the end, not inside stored payloads, not where rows are gone, not of another generation."""
     core, ids = filled()
     pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"a"), Message(b"b")], pointer=pointer))
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a"), LoggedMessage(b"b")], pointer=pointer))
     core.do(publish("t", pointer=pointer))
     inside = core.page("t", limit=10**6).ids[-2]
 

@@ -8,7 +8,7 @@ from tests.sim.messaging_world import MessagingWorld
 from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import NotFound
-from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, Published
+from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, PublishedAt
 from fairlead_messaging.server.transactions.commands import Rollback, Start
 
 
@@ -31,7 +31,7 @@ def test_positions_are_not_given_out_twice_after_a_failed_write() -> None:
     core = Core()
     core.create("t")
     core.batch(publish("t", "lost"), lost=True)
-    kept: Published = core.do(publish("t", "kept"))
+    kept: PublishedAt = core.do(publish("t", "kept"))
     assert kept.first is not None and kept.first.sequence == 1
 
 

@@ -66,7 +66,7 @@ async def event(watch: ClientResponse) -> dict[str, Any]:
 async def serving(*, required: bool = False, unready: str = "") -> AsyncIterator[Api]:
     """``required``: everything needs the token, as with mutual TLS; ``unready``: why it is not ready."""
     store = MemoryMetastore(version=1000)
-    guard = server.Guard(TOKEN, required=required)
+    guard = server.AccessGuard(TOKEN, required=required)
     objects = ObjectsApi(store, agent="1.2", age_of=lambda _: 7.0, secrets_allowed=guard.knows, statuses=store.statuses)
 
     async def status() -> dict[str, Any]:

@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import message
@@ -164,9 +164,9 @@ def open_upstream(
     policy: DeliveryPolicy = UPSTREAM_POLICY,
     spans: Spans | None = None,
     modules_have_tokens: bool = False,
-) -> Upstream:
+) -> UpstreamService:
     """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
-    upstream = Upstream(
+    upstream = UpstreamService(
         outbox=SqliteOutbox(path, epoch=epoch, max_bytes=max_bytes),
         node="edge-1",
         link=hub,

@@ -40,7 +40,7 @@ PLACES = ("berlin", "bremen", "dresden", "essen", "hamburg", "koeln", "leipzig",
 class Served:
     """A console on loopback; ``now`` of the core is moved by hand."""
 
-    def __init__(self, core: Core, console: Console, health: http.Health, port: int) -> None:
+    def __init__(self, core: Core, console: Console, health: http.HubHealth, port: int) -> None:
         self.core, self.console, self.health, self.port = core, console, health, port
         self.url = f"http://127.0.0.1:{port}"
 
@@ -59,7 +59,7 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """Without ``clock`` surveys are paced by the core's own time."""
     freshness, app = WatchHealth({"nodes"}), web.Application()
-    health = http.Health(lambda: ([], False))
+    health = http.HubHealth(lambda: ([], False))
     console = Console(core.hub, freshness, health, clock or (lambda: core.now), spans)
     http.NodesApi(core.hub, freshness, lambda: core.now).add_to(app)
     console.add_to(app)

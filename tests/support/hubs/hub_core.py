@@ -15,7 +15,7 @@ from typing import Any
 from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.cluster.content import Kind, LiveObject
+from fairlead_hub.cluster.content import LiveObject, ServedKind
 from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
@@ -23,7 +23,7 @@ from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.status_writer import StatusWriter
 from fairlead_hub.ready import Ready
-from fairlead_hub.settings import DeliverySettings, Settings
+from fairlead_hub.settings import DeliverySettings, HubSettings
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync_status import COLLECTIONS
@@ -55,7 +55,7 @@ class Edge:
                     case message.Compare():
                         pairs = [(one.uid, one.digest) for one in self.held.values()]
                         sums = digest.Buckets.of(pairs, header.bits).encode()
-                        self.say(message.Buckets(parent_id=header.id, bits=header.bits), sums)
+                        self.say(message.BucketSums(parent_id=header.id, bits=header.bits), sums)
                     case message.ListBuckets():
                         rows = ",".join(
                             f'["{o.path}","{o.uid}","{o.digest}","{o.version}"]' for o in self.held.values()
@@ -95,7 +95,7 @@ class Core:
 
     def __init__(self, *nodes: str, listed: bool = True, **settings: Any) -> None:
         self.hub = Hub(
-            Settings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE,
+            HubSettings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE,
             clock=WallClock(lambda: NOON),
         )  # fmt: skip
         self.api = MemoryStatusClient()
@@ -160,7 +160,7 @@ class Core:
         annotated = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
         self.hub.edge_node_observed(node, there, annotated, self.now)
 
-    def put(self, name: str, kind: Kind = CONFIG_MAP, **fields: Any) -> LiveObject:
+    def put(self, name: str, kind: ServedKind = CONFIG_MAP, **fields: Any) -> LiveObject:
         one = live(kind, name, **fields)
         self.hub.put_object(one, self.now)
         return one

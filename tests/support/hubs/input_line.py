@@ -18,7 +18,7 @@ from tests.support.hubs.hub_core import NOON, Core, Edge
 from fairlead_hub.http_operations import MessageState
 from fairlead_hub.inputs import submission
 from fairlead_hub.inputs.submission import Address
-from fairlead_hub.io.inputs.inputs import Inputs
+from fairlead_hub.io.inputs.inputs import InputService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_messaging.api.responses import Message, Page, Reader
 from fairlead_messaging.client.errors import NoAnswer, TopicMissing, Unreachable
@@ -140,7 +140,7 @@ class InputLine:
         self.close()
         self.core = Core("edge-1")
         self.edge = None
-        self.inputs = Inputs(
+        self.inputs = InputService(
             self.core.hub,
             self.messaging if self._has_messaging else None,
             counts=self.counts,

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub.cluster.content import Kind, LiveObject, build
+from fairlead_hub.cluster.content import LiveObject, ServedKind, build
 
-CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
-SECRET = Kind(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
-POD = Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
-ROUTES = Kind(group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False)
+CONFIG_MAP = ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
+SECRET = ServedKind(group="", version="v1", kind="Secret", plural="secrets", namespaced=True)
+POD = ServedKind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
+ROUTES = ServedKind(group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False)
 
 
 def body(name: str, *, uid: str = "", version: str = "1", namespace: str = "shop", **fields: Any) -> dict[str, Any]:
@@ -21,5 +21,5 @@ def body(name: str, *, uid: str = "", version: str = "1", namespace: str = "shop
     return {"metadata": metadata, **fields}
 
 
-def live(kind: Kind, name: str, **fields: Any) -> LiveObject:
+def live(kind: ServedKind, name: str, **fields: Any) -> LiveObject:
     return build(msgspec.json.encode(body(name, **fields)), kind)

@@ -11,9 +11,9 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import Watches
+from fairlead_hub.io.cluster.watches import Reflectors
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.wall_clock import WallClock
 
 
@@ -21,13 +21,13 @@ from fairlead_hub.wall_clock import WallClock
 async def watching(kube: Kube, counts: IoCounts | None = None) -> AsyncIterator[Hub]:
     """The core, while its watches run."""
     loop = asyncio.get_running_loop()
-    hub = Hub(Settings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
+    hub = Hub(HubSettings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
 
     def take_soon() -> None:
         loop.call_soon(lambda: hub.take_ready(loop.time(), documents=False, kube_events=False))
 
     hub.subscribe(take_soon)
-    task = asyncio.create_task(Watches(kube, hub, clock=loop.time, counts=counts).run())
+    task = asyncio.create_task(Reflectors(kube, hub, clock=loop.time, counts=counts).run())
     try:
         yield hub
     finally:

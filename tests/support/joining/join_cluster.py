@@ -22,8 +22,8 @@ from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.identity.signer import SignedCertificate
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.join_service import JoinService
@@ -78,14 +78,14 @@ class JoinCluster:
         if method == "POST":
             path = f"{path}/{body['metadata']['name']}"
             if path in self.objects:
-                raise Refused(409, "it exists")
+                raise ApiRefused(409, "it exists")
             return self._store(path, copy.deepcopy(body))
         there = self.objects.get(path)
         if there is None:
-            raise Refused(404, "there is none")
+            raise ApiRefused(404, "there is none")
         expected = body.get("metadata", {}).get("resourceVersion")
         if self._checks_versions and expected is not None and expected != there["metadata"]["resourceVersion"]:
-            raise Refused(409, "the object has been modified")
+            raise ApiRefused(409, "the object has been modified")
         written = merged(there, body)
         for field in self.leaves_out:
             written.get("status", {}).pop(field, None)
@@ -126,7 +126,7 @@ def authority_of(folder: Path) -> pki.Authority:
 
 def lost(*_: Any) -> None:
     """A step that loses the request, or the answer."""
-    raise Unavailable("the API server is away")
+    raise ApiUnavailable("the API server is away")
 
 
 class JoiningHub:
@@ -145,7 +145,7 @@ class JoiningHub:
         """``delivers`` False: its watch brings nothing until ``catch_up``."""
         self.cluster = cluster
         self.wall = NOW
-        self.joined: list[tuple[Admitted, Issued]] = []
+        self.joined: list[tuple[Admitted, SignedCertificate]] = []
         self.refused: list[tuple[str, str]] = []
         self.known = KnownIdentity()
         self.node_uids = node_uids or {}
@@ -187,7 +187,7 @@ class JoiningHub:
         uid = self.node_uids.get(node, "")
         return msgspec.structs.replace(self.known, revoked_before=before, node_uid=uid)
 
-    async def join(self, token: JoinToken, node: str, key: Any, **request: Any) -> Issued:
+    async def join(self, token: JoinToken, node: str, key: Any, **request: Any) -> SignedCertificate:
         """One attempt.  Raises ``IdentityRefused``."""
         header = message.Join(token_id=token.id, secret=token.secret, node=node, agent="test/0")
         return await self.service.join(header, pki.signing_request(key, name=node, **request), "192.0.2.1:1")

@@ -42,7 +42,7 @@ async def _introduce(cluster: Cluster, pins: Sequence[str], url: str) -> None:
             for change in changes:
                 if not change.deleted and not change.item.get("status"):
                     path = f"{PATH}/{change.item['metadata']['name']}/status"
-                    with contextlib.suppress(api_error.Refused):  # it was deleted meanwhile
+                    with contextlib.suppress(api_error.ApiRefused):  # it was deleted meanwhile
                         status = {"status": {"pins": list(pins), "url": url}}
                         await client.request("PATCH", path, status, content_type=kube.MERGE_PATCH)
     finally:

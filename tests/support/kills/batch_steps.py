@@ -26,7 +26,7 @@ from tests.support.tables.table_formats import catalog_of, format_of
 from fairlead_ingest.io.sink.spark_sink import StreamWriter
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import range_reader, spark_source
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.spark_source import FairleadStreamReader
 from fairlead_ingest.rows import envelope, transforms
 
@@ -68,7 +68,7 @@ def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> Non
     table_format.ensure(table, ROWS_SCHEMA)
     table_format.ensure(tables.beside(table, tables.DEAD_LETTERS), tables.DEAD_LETTERS_SCHEMA)
     table_format.ensure(tables.beside(table, tables.GAPS), tables.GAPS_SCHEMA)
-    reader = FairleadStreamReader(Options.of(options))
+    reader = FairleadStreamReader(SourceOptions.of(options))
     while True:
         planned, committed = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
         begin = _logged(checkpoint, committed) if committed >= 0 else reader.initialOffset()

@@ -20,24 +20,24 @@ from tests.support.kills.identity_steps import STEPS
 
 from fairlead_edge.io.identity import join
 from fairlead_edge.io.identity.identity_files import IdentityFiles
-from fairlead_edge.io.identity.joining import Joining
+from fairlead_edge.io.identity.joining import JoinClient
 from fairlead_wire.identity import join_token
 
 
 def act(url: str, token: str, folder: Path, last: int) -> None:
     """One command, which dies at step number ``last``; 0: it lives."""
-    wanted = join.Wanted(url=url, token=join_token.parse(token), config=folder / "edge.toml")
+    wanted = join.JoinOptions(url=url, token=join_token.parse(token), config=folder / "edge.toml")
     if last:
         step = lives.kill_at(last, STEPS)
-        ask = Joining.ask
+        ask = JoinClient.ask
 
-        async def asked(self: Joining, *arguments: Any) -> Any:
+        async def asked(self: JoinClient, *arguments: Any) -> Any:
             step()
             answer = await ask(self, *arguments)
             step()
             return answer
 
-        setattr(Joining, "ask", asked)  # noqa: B010
+        setattr(JoinClient, "ask", asked)  # noqa: B010
     asyncio.run(join.join(wanted, {"PATH": os.environ["PATH"]}, lambda *_: None))
 
 

@@ -21,9 +21,9 @@ from tests.support.tables.latest_rows import Row, append, content, model
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import refresh
 from fairlead_ingest.latest import buckets
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 
-DEFINITION: Final = Definition(key=("node",), delete_when={"op": ("d",)})
+DEFINITION: Final = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
 BATCHES: Final = [
     [Row(node=f"n{number}", number=number) for number in range(1, 6)],
     [Row(node="n1", number=7), Row(node="n2", number=8, op="d"), Row(node="n9", number=9)],

@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.kube import Kube
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -58,7 +58,7 @@ class ApiFront:
 
     def client(self) -> Kube:
         """A client of the hub that goes through this door."""
-        client = Kube(Access(self.url, lambda: {}))
+        client = Kube(ApiAccess(self.url, lambda: {}))
         self._clients.append(client)
         return client
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.table import delta, tables
-from fairlead_ingest.latest.definition import BUCKET, DELETED, Definition
+from fairlead_ingest.latest.definition import BUCKET, DELETED, LatestDefinition
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.table.store_path import Place
 
@@ -71,7 +71,7 @@ def append(table: Place, rows: Sequence[Row], schema: pa.Schema = SCHEMA, **more
     delta.append(table, writing.close(), tables.UNNUMBERED)
 
 
-def model(rows: Iterable[Row], definition: Definition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
+def model(rows: Iterable[Row], definition: LatestDefinition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
     """By key: id, value and whether it is deleted."""
     found: dict[tuple[Any, ...], Row] = {}
     for row in rows:
@@ -82,7 +82,7 @@ def model(rows: Iterable[Row], definition: Definition) -> dict[tuple[Any, ...], 
     return {key: (row.id, row.value, row.op in wanted) for key, row in found.items()}
 
 
-def _order(row: Row, definition: Definition) -> tuple[Any, ...]:
+def _order(row: Row, definition: LatestDefinition) -> tuple[Any, ...]:
     own = [row.number, row.topic]
     if "value" in definition.order_by:
         own = [row.value, *own]
@@ -92,7 +92,7 @@ def _order(row: Row, definition: Definition) -> tuple[Any, ...]:
     return tuple(own)
 
 
-def content(table: Place, definition: Definition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
+def content(table: Place, definition: LatestDefinition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
     """What the latest table holds, read as strangers do; fails where a key is there twice or in a wrong bucket."""
     state = latest_table.look(table)
     assert state is not None

@@ -23,7 +23,7 @@ from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.letters.tally import Tally
 from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
@@ -134,10 +134,10 @@ class World:
             backfill_commit.append(self.format, self.table, rows, dead)
 
     def repair(
-        self, how: correction.Correction | None = None, selection: Selection | None = None, **more: Any
+        self, how: correction.Correction | None = None, selection: LetterSelection | None = None, **more: Any
     ) -> Tally:
         dry_run = more.pop("dry_run", False)
-        found = Repair(self.format, self.table, selection or Selection(), how or correction.Unchanged(), **more)
+        found = Repair(self.format, self.table, selection or LetterSelection(), how or correction.Rejudged(), **more)
         return found.run(lambda: self.judge, dry_run=dry_run)
 
     def rows(self) -> Counter[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 
 
@@ -18,6 +18,6 @@ def refusal(status: int, code: str, **facts: Any) -> Response:
     return answer(status, json.dumps({"error": {"code": code, "message": "", **facts}}).encode())
 
 
-def asked(call: Request[Any]) -> Any:
+def asked(call: ClientRequest[Any]) -> Any:
     assert call.body is not None
     return json.loads(call.body)

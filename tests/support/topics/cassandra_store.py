@@ -9,7 +9,7 @@ from tests.support.topics.cassandra import DATACENTER, Cassandra
 
 from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV, open_shard
-from fairlead_messaging.server.io.stores.cassandra.session import Session
+from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession
 
 
 class Counted:
@@ -51,7 +51,7 @@ class Shards:
         self.counted = Counted()
 
     def __enter__(self) -> Self:
-        self.session = Session(model_of(self._cassandra, self._keyspace), self.counted.note_request)
+        self.session = CassandraSession(model_of(self._cassandra, self._keyspace), self.counted.note_request)
         return self
 
     def __exit__(self, *_: object) -> None:

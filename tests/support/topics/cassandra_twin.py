@@ -9,21 +9,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.journal import Journal, State
-from fairlead_messaging.server.io.stores.cassandra.rows import Rows
+from fairlead_messaging.server.io.stores.cassandra.journal import Journal, ShardState
+from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
 from fairlead_messaging.server.io.stores.cassandra.session import UnknownOutcome
 from fairlead_messaging.server.io.stores.cassandra.tables import SLOTS
 from fairlead_messaging.server.store import redo
 from fairlead_messaging.server.store.buckets import Directory
 from fairlead_messaging.server.store.layer import Row
-from fairlead_messaging.server.store.redo import Record
+from fairlead_messaging.server.store.redo import RedoRecord
 
 
 class Disk:
     """Everything that outlives an instance."""
 
     def __init__(self) -> None:
-        self.state = State(1, 0, "", "", 0, 0, 0)
+        self.state = ShardState(1, 0, "", "", 0, 0, 0)
         self.slots: dict[int, tuple[int, bytes]] = {}
         self.buckets: dict[bytes, tuple[int, int | None]] = {}
         """Time and size; None: gone."""
@@ -36,8 +36,8 @@ class Disk:
     def journal(self) -> Journal:
         return cast(Journal, TwinJournal(self))
 
-    def stored(self) -> Rows:
-        return cast(Rows, TwinRows(self))
+    def stored(self) -> BucketRows:
+        return cast(BucketRows, TwinRows(self))
 
     def met(self, write: Callable[[], bool]) -> bool:
         if self.is_down:
@@ -55,12 +55,12 @@ class TwinJournal:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
 
-    def read(self) -> State:
+    def read(self) -> ShardState:
         if self._disk.is_down:
             raise StorageError("no node answers")
         return self._disk.state
 
-    def take(self, state: State, owner: str, name: str) -> bool:
+    def take(self, state: ShardState, owner: str, name: str) -> bool:
         changes = {"epoch": state.epoch + 1, "owner": owner, "owner_name": name, "beat": state.beat + 1}
 
         def write() -> bool:
@@ -90,10 +90,10 @@ class TwinJournal:
 
         return self._disk.met(write)
 
-    def records_after(self, number: int) -> list[Record]:
+    def records_after(self, number: int) -> list[RedoRecord]:
         return [redo.decode(raw) for found, raw in sorted(self._disk.slots.values()) if found > number]
 
-    def drop_orphans(self, state: State, kept: int) -> None:
+    def drop_orphans(self, state: ShardState, kept: int) -> None:
         pass
 
     def _set(self, epoch: int, changes: dict[str, Any]) -> bool:
@@ -109,7 +109,7 @@ class TwinRows:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
 
-    def apply(self, records: Sequence[Record]) -> None:
+    def apply(self, records: Sequence[RedoRecord]) -> None:
         disk = self._disk
         for record in records:
             for low, size in record.sizes.items():

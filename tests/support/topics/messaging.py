@@ -22,7 +22,7 @@ from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.error_codes import ErrorAnswer
 from fairlead_messaging.api.routes import HEALTH_ROUTES, ROUTES
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
@@ -179,7 +179,7 @@ async def serving(
         _Kept(store), MessagingSettings.model_validate({"security": "insecure", **keys}), clock, "test-service"
     )
     await broker.create_system_topics()
-    app = routes.application(broker, Metrics(), spans)
+    app = routes.application(broker, MessagingMetrics(), spans)
     routes.add_health(app)
     breaches: list[str] = []
     app.on_response_prepare.append(partial(_check_contract, breaches))

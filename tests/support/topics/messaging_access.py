@@ -22,7 +22,7 @@ from tests.support.topics.messaging import Answer, Clock, b64
 from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
@@ -42,7 +42,7 @@ class Guarded:
 
     authority: Authority
     url: str
-    metrics: Metrics
+    metrics: MessagingMetrics
     broker: Broker
     access: AccessControl
     sessions: dict[str | None, aiohttp.ClientSession] = field(default_factory=dict)
@@ -102,7 +102,7 @@ async def guarded(
     }
     said = {"access": [ADMINISTRATOR, *entries], **keys}
     settings = MessagingSettings.model_validate({**shown, **said})
-    metrics = Metrics()
+    metrics = MessagingMetrics()
     broker = Broker(MemoryKV(), settings, Clock(), "service")
     access = access_control.of_settings(settings, metrics, wall=wall)
     await access.start()

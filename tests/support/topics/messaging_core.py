@@ -11,10 +11,10 @@ from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.commands import Command, CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.message import Message
-from fairlead_messaging.server.log.reader import Page
-from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.reader import MessagePage
+from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.producers.producer import NumberedProducer
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
@@ -26,13 +26,13 @@ NAMESPACE = "n"
 START_MS = 1_000_000_000
 
 
-def publish(name: str, *payloads: str, pointer: int | None = None, producer: Producer | None = None) -> Publish:
-    messages = [Message(payload.encode()) for payload in payloads]
+def publish(name: str, *payloads: str, pointer: int | None = None, producer: NumberedProducer | None = None) -> Publish:
+    messages = [LoggedMessage(payload.encode()) for payload in payloads]
     return Publish(namespace=NAMESPACE, name=name, messages=messages, pointer=pointer, producer=producer)
 
 
-def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> Producer:
-    return Producer(id="p", epoch=epoch, sequences=sequences, fence=fence)
+def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> NumberedProducer:
+    return NumberedProducer(id="p", epoch=epoch, sequences=sequences, fence=fence)
 
 
 class Core:
@@ -72,13 +72,13 @@ class Core:
             raise answer
         return answer
 
-    def create(self, name: str, ttl_seconds: int = 1000, **properties: str) -> Topic:
-        created: Topic = self.do(
+    def create(self, name: str, ttl_seconds: int = 1000, **properties: str) -> TopicGeneration:
+        created: TopicGeneration = self.do(
             CreateTopic(namespace=NAMESPACE, name=name, ttl_seconds=ttl_seconds, properties=properties)
         )
         return created
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> TopicGeneration:
         return topics.lookup(self.kv, NAMESPACE, name)
 
     def page(
@@ -90,7 +90,7 @@ class Core:
         limit: int = 1000,
         bytes_max: int = 10**9,
         committed: bool = False,
-    ) -> Page:
+    ) -> MessagePage:
         with self.kv.snapshot() as snapshot:
             return reader.read(
                 snapshot,

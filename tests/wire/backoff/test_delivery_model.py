@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_hub.settings import Delivery, DeliverySettings
+from fairlead_hub.settings import DeliverySettings, NodeDelivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.backoff.delivery_model import DeliveryModel
 from fairlead_wire.validation import model_mistakes, struct_mistakes
 
-PAIRS = pytest.mark.parametrize(("model", "struct"), [(DeliveryModel, DeliveryPolicy), (DeliverySettings, Delivery)])
+PAIRS = pytest.mark.parametrize(
+    ("model", "struct"), [(DeliveryModel, DeliveryPolicy), (DeliverySettings, NodeDelivery)]
+)
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -27,7 +29,7 @@ VALUES = st.one_of(
     st.sampled_from(["linear", "exponential", "full", "none", "zaqar", "sns", "5", ""]),
     st.lists(st.none(), max_size=1),
 )
-KEYS = [*Delivery.__struct_fields__, "typo"]
+KEYS = [*NodeDelivery.__struct_fields__, "typo"]
 
 
 @PAIRS

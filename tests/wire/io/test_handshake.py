@@ -132,11 +132,11 @@ def test_what_has_nothing_to_do_with_certificates_is_left_alone() -> None:
 
 def test_the_words() -> None:
     """Both ways, also where a certificate cannot be read."""
-    known = handshake.Refusal(ours=True, whose=WHOSE, check="it has expired")
+    known = handshake.HandshakeFailure(ours=True, whose=WHOSE, check="it has expired")
     assert str(known).startswith("the other side refused our certificate: it has expired; ours is the")
-    unknown = handshake.Refusal(ours=False, whose=None, check="x")
+    unknown = handshake.HandshakeFailure(ours=False, whose=None, check="x")
     assert str(unknown) == "the certificate of the other side was refused here: x"
-    assert (unknown.event, handshake.Refusal(ours=True, whose=None, check="x").event) == (
+    assert (unknown.event, handshake.HandshakeFailure(ours=True, whose=None, check="x").event) == (
         "certificate_refused",
         "our_certificate_refused",
     )
@@ -145,7 +145,7 @@ def test_the_words() -> None:
 def test_sending_the_alert_never_fails() -> None:
     """Said when there is one, and a socket for it."""
     ours, theirs = socket.socketpair()
-    refused = handshake.Refusal(ours=False, whose=None, check="x", alert=b"why")
+    refused = handshake.HandshakeFailure(ours=False, whose=None, check="x", alert=b"why")
     with theirs:
         spare = handshake.spare(ours)
         ours.close()
@@ -178,7 +178,7 @@ async def test_a_clock_that_is_not_believed_accepts_what_ended_later_than_a_boun
     now = datetime.datetime.now(datetime.UTC).timestamp()
     server = tls.server_context(files(authority, "hub", "127.0.0.1", valid=LATE))
     client = tls.client_context(files(authority, "edge-1"))
-    assert isinstance(client, handshake.Context)
+    assert isinstance(client, handshake.HandshakeContext)
     assert "expired" in str(await meet(server, client))
     client.distrust_clock(now - 3600)
     await pass_through(server, client)
@@ -194,7 +194,7 @@ async def test_a_clock_that_is_not_believed_still_wants_the_right_name_and_autho
     authority: Authority, tmp_path: Path
 ) -> None:
     client = tls.client_context(files(authority, "edge-1"))
-    assert isinstance(client, handshake.Context)
+    assert isinstance(client, handshake.HandshakeContext)
     client.distrust_clock(0.0)
     other = tls.server_context(files(authority, "hub", "hub.example"))
     assert "IP address mismatch" in str(await meet(other, client))
@@ -207,7 +207,7 @@ async def test_a_server_whose_clock_is_not_believed_takes_clients_by_the_same_bo
     now = datetime.datetime.now(datetime.UTC).timestamp()
     server = tls.server_context(files(authority, "hub", "127.0.0.1"), logs_refusals=False)
     client = tls.client_context(files(authority, "edge-1", valid=LATE))
-    assert isinstance(server, handshake.Context)
+    assert isinstance(server, handshake.HandshakeContext)
     server.distrust_clock(now - 3600)
     await pass_through(server, client)
     server.distrust_clock(now)

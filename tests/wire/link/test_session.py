@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Malformed
-from fairlead_wire.link.session import OPENING_SECONDS_MAX, Role, Session, State, Timer
+from fairlead_wire.link.session import OPENING_SECONDS_MAX, Role, Session, SessionState, Timer
 
 HELLO = message.Hello(node="n", agent="1", store_epoch=1, fence=0, bits=0, held=0, root="")
 WELCOME = message.Welcome(hub="h", fence=1, session=1, keepalive_seconds=10, frame_bytes_max=1, upstream_window=1)
@@ -26,7 +26,7 @@ def open_both(edge, hub):
     hub.received(HELLO, 0.0)
     hub.sent(WELCOME, 0.0)
     edge.received(WELCOME, 0.0)
-    assert edge.state is hub.state is State.OPEN
+    assert edge.state is hub.state is SessionState.OPEN
 
 
 def test_hello_then_welcome_opens(edge, hub):
@@ -41,7 +41,7 @@ def test_nothing_comes_before_hello(hub, header):
     """A peer that starts in the middle is refused, and nothing changes."""
     with pytest.raises(Malformed):
         hub.received(header, 0.0)
-    assert hub.state is State.OPENING
+    assert hub.state is SessionState.OPENING
 
 
 def test_hello_comes_once(edge, hub):
@@ -65,7 +65,7 @@ def test_a_refusal_closes_whenever_it_comes(edge, hub):
     open_both(edge, hub)
     hub.sent(refuse, 1.0)
     edge.received(refuse, 1.0)
-    assert edge.state is hub.state is State.CLOSED
+    assert edge.state is hub.state is SessionState.CLOSED
     assert edge.tick(1e9) is None
 
 

@@ -1,9 +1,9 @@
 """TLS handshakes that fail in words: whose certificate, which check, until when.
 
 OpenSSL says only that a check failed, and an event loop drops even that when it was the other side's.  The errors of
-these contexts name the certificate in their text and carry a ``Refusal``; a server logs it (``certificate_refused``),
-for each certificate and check at first and then once in a while.  What the other side should still receive is
-``alert``: the owner of the socket sends it (``send_alert``).
+these contexts name the certificate in their text and carry a ``HandshakeFailure``; a server logs it
+(``certificate_refused``), for each certificate and check at first and then once in a while.  What the other side should
+still receive is ``alert``: the owner of the socket sends it (``send_alert``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _log = logs.get("wire.tls")
 _limiter = LogLimiter(TOLD_SECONDS)
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class HandshakeFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a handshake failed.  ``ours``: the other side refused what we showed; ``whose``: the refused certificate."""
 
     ours: bool
@@ -69,13 +69,13 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
             _log.warning(self.event, name=name, check=self.check, reason=str(self), times=times, **fields)
 
 
-def refusal(error: BaseException | None) -> Refusal | None:
+def refusal(error: BaseException | None) -> HandshakeFailure | None:
     """Of a handshake that failed for a certificate; None: for something else."""
-    found: Refusal | None = getattr(error, "refusal", None)
+    found: HandshakeFailure | None = getattr(error, "refusal", None)
     return found
 
 
-def _explain(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> Refusal | None:
+def _explain(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> HandshakeFailure | None:
     """Put into the error's text what it leaves out."""
     found = _reason(side, error)
     if found is not None:
@@ -87,16 +87,16 @@ def _explain(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> Refusa
     return found
 
 
-def _reason(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> Refusal | None:
+def _reason(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> HandshakeFailure | None:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Refusal(ours=False, whose=_shown(side), check=error.verify_message)
+        return HandshakeFailure(ours=False, whose=_shown(side), check=error.verify_message)
     if error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
-        return Refusal(ours=False, whose=None, check="none was shown")
+        return HandshakeFailure(ours=False, whose=None, check="none was shown")
     said = ALERTS.get((error.reason or "").partition("_ALERT_")[2])
     if said is None:
         return None
-    own = side.context.own if isinstance(side.context, Context) else None
-    return Refusal(ours=True, whose=own, check=said)
+    own = side.context.own if isinstance(side.context, HandshakeContext) else None
+    return HandshakeFailure(ours=True, whose=own, check=said)
 
 
 class _Side(ssl.SSLObject):
@@ -155,9 +155,9 @@ class _ClientSocket(ssl.SSLSocket):
 def _require_not_ended(side: ssl.SSLObject | ssl.SSLSocket) -> None:
     """Where the clock is not believed: what ended before the earliest time that it can be is refused all the same.
 
-    Raises ``ssl.SSLCertVerificationError`` with its ``Refusal``; nothing that we say has left then.
+    Raises ``ssl.SSLCertVerificationError`` with its ``HandshakeFailure``; nothing that we say has left then.
     """
-    earliest = side.context.earliest if isinstance(side.context, Context) else None
+    earliest = side.context.earliest if isinstance(side.context, HandshakeContext) else None
     if earliest is None:
         return
     for each in _chain(side):
@@ -165,7 +165,7 @@ def _require_not_ended(side: ssl.SSLObject | ssl.SSLSocket) -> None:
             outgoing = getattr(side, "outgoing", None)
             if outgoing is not None:
                 outgoing.read()
-            found = Refusal(ours=False, whose=each, check="certificate has expired")
+            found = HandshakeFailure(ours=False, whose=each, check="certificate has expired")
             error = ssl.SSLCertVerificationError(1, str(found))
             error.refusal = found  # type: ignore[attr-defined]
             raise error
@@ -188,7 +188,7 @@ def spare(connection: socket.socket) -> socket.socket | None:
         return None
 
 
-def send_alert(connection: socket.socket | None, refused: Refusal | None) -> None:
+def send_alert(connection: socket.socket | None, refused: HandshakeFailure | None) -> None:
     """Send the other side the reason, over the ``spare`` socket; the loop has closed its own.  Never raises."""
     if connection is not None and refused is not None and refused.alert:
         with contextlib.suppress(OSError):
@@ -196,7 +196,7 @@ def send_alert(connection: socket.socket | None, refused: Refusal | None) -> Non
             connection.shutdown(socket.SHUT_WR)
 
 
-class Context(ssl.SSLContext):
+class HandshakeContext(ssl.SSLContext):
     """``own`` is the certificate it shows; ``earliest``: see ``distrust_clock``."""
 
     own: Certificate | None = None
@@ -221,13 +221,13 @@ class Context(ssl.SSLContext):
         return made
 
 
-class ServerContext(Context):
+class ServerContext(HandshakeContext):
     """``logs_refusals``: it logs which client it refuses; else the caller does."""
 
     logs_refusals = True
 
 
-class ClientContext(Context):
+class ClientContext(HandshakeContext):
     sslobject_class = _ClientSide
     sslsocket_class = _ClientSocket
 

@@ -19,7 +19,7 @@ from fairlead_wire.validation.mistakes import Mistake
 VARIABLE_CHARS_MAX = 4096
 
 
-class Moved(NamedTuple):
+class RenamedVariables(NamedTuple):
     """``environ`` with our names alone; ``called``: our variable → the one that stood there; what is wrong."""
 
     environ: dict[str, str]
@@ -61,9 +61,9 @@ def in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistak
                 target[key] = value
 
 
-def variables(environ: Mapping[str, str], prefix: str, model: Any) -> Moved:
+def variables(environ: Mapping[str, str], prefix: str, model: Any) -> RenamedVariables:
     """The same for variables; ``prefix`` is the room's."""
-    moved = Moved(dict(environ), {}, [])
+    moved = RenamedVariables(dict(environ), {}, [])
     for other, own in of(model).items():
         first, *below = other.split(".")
         ours, whole = _variable(prefix, own), _variable(prefix, other)

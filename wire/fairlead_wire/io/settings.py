@@ -10,8 +10,8 @@ each with file (or variable), key and reason; programs print it and exit with st
 ``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported and do no more.
 Names that another program gives to the same settings are taken beside ours (``other_names``).
 
-The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``Reader`` is what they
-have in common.
+The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``SettingsReader`` is what
+they have in common.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SERVICE_LINK = re.compile(
 _log = logs.get("wire.settings")
 
 
-class Reader(Protocol):
+class SettingsReader(Protocol):
     """What reads a kind of model: the module ``struct_mistakes`` or ``model_mistakes``."""
 
     def is_model(self, candidate: Any) -> bool: ...
@@ -95,7 +95,7 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
 
 
-def _reader(model: Any) -> Reader:
+def _reader(model: Any) -> SettingsReader:
     if struct_mistakes.is_model(model):
         return struct_mistakes
     from fairlead_wire.validation import model_mistakes
@@ -151,7 +151,7 @@ class _Overlay:
     """The environment, laid over what the file says.  Which key came from which variable is in ``origins``."""
 
     def __init__(
-        self, prefix: str, environ: Mapping[str, str], reader: Reader, called: Mapping[str, str] | None = None
+        self, prefix: str, environ: Mapping[str, str], reader: SettingsReader, called: Mapping[str, str] | None = None
     ) -> None:
         self._called = called or {}
         """What a variable is called where it stands, if that is not its own name."""
@@ -199,7 +199,7 @@ class _Overlay:
             yield SettingsError(name, "", _did_you_mean("is no key of these settings", meant))
 
 
-def _expand(values: dict[str, Any], model: Any, home: str | None, reader: Reader) -> None:
+def _expand(values: dict[str, Any], model: Any, home: str | None, reader: SettingsReader) -> None:
     """``~`` in the paths, which a shell would have replaced and a TOML file does not."""
     for name, annotation in reader.fields(model):
         value = values.get(name)
@@ -221,12 +221,12 @@ def _is_path(annotation: Any) -> bool:
     return any(_is_path(each) for each in get_args(annotation))
 
 
-def _table_of(annotation: Any, reader: Reader) -> Any:
+def _table_of(annotation: Any, reader: SettingsReader) -> Any:
     """The table a key is, if it is one; a list of tables is none."""
     return next((member for member, _ in mistakes.members(annotation) if reader.is_model(member)), None)
 
 
-def _value(text: str, annotation: Any, reader: Reader) -> Any:
+def _value(text: str, annotation: Any, reader: SettingsReader) -> Any:
     """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself.
 
     Raises ``mistakes.Wrong``: of the TOML value, if it is one.

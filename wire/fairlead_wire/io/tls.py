@@ -21,7 +21,7 @@ from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
 from fairlead_wire.io import logs
-from fairlead_wire.io.handshake import ClientContext, Context, ServerContext
+from fairlead_wire.io.handshake import ClientContext, HandshakeContext, ServerContext
 from fairlead_wire.log_limiter import LogLimiter
 
 RELOAD_SECONDS = 5.0
@@ -73,7 +73,7 @@ class Files:
                 _log.warning("tls_key_readable", file=str(self.key), reason="every user of this machine may read it")
         except (OSError, ssl.SSLError) as error:
             raise TlsFilesError(f"tls_cert {self.cert} with tls_key {self.key}: {error}") from None
-        if isinstance(context, Context):
+        if isinstance(context, HandshakeContext):
             context.own = self.certificate()
 
     def certificate(self) -> Certificate | None:

@@ -29,7 +29,7 @@ class Role(enum.Enum):
     HUB = "hub"
 
 
-class State(enum.Enum):
+class SessionState(enum.Enum):
     OPENING = "opening"
     GREETED = "greeted"
     OPEN = "open"
@@ -54,7 +54,7 @@ class Session:
 
     def __init__(self, role: Role, *, now: float, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
         self.role = role
-        self.state = State.OPENING
+        self.state = SessionState.OPENING
         self.keepalive_seconds = keepalive_seconds
         self.last_received = now
         self._last_sent = now
@@ -87,42 +87,46 @@ class Session:
             self.keepalive_seconds = max(0.1, header.keepalive_seconds)
 
     def close(self) -> None:
-        self.state = State.CLOSED
+        self.state = SessionState.CLOSED
 
     def tick(self, now: float) -> Timer | None:
         """What time asks for; call again at ``next_tick``."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return None
         if now >= self._silence_deadline():
             return Timer.PEER_SILENT
         # Only the edge speaks first: a hub with ten thousand quiet nodes then has no timers to fire.
-        if self.role is Role.EDGE and self.state is State.OPEN and now >= self._last_sent + self.keepalive_seconds:
+        if (
+            self.role is Role.EDGE
+            and self.state is SessionState.OPEN
+            and now >= self._last_sent + self.keepalive_seconds
+        ):
             return Timer.SEND_KEEPALIVE
         return None
 
     def next_tick(self) -> float:
         """Time (seconds) at which ``tick`` may have something to say."""
-        if self.role is Role.EDGE and self.state is State.OPEN:
+        if self.role is Role.EDGE and self.state is SessionState.OPEN:
             return min(self._silence_deadline(), self._last_sent + self.keepalive_seconds)
         return self._silence_deadline()
 
     def _silence_deadline(self) -> float:
-        if self.state is State.OPEN:
+        if self.state is SessionState.OPEN:
             return self.last_received + SILENCE_FACTOR * self.keepalive_seconds
         return self._opened_at + OPENING_SECONDS_MAX
 
     def _step(self, header: message.AnyHeader) -> bool:
         """Legal now?  Then make the transition."""
         match self.state, header:
-            case State.OPENING, message.Hello():
-                self.state = State.GREETED
-            case State.GREETED, message.Welcome():
-                self.state = State.OPEN
-            case ((State.OPENING | State.GREETED | State.OPEN), message.Refuse()):
-                self.state = State.CLOSED
-            case State.OPEN, message.Hello() | message.Welcome():
+            case SessionState.OPENING, message.Hello():
+                self.state = SessionState.GREETED
+            case SessionState.GREETED, message.Welcome():
+                self.state = SessionState.OPEN
+            case ((SessionState.OPENING | SessionState.GREETED | SessionState.OPEN), message.Refuse()):
+                self.state = SessionState.CLOSED
+            case SessionState.OPEN, message.Hello() | message.Welcome():
                 return False
-            case State.OPEN, _:
+            case SessionState.OPEN, _:
                 pass
             case _:
                 return False

@@ -22,7 +22,7 @@ LAPSED_MAX = 1024
 Token = TypeVar("Token")
 
 
-class InFlight(msgspec.Struct, Generic[Token], kw_only=True):
+class SentMessage(msgspec.Struct, Generic[Token], kw_only=True):
     """One sent message: its id, the caller's token, its size, and when its ack is overdue (seconds)."""
 
     id: int
@@ -41,15 +41,15 @@ class Window(Generic[Token]):
     def __init__(self, *, messages_max: int, bytes_max: int) -> None:
         self.messages_max = messages_max
         self.bytes_max = bytes_max
-        self._flying: OrderedDict[int, InFlight[Token]] = OrderedDict()
-        self._lapsed: OrderedDict[int, InFlight[Token]] = OrderedDict()
+        self._flying: OrderedDict[int, SentMessage[Token]] = OrderedDict()
+        self._lapsed: OrderedDict[int, SentMessage[Token]] = OrderedDict()
         self._bytes = 0
         self._highest = 0
 
     def __len__(self) -> int:
         return len(self._flying)
 
-    def __iter__(self) -> Iterator[InFlight[Token]]:
+    def __iter__(self) -> Iterator[SentMessage[Token]]:
         """What is in flight, oldest first; what lapsed is not."""
         return iter(self._flying.values())
 
@@ -63,22 +63,22 @@ class Window(Generic[Token]):
             return True
         return len(self._flying) < self.messages_max and self._bytes < self.bytes_max
 
-    def open(self, *, id: int, token: Token, size: int, now: float, timeout: float) -> InFlight[Token]:
+    def open(self, *, id: int, token: Token, size: int, now: float, timeout: float) -> SentMessage[Token]:
         """Note a message as sent.  Ids rise; a repeated or lower one is a ``LocalError``."""
         if id <= self._highest:
             raise LocalError(f"message id {id} is not above {self._highest}")
         self._highest = id
-        entry = InFlight(id=id, token=token, size=size, sent_at=now, deadline=now + timeout)
+        entry = SentMessage(id=id, token=token, size=size, sent_at=now, deadline=now + timeout)
         self._flying[id] = entry
         self._bytes += size
         return entry
 
-    def settle(self, id: int, *, cumulative: bool = False) -> list[InFlight[Token]]:
+    def settle(self, id: int, *, cumulative: bool = False) -> list[SentMessage[Token]]:
         """The peer answered ``id`` (and, if cumulative, all before it): what that settles, oldest first.
 
         An id never sent, or settled before, settles nothing: duplicates and forgeries are harmless.
         """
-        settled: list[InFlight[Token]] = []
+        settled: list[SentMessage[Token]] = []
         if cumulative:
             # Only up to what was really sent: a peer cannot acknowledge the future.
             for store in (self._lapsed, self._flying):
@@ -98,7 +98,7 @@ class Window(Generic[Token]):
         entry.deadline = now + timeout
         return True
 
-    def lapse(self, now: float) -> list[InFlight[Token]]:
+    def lapse(self, now: float) -> list[SentMessage[Token]]:
         """Take out what is overdue; a late ack still settles it."""
         overdue = [entry for entry in self._flying.values() if entry.deadline <= now]
         for entry in overdue:
@@ -114,7 +114,7 @@ class Window(Generic[Token]):
     def oldest_sent_at(self) -> float | None:
         return next((entry.sent_at for entry in self._flying.values()), None)
 
-    def clear(self) -> list[InFlight[Token]]:
+    def clear(self) -> list[SentMessage[Token]]:
         """The session ended: everything unsettled, oldest first.  None of it counts as a failed try."""
         left = list(self._flying.values())
         self._flying.clear()
@@ -122,7 +122,7 @@ class Window(Generic[Token]):
         self._bytes = 0
         return left
 
-    def _take(self, store: OrderedDict[int, InFlight[Token]], id: int) -> InFlight[Token]:
+    def _take(self, store: OrderedDict[int, SentMessage[Token]], id: int) -> SentMessage[Token]:
         entry = store.pop(id)
         if store is self._flying:
             self._bytes -= entry.size

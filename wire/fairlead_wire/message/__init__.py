@@ -23,7 +23,7 @@ The modules of this package are named after what their frames are about; all fra
 
 from __future__ import annotations
 
-from fairlead_wire.message.answers import Ack, Deferred, Keepalive, Nack, Refused, TopicPosition
+from fairlead_wire.message.answers import Ack, Deferred, Keepalive, Nack, RefusedItem, TopicPosition
 from fairlead_wire.message.certificates import (
     AskAuthorities,
     Authorities,
@@ -36,7 +36,7 @@ from fairlead_wire.message.certificates import (
     Prove,
     Renew,
 )
-from fairlead_wire.message.comparison import Buckets, Compare, Entries, Entry, ListBuckets
+from fairlead_wire.message.comparison import BucketSums, Compare, Entries, HeldEntry, ListBuckets
 from fairlead_wire.message.header import (
     NAME_CHARS_MAX,
     PROTOCOL,
@@ -93,7 +93,7 @@ from fairlead_wire.message.upstream import Upstream, UpstreamMessage
 
 FromEdge = (
     Hello
-    | Buckets
+    | BucketSums
     | Entries
     | Ack
     | Nack
@@ -151,7 +151,7 @@ __all__ = [
     "AskInputs",
     "AskTables",
     "Authorities",
-    "Buckets",
+    "BucketSums",
     "Challenge",
     "Chunk",
     "Compare",
@@ -160,12 +160,12 @@ __all__ = [
     "EdgeStatus",
     "Encoding",
     "Entries",
-    "Entry",
     "Force",
     "FromDevice",
     "FromEdge",
     "FromHub",
     "Header",
+    "HeldEntry",
     "Hello",
     "Input",
     "InputReached",
@@ -184,7 +184,7 @@ __all__ = [
     "Prove",
     "QueueStatus",
     "Refuse",
-    "Refused",
+    "RefusedItem",
     "Renew",
     "Report",
     "RouteError",

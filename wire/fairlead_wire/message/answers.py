@@ -10,7 +10,7 @@ import msgspec
 from fairlead_wire.message.header import Count, Header, Id, Name, Place, Position, Seconds
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class RefusedItem(msgspec.Struct, frozen=True, kw_only=True):
     """A message inside an acknowledged batch that will never be taken: index in the batch, code, reason."""
 
     index: Place
@@ -51,7 +51,7 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
 
     parent_id: Id = msgspec.field(name="parentID")
     cumulative: bool = False
-    refused: list[Refused] = msgspec.field(default_factory=list)
+    refused: list[RefusedItem] = msgspec.field(default_factory=list)
     held_seconds: Seconds | None = None
     """Upstream only: between the batch's arrival and this answer; the rest of the time it was on the link."""
     positions: list[TopicPosition] = msgspec.field(default_factory=list)

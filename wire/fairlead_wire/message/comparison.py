@@ -14,7 +14,7 @@ class Compare(Header, frozen=True, kw_only=True, tag="compare"):
     bits: Place
 
 
-class Buckets(Header, frozen=True, kw_only=True, tag="buckets"):
+class BucketSums(Header, frozen=True, kw_only=True, tag="buckets"):
     """Edge: the sums (content, ``digest.Buckets.encode``) as of one snapshot of the store."""
 
     parent_id: Id = msgspec.field(name="parentID")
@@ -30,14 +30,14 @@ class ListBuckets(Header, frozen=True, kw_only=True, tag="list"):
 
 
 class Entries(Header, frozen=True, kw_only=True, tag="entries"):
-    """Edge: entries (content: JSON array of ``Entry``); ``last`` on the final frame of one answer."""
+    """Edge: entries (content: JSON array of ``HeldEntry``); ``last`` on the final frame of one answer."""
 
     parent_id: Id = msgspec.field(name="parentID")
     last: bool
     encoding: Encoding = ""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class HeldEntry(msgspec.Struct, frozen=True, array_like=True):
     """One object the edge holds."""
 
     resource: str

@@ -13,7 +13,7 @@ from fairlead_cli.cluster.instructions import APPROVE_DELETIONS
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 SHOWN_MAX = 50
 STOPPED = "DeletionGuard"
 """Reason of an ObjectSync whose deletion was stopped."""
-VIEW = View(
+VIEW = TableView(
     kind="object",
     name=lambda row: str(row["object"]),
     columns=(
-        Column("OBJECT", lambda row: row["object"]),
-        Column("NAMESPACE", lambda row: row["namespace"] or "-"),
-        Column("VERSION", lambda row: row["version"]),
+        OutputColumn("OBJECT", lambda row: row["object"]),
+        OutputColumn("NAMESPACE", lambda row: row["namespace"] or "-"),
+        OutputColumn("VERSION", lambda row: row["version"]),
     ),
 )
 

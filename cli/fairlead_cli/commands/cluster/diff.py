@@ -16,7 +16,7 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import colors, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import counts, diff_text
 
 if TYPE_CHECKING:
@@ -133,12 +133,12 @@ async def _of_cluster(
     kube: Kube, records: list[dict[str, Any]]
 ) -> list[tuple[dict[str, Any], str, dict[str, Any] | None]]:
     """(record, path, content as delivered or None) of each; the same paths lead to the copies at the edge."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
     from fairlead_hub.io.cluster.kind_watch import discover
 
     known: dict[tuple[str, str], Any] = {}
     found: list[tuple[dict[str, Any], str, dict[str, Any] | None]] = []
-    with Progress("reading the cluster", len(records)) as progress:
+    with ProgressBar("reading the cluster", len(records)) as progress:
         for record in records:
             spec = record["spec"]
             key = (spec["objectAPIVersion"], spec["objectKind"])
@@ -147,7 +147,7 @@ async def _of_cluster(
             path = delivered.path_of(known[key], record["metadata"].get("namespace", ""), spec["objectName"])
             try:
                 raw = await kube.get(path)
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status != NOT_FOUND:
                     raise
                 found.append((record, path, None))

@@ -13,7 +13,7 @@ from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 from fairlead_cli.text.ages import Clock
 
@@ -57,23 +57,23 @@ def events(node: str | None, type: str | None, watch: bool, target: Target, show
     shown.items(view(ages.utc), _sorted(rows, node), none=f"no events{about}{where}")
 
 
-def view(clock: Clock) -> View:
+def view(clock: Clock) -> TableView:
     """The columns of ``kubectl get events``, and how often; ``clock`` is asked for each line."""
-    return View(
+    return TableView(
         kind="event",
         name=lambda row: str(row["metadata"]["name"]),
         columns=(
-            Column("LAST SEEN", lambda row: ages.since(_last(row), clock())),
-            Column(
+            OutputColumn("LAST SEEN", lambda row: ages.since(_last(row), clock())),
+            OutputColumn(
                 "TYPE", lambda row: row.get("type"), style=lambda row: "warn" if row.get("type") == "Warning" else ""
             ),
-            Column("REASON", lambda row: row.get("reason")),
-            Column("COUNT", lambda row: row.get("count")),
-            Column("OBJECT", _about),
-            Column("MESSAGE", lambda row: row.get("message")),
-            Column("NAMESPACE", lambda row: row["metadata"].get("namespace"), wide=True),
-            Column("FIRST SEEN", lambda row: ages.since(row.get("firstTimestamp"), clock()), wide=True),
-            Column("HUB", lambda row: (row.get("source") or {}).get("host"), wide=True),
+            OutputColumn("REASON", lambda row: row.get("reason")),
+            OutputColumn("COUNT", lambda row: row.get("count")),
+            OutputColumn("OBJECT", _about),
+            OutputColumn("MESSAGE", lambda row: row.get("message")),
+            OutputColumn("NAMESPACE", lambda row: row["metadata"].get("namespace"), wide=True),
+            OutputColumn("FIRST SEEN", lambda row: ages.since(row.get("firstTimestamp"), clock()), wide=True),
+            OutputColumn("HUB", lambda row: (row.get("source") or {}).get("host"), wide=True),
         ),
     )
 

@@ -11,7 +11,7 @@ import click
 
 from fairlead_cli.cluster import names, pod_logs
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.pod_logs import Line, Source
+from fairlead_cli.cluster.pod_logs import LogLine, LogSource
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import colors, printer, reader
 from fairlead_cli.output.colors import Style
@@ -22,7 +22,7 @@ from fairlead_cli.text import log_line, printable
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
-    Find = Callable[[Kube], Awaitable[list[Source]]]
+    Find = Callable[[Kube], Awaitable[list[LogSource]]]
 
 COMPONENTS = ("hub", "messaging", "ingest", "edge")
 TAIL = 100
@@ -82,7 +82,7 @@ def logs(
     wanted = frozenset(events)
     about = None if component == "edge" else node
 
-    async def find(kube: Kube) -> list[Source]:
+    async def find(kube: Kube) -> list[LogSource]:
         found = await pod_logs.sources(kube, target.given_namespace, component, node if component == "edge" else None)
         if not found:
             where = f"namespace {target.given_namespace}" if target.given_namespace else "the cluster"
@@ -90,7 +90,7 @@ def logs(
             raise click.ClickException(f"no Pod{what} of Fairlead is in {where}, or none has started")
         return found
 
-    def show(lines: list[Line]) -> None:
+    def show(lines: list[LogLine]) -> None:
         for line in lines:
             found = log_line.parse(line.text)
             if log_line.is_wanted(found, node=about, events=wanted, level=level):
@@ -117,29 +117,29 @@ def _query(since: datetime.timedelta | None, tail: int | None, previous: bool) -
     return query
 
 
-async def _read(kube: Kube, find: Find, query: dict[str, str]) -> list[Line]:
+async def _read(kube: Kube, find: Find, query: dict[str, str]) -> list[LogLine]:
     """Of all containers; one without a log (it never ran before, its Pod is gone) holds up no other."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
-    lines: list[Line] = []
+    lines: list[LogLine] = []
     refused: list[str] = []
     found = await find(kube)
     for source in found:
         try:
             lines += await pod_logs.read(kube, source, query)
-        except Refused as error:
+        except ApiRefused as error:
             refused.append(f"{source.pod}: {error}")
     if len(refused) == len(found):
         raise click.ClickException("; ".join(refused))
     return sorted(lines)
 
 
-async def _followed(kube: Kube, find: Find, query: dict[str, str]) -> AsyncIterator[list[Line]]:
+async def _followed(kube: Kube, find: Find, query: dict[str, str]) -> AsyncIterator[list[LogLine]]:
     async for lines in pod_logs.follow(kube, await find(kube), query):
         yield lines
 
 
-def _shown(line: Line, found: dict[str, Any] | None, shown: Printer) -> str:
+def _shown(line: LogLine, found: dict[str, Any] | None, shown: Printer) -> str:
     if not shown.is_for_people:
         return (
             printable.json_line(line.text)

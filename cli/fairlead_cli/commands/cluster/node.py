@@ -18,11 +18,11 @@ from fairlead_cli.cluster.instructions import APPROVE_FENCE, APPROVE_IDENTITY
 from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
 
 if TYPE_CHECKING:
-    from fairlead_hub.identity.revocation import Revoked
+    from fairlead_hub.identity.revocation import Revocation
     from fairlead_hub.io.cluster.kube import Kube
 
 REASON_CHARS_MAX = 256
@@ -35,10 +35,10 @@ ENDED_SECONDS = 10.0
 RECORDS_SECONDS = 30.0
 """How long the hub may take to delete the records of a node that was deleted."""
 CONFLICT = 409
-VIEW = View(
+VIEW = TableView(
     kind="edgenode.fairlead.dev",
     name=lambda row: str(row["metadata"]["name"]),
-    columns=(Column("NODE", lambda row: row["metadata"]["name"]),),
+    columns=(OutputColumn("NODE", lambda row: row["metadata"]["name"]),),
 )
 """For -o name alone."""
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
@@ -83,7 +83,7 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
 
     Undone, if it was a mistake: kubectl patch edgenode NODE --type=merge -p '{"spec":{"revoked":null}}'
     """
-    from fairlead_hub.identity.revocation import Revoked
+    from fairlead_hub.identity.revocation import Revocation
     from fairlead_wire.identity import node_names
 
     if not node_names.is_node_name(name):
@@ -93,7 +93,7 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
         raise click.UsageError(f"--reason: at most {REASON_CHARS_MAX} characters")
 
     async def act(kube: Kube) -> tuple[dict[str, Any], str]:
-        found, clock = await _written(kube, name, lambda before: Revoked(before=before, reason=why))
+        found, clock = await _written(kube, name, lambda before: Revocation(before=before, reason=why))
         found, noticed = await _noticed(kube, name, found)
         return found, f"{_verdict(name, found, noticed)}{clock}"
 
@@ -253,9 +253,9 @@ class _Leaving:
     async def delete(self, kube: Kube) -> None:
         """In an order in which a kill at any moment lets no certificate in again."""
         if self._can_come_back and not self._is_revoked:
-            from fairlead_hub.identity.revocation import Revoked
+            from fairlead_hub.identity.revocation import Revocation
 
-            found, _ = await _written(kube, self.name, lambda before: Revoked(before=before, reason="node deleted"))
+            found, _ = await _written(kube, self.name, lambda before: Revocation(before=before, reason="node deleted"))
             await _noticed(kube, self.name, found)
         for id in self.tokens:
             await join_tokens.delete(kube, id)
@@ -278,11 +278,11 @@ def _node_path(name: str) -> str:
 
 
 async def _found(kube: Kube, path: str) -> dict[str, Any] | None:
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
         found: dict[str, Any] = json.loads(await kube.get(path))
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != instructions.NOT_FOUND:
             raise
         return None
@@ -291,11 +291,11 @@ async def _found(kube: Kube, path: str) -> dict[str, Any] | None:
 
 async def _delete(kube: Kube, path: str) -> None:
     """Also when it is not there."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
         await kube.request("DELETE", path)
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != instructions.NOT_FOUND:
             raise
 
@@ -335,17 +335,17 @@ def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
 async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any], str]:
     """The EdgeNode with it, made where there is none; and what is worth a word beside it."""
     from fairlead_hub.identity import revocation
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
     from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
     while True:
         try:
             found: dict[str, Any] | None = json.loads(await kube.get(instructions.node_path(name)))
-        except Refused as error:
+        except ApiRefused as error:
             if error.status != instructions.NOT_FOUND:
                 raise
             found = None
-        wanted: Revoked = revoked(before(found or {}, api_clock.now(kube)))
+        wanted: Revocation = revoked(before(found or {}, api_clock.now(kube)))
         # No owner: what is revoked must not go with the Node.
         metadata: dict[str, Any] = {"name": name, "ownerReferences": None}
         if found is not None:
@@ -358,7 +358,7 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
             else:
                 path = instructions.node_path(name)
                 answer = await kube.request("PATCH", path, body, content_type=MERGE_PATCH)
-        except Refused as error:
+        except ApiRefused as error:
             if error.status == CONFLICT:
                 continue  # the hub wrote its status meanwhile
             raise

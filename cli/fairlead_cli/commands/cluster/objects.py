@@ -15,7 +15,7 @@ from fairlead_cli.cluster.target import OURS, Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 from fairlead_cli.text.ages import Clock
 
@@ -65,24 +65,24 @@ def objects(node: str | None, states: tuple[str, ...], watch: bool, target: Targ
     shown.items(view(ages.utc), rows, none=f"no records{state} {where}".rstrip())
 
 
-def view(clock: Clock) -> View:
+def view(clock: Clock) -> TableView:
     """The columns of ``kubectl get objectsyncs``, with the namespace; ``clock`` is asked for each line."""
-    return View(
+    return TableView(
         kind=lambda row: f"{row['kind'].lower()}.fairlead.dev",
         name=lambda row: str(row["metadata"]["name"]),
         columns=(
-            Column("NODE", lambda row: row["spec"].get("nodeName")),
-            Column("NAMESPACE", lambda row: row["metadata"].get("namespace")),
-            Column("OBJECT", lambda row: f"{row['spec'].get('objectKind')}/{row['spec'].get('objectName')}"),
-            Column("STATE", _state, style=lambda row: _STYLES.get(_state(row), "")),
-            Column("HELD", lambda row: _said(row, "objectResourceVersion")),
-            Column("WANTED", lambda row: _said(row, "wantedResourceVersion")),
-            Column("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), clock())),
-            Column("SINCE", lambda row: ages.since(_synced(row).get("lastTransitionTime"), clock()), wide=True),
-            Column("RETRIES", lambda row: _said(row, "retries"), wide=True),
-            Column("NEXT RETRY", lambda row: _said(row, "nextRetryTime"), wide=True),
-            Column("REASON", lambda row: _said(row, "reason"), wide=True),
-            Column("MESSAGE", lambda row: _synced(row).get("message"), wide=True),
+            OutputColumn("NODE", lambda row: row["spec"].get("nodeName")),
+            OutputColumn("NAMESPACE", lambda row: row["metadata"].get("namespace")),
+            OutputColumn("OBJECT", lambda row: f"{row['spec'].get('objectKind')}/{row['spec'].get('objectName')}"),
+            OutputColumn("STATE", _state, style=lambda row: _STYLES.get(_state(row), "")),
+            OutputColumn("HELD", lambda row: _said(row, "objectResourceVersion")),
+            OutputColumn("WANTED", lambda row: _said(row, "wantedResourceVersion")),
+            OutputColumn("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), clock())),
+            OutputColumn("SINCE", lambda row: ages.since(_synced(row).get("lastTransitionTime"), clock()), wide=True),
+            OutputColumn("RETRIES", lambda row: _said(row, "retries"), wide=True),
+            OutputColumn("NEXT RETRY", lambda row: _said(row, "nextRetryTime"), wide=True),
+            OutputColumn("REASON", lambda row: _said(row, "reason"), wide=True),
+            OutputColumn("MESSAGE", lambda row: _synced(row).get("message"), wide=True),
         ),
     )
 
@@ -98,13 +98,13 @@ def _asked(node: str | None, target: Target) -> tuple[Collection, ...]:
 
 
 async def _read(kube: Kube, asked: tuple[Collection, ...], states: frozenset[str], node: str | None) -> list[Item]:
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     found = [row for each in asked for row in await collections.items(kube, each.path, **(each.query or {}))]
     if not found and node is not None:
         try:
             await kube.get(f"api/v1/nodes/{urllib.parse.quote(node, safe='')}")
-        except Refused as error:
+        except ApiRefused as error:
             if error.status != 404:
                 raise
             raise click.ClickException(f"there is no node {node}; `fairlead nodes` lists them") from None

@@ -17,13 +17,13 @@ from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer, reader
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.parameters import lifetime_option
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
-    from fairlead_hub.rollout import Rollout, Row
+    from fairlead_hub.rollout import NodeProgress, Rollout
 
 PAUSE_SECONDS = 1.0
 PAUSE_SHARE = 4.0
@@ -151,7 +151,7 @@ def _left(found: Rollout, connected: bool) -> int:
     return sum(_waited_for(row, connected) for row in found.rows)
 
 
-def _waited_for(row: Row, connected: bool) -> bool:
+def _waited_for(row: NodeProgress, connected: bool) -> bool:
     if row.state == "held":
         return False
     return not (connected and row.away and row.state in ("away", "removing"))
@@ -194,18 +194,18 @@ def _stopped(what: str, found: Rollout) -> str:
     return f"{what} is {first.state} at {first.node}: {first.reason or 'no reason given'}{more}{hint}"
 
 
-def _view() -> View:
+def _view() -> TableView:
     def style(row: dict[str, Any]) -> Style:
         return _STYLES.get(str(row["state"]), "warn")
 
-    return View(
+    return TableView(
         kind="edgenode.fairlead.dev",
         name=lambda row: str(row["node"]),
         columns=(
-            Column("NODE", lambda row: row["node"]),
-            Column("STATE", lambda row: row["state"], style=style),
-            Column("HELD", lambda row: row["version"]),
-            Column("REASON", lambda row: row["reason"]),
+            OutputColumn("NODE", lambda row: row["node"]),
+            OutputColumn("STATE", lambda row: row["state"], style=style),
+            OutputColumn("HELD", lambda row: row["version"]),
+            OutputColumn("REASON", lambda row: row["reason"]),
         ),
     )
 

@@ -17,7 +17,7 @@ from fairlead_cli.commands.messaging.topics_list import behind, facts_of
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text.to_table import priority_shown
 from fairlead_wire import durations
 
@@ -137,46 +137,50 @@ def _span(seconds: float | None) -> str:
     return durations.span(seconds) if seconds else "-"
 
 
-NODES = View(
+NODES = TableView(
     kind="edgenode.fairlead.dev",
     name=lambda row: str(row["node"]),
     columns=(
-        Column("NODE", lambda row: row["node"]),
-        Column("CONNECTED", lambda row: "yes" if row["connected"] else "no"),
-        Column("QUEUED", lambda row: row["queuedMessages"]),
-        Column("BYTES", lambda row: row["storeBytes"]),
-        Column("OLDEST", lambda row: _span(row["oldestSeconds"])),
-        Column("OBJECTS PENDING", lambda row: row["objectsPending"]),
-        Column("PARKED", lambda row: row["objectsParked"], style=lambda row: "bad" if row["objectsParked"] else ""),
-        Column("DEAD LETTERS", lambda row: row["deadLetters"], style=lambda row: "bad" if row["deadLetters"] else ""),
+        OutputColumn("NODE", lambda row: row["node"]),
+        OutputColumn("CONNECTED", lambda row: "yes" if row["connected"] else "no"),
+        OutputColumn("QUEUED", lambda row: row["queuedMessages"]),
+        OutputColumn("BYTES", lambda row: row["storeBytes"]),
+        OutputColumn("OLDEST", lambda row: _span(row["oldestSeconds"])),
+        OutputColumn("OBJECTS PENDING", lambda row: row["objectsPending"]),
+        OutputColumn(
+            "PARKED", lambda row: row["objectsParked"], style=lambda row: "bad" if row["objectsParked"] else ""
+        ),
+        OutputColumn(
+            "DEAD LETTERS", lambda row: row["deadLetters"], style=lambda row: "bad" if row["deadLetters"] else ""
+        ),
     ),
 )
-QUEUES = View(
+QUEUES = TableView(
     kind="queue",
     name=lambda row: f"{row['node']}/{row['priority']}",
     columns=(
-        Column("NODE", lambda row: row["node"]),
-        Column("PRIORITY", lambda row: priority_shown(row["priority"])),
-        Column("LENGTH", lambda row: row["length"]),
-        Column("BYTES", lambda row: row["bytes"]),
-        Column("OLDEST", lambda row: _span(row["oldestAgeSeconds"])),
-        Column(
+        OutputColumn("NODE", lambda row: row["node"]),
+        OutputColumn("PRIORITY", lambda row: priority_shown(row["priority"])),
+        OutputColumn("LENGTH", lambda row: row["length"]),
+        OutputColumn("BYTES", lambda row: row["bytes"]),
+        OutputColumn("OLDEST", lambda row: _span(row["oldestAgeSeconds"])),
+        OutputColumn(
             "STANDS STILL",
             lambda row: _span(row["stalledSeconds"]),
             style=lambda r: "bad" if r["stalledSeconds"] else "",
         ),
-        Column("WHY", lambda row: row["stalledBy"]),
+        OutputColumn("WHY", lambda row: row["stalledBy"]),
     ),
 )
-TOPICS = View(
+TOPICS = TableView(
     kind="topic",
     name=lambda row: f"{row['namespace']}/{row['topic']}",
     columns=(
-        Column("TOPIC", lambda row: f"{row['namespace']}/{row['topic']}"),
-        Column("MESSAGES/S", lambda row: row["messagesPerSecond"]),
-        Column("MESSAGES", lambda row: row["messages"]),
-        Column("BYTES", lambda row: row["bytes"]),
-        Column("READERS", lambda row: row["readers"]),
-        Column("SLOWEST READER BEHIND", behind),
+        OutputColumn("TOPIC", lambda row: f"{row['namespace']}/{row['topic']}"),
+        OutputColumn("MESSAGES/S", lambda row: row["messagesPerSecond"]),
+        OutputColumn("MESSAGES", lambda row: row["messages"]),
+        OutputColumn("BYTES", lambda row: row["bytes"]),
+        OutputColumn("READERS", lambda row: row["readers"]),
+        OutputColumn("SLOWEST READER BEHIND", behind),
     ),
 )

@@ -12,7 +12,7 @@ import click
 
 from fairlead_cli.clients import edge_client
 from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
-from fairlead_cli.parameters.place_parameter import Place
+from fairlead_cli.parameters.place_parameter import PlaceParameter
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def _chosen(command: F) -> F:
             "--endpoint", "endpoints", multiple=True, metavar="NAME", help="Of this endpoint; may be repeated."
         ),
         click.option("--source", "sources", multiple=True, metavar="SOURCE", help="From here or below; repeatable."),
-        click.option("--since", type=Place(), metavar="TIME", help="Set aside then or later: a time, or 15m."),
-        click.option("--until", type=Place(), metavar="TIME", help="Set aside before: a time, or 7d."),
+        click.option("--since", type=PlaceParameter(), metavar="TIME", help="Set aside then or later: a time, or 15m."),
+        click.option("--until", type=PlaceParameter(), metavar="TIME", help="Set aside before: a time, or 7d."),
     ):
         command = option(command)
     return command
@@ -191,7 +191,7 @@ def _is_below(source: str, wanted: str) -> bool:
 def _is_between(at: str, since: str | int | None, until: str | int | None) -> bool:
     if since is None and until is None:
         return True
-    moment = Place().convert(at, None, None)
+    moment = PlaceParameter().convert(at, None, None)
     assert isinstance(moment, int)
     return (since is None or moment >= int(since)) and (until is None or moment < int(until))
 

@@ -55,7 +55,7 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
 
     if node and not node_names.is_node_name(node):
         raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
-    wanted = joins.Wanted(url=url, token=token, node=node, config=config, user=user, force=force)
+    wanted = joins.JoinOptions(url=url, token=token, node=node, config=config, user=user, force=force)
     say("hub", url)
     try:
         done = asyncio.run(joins.join(wanted, os.environ, say))

@@ -16,7 +16,7 @@ from fairlead_cli.commands.edge.move import DEADLINE_MAX, DEADLINE_MIN
 from fairlead_cli.parameters.lifetime_option import Lifetime
 
 if TYPE_CHECKING:
-    from fairlead_edge.io.moving.leave import Done
+    from fairlead_edge.io.moving.leave import LeaveDone
 
 
 def register(root: click.Group) -> None:
@@ -81,7 +81,7 @@ def leave(
             return
         if purge and not yes:
             _confirm(*leaving.bytes_kept(config, os.environ))
-        wanted = leaving.Wanted(
+        wanted = leaving.LeaveOptions(
             config=config,
             deadline_seconds=deadline.total_seconds(),
             undelivered="take-along" if undelivered == "leave" else "stay",
@@ -106,7 +106,7 @@ def _confirm(node: str, folder: Path, size: int) -> None:
         sys.exit(1)
 
 
-def _report(done: Done, config: Path) -> None:
+def _report(done: LeaveDone, config: Path) -> None:
     left = done.left
     if left.waiting:
         say("not delivered", f"{left.waiting:,} messages; they are on this disk until --purge")

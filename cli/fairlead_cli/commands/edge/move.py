@@ -82,7 +82,7 @@ def move(
             raise click.UsageError("give the new hub's URL and --token-file, or --cancel")
         url, token = hub_url(hub), token_of(token_file)
         say("hub", url)
-        wanted = moves.Wanted(
+        wanted = moves.MoveOptions(
             url=url, token=token, config=config, deadline_seconds=deadline.total_seconds(), undelivered=undelivered
         )
         done = asyncio.run(moves.move(wanted, os.environ, say))

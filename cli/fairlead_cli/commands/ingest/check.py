@@ -16,17 +16,17 @@ import click
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.commands.ingest import contract_report
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.parameters import place_parameter
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fairlead_ingest.contracts.trial import Outcome
+    from fairlead_ingest.contracts.trial import TrialOutcome
     from fairlead_ingest.io.table.table_format import TableFormat
     from fairlead_ingest.rows.schema import Contract
-    from fairlead_ingest.settings import Settings
+    from fairlead_ingest.settings import IngestSettings
     from fairlead_ingest.table.store_path import Place
 
 EXIT_UNFIT = 1
@@ -40,7 +40,7 @@ Topic = tuple[str, str]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class Moment(place_parameter.Place):
+class MomentParameter(place_parameter.PlaceParameter):
     """A time as people write it, in milliseconds since 1970."""
 
     name = "time"
@@ -58,7 +58,9 @@ class Moment(place_parameter.Place):
 @click.option(
     "--last", type=click.IntRange(1, LAST_MAX), help=f"How many of the newest messages ({LAST}); with --since all."
 )
-@click.option("--since", type=Moment(), metavar="TIME", help="Messages since then: 2026-11-20T12:00Z, or 15m, 7d ago.")
+@click.option(
+    "--since", type=MomentParameter(), metavar="TIME", help="Messages since then: 2026-11-20T12:00Z, or 15m, 7d ago."
+)
 @click.option("--against", type=_FILE, metavar="CONTRACT", help="The version before: what changes, what breaks?")
 @click.option("--table", metavar="TABLE", help="Has this table room for the contract? A folder or s3:// address.")
 @click.option("--pipeline", help="With --config: only this one.")
@@ -161,7 +163,7 @@ def _asked(
     return found
 
 
-def _place(table: str | None, settings: Settings | None) -> list[tuple[str, TableFormat, Place]]:
+def _place(table: str | None, settings: IngestSettings | None) -> list[tuple[str, TableFormat, Place]]:
     """A table named by its place: a Delta table, the one format that needs no catalog to be found."""
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.table import store_path
@@ -176,12 +178,12 @@ def _place(table: str | None, settings: Settings | None) -> list[tuple[str, Tabl
     return [(tables.DELTA, tables.of(tables.DELTA), place)]
 
 
-def _settings(config: Path) -> Settings:
-    from fairlead_ingest.settings import Settings
+def _settings(config: Path) -> IngestSettings:
+    from fairlead_ingest.settings import IngestSettings
     from fairlead_wire.io import settings as settings_file
 
     try:
-        return settings_file.load("ingest", Settings, config, os.environ)
+        return settings_file.load("ingest", IngestSettings, config, os.environ)
     except settings_file.SettingsError as error:
         raise SystemExit(settings_file.complain("ingest", error)) from None
 
@@ -243,7 +245,7 @@ def _check(
     return {**answer, "passed": passed}
 
 
-def _play(context: click.Context, contract: Contract, topic: str, last: int | None, since: int | None) -> Outcome:
+def _play(context: click.Context, contract: Contract, topic: str, last: int | None, since: int | None) -> TrialOutcome:
     from fairlead_ingest.contracts.trial import Trial
 
     trial = Trial(contract)
@@ -286,7 +288,7 @@ def _pages(
     account = context.find_object(messaging_client.Account)
     assert account is not None
     wanted = LAST if last is None and since is None else last
-    with BulkClient(account.url, tls=messaging_client.tls_of(account)) as client, Progress(label) as bar:
+    with BulkClient(account.url, tls=messaging_client.tls_of(account)) as client, ProgressBar(label) as bar:
         found = messages.stretch(client, topic, last=wanted, since_ms=since)
         bar.expect(found.rows)
         for page in messages.pages(client, found):

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.settings import IngestSettings, Pipeline
 
 EXIT_FAILED = 1
 
 
-def load(config: Path | None, pipeline: str | None) -> tuple[Settings, list[Pipeline]]:
+def load(config: Path | None, pipeline: str | None) -> tuple[IngestSettings, list[Pipeline]]:
     """The settings and the pipelines that are meant; what is wrong with them ends the program with 2."""
-    from fairlead_ingest.settings import Settings
+    from fairlead_ingest.settings import IngestSettings
     from fairlead_wire.io import settings as settings_file
 
     try:
-        settings = settings_file.load("ingest", Settings, config, os.environ)
+        settings = settings_file.load("ingest", IngestSettings, config, os.environ)
     except settings_file.SettingsError as error:
         raise SystemExit(settings_file.complain("ingest", error)) from None
     jobs = [job for job in settings.jobs() if pipeline in (None, job.name)]

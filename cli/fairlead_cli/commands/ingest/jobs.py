@@ -10,7 +10,7 @@ import click
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import polling, printer, topic_lines
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 from fairlead_wire import durations
 
@@ -55,15 +55,15 @@ def _read(client: Client) -> Iterator[dict[str, Any]]:
                 }
 
 
-VIEW = View(
+VIEW = TableView(
     kind="job",
     name=lambda row: str(row["job"]),
     columns=(
-        Column("JOB", lambda row: row["job"]),
-        Column("TOPIC", lambda row: row["topic"]),
-        Column("MESSAGES BEHIND", lambda row: row["lagMessages"]),
-        Column("BEHIND", lambda row: durations.span(row["lagSeconds"]) if row["lagMessages"] else "-"),
-        Column("LAST COMMIT", lambda row: ages.since(row["lastCommit"], ages.utc())),
-        Column("POSITION", lambda row: row["position"], wide=True),
+        OutputColumn("JOB", lambda row: row["job"]),
+        OutputColumn("TOPIC", lambda row: row["topic"]),
+        OutputColumn("MESSAGES BEHIND", lambda row: row["lagMessages"]),
+        OutputColumn("BEHIND", lambda row: durations.span(row["lagSeconds"]) if row["lagMessages"] else "-"),
+        OutputColumn("LAST COMMIT", lambda row: ages.since(row["lastCommit"], ages.utc())),
+        OutputColumn("POSITION", lambda row: row["position"], wide=True),
     ),
 )

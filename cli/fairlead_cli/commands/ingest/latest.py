@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import counts
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
-    from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.settings import IngestSettings, Pipeline
 
 
-def run(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
+def run(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
     """Each pipeline's that has one. Raises ``Stop``, ``Wait``."""
     from fairlead_ingest.io.latest.refresh import refresh
     from fairlead_ingest.io.table import tables
@@ -28,7 +28,7 @@ def run(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: boo
         assert definition is not None
         rows = settings.place(job.table)
         table = tables.beside(rows, folders.LATEST)
-        with Progress(f"reading the rows of {job.name}") as bar:
+        with ProgressBar(f"reading the rows of {job.name}") as bar:
             found = refresh(rows, table, definition, again=rebuild, look_up=_Advance(bar))
         if found is None:
             done.append({"name": job.name, "table": str(table), "state": "no rows yet"})
@@ -67,7 +67,7 @@ def line(facts: dict[str, Any]) -> str:
 class _Advance:
     """Of rows read in all, what is new."""
 
-    def __init__(self, bar: Progress) -> None:
+    def __init__(self, bar: ProgressBar) -> None:
         self._bar = bar
         self._before = 0
 

@@ -14,15 +14,15 @@ import click
 
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
-from fairlead_cli.parameters.place_parameter import Place as TimeParameter
+from fairlead_cli.parameters.place_parameter import PlaceParameter as TimeParameter
 from fairlead_cli.text import counts, printable
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.table.table_format import TableFormat
-    from fairlead_ingest.letters.selection import Selection
-    from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.letters.selection import LetterSelection
+    from fairlead_ingest.settings import IngestSettings, Pipeline
     from fairlead_ingest.table.store_path import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,14 +65,14 @@ def selection_options(command: F) -> F:
 
 def selection(
     codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
-) -> Selection:
+) -> LetterSelection:
     """What the options mean."""
-    from fairlead_ingest.letters.selection import Selection
+    from fairlead_ingest.letters.selection import LetterSelection
 
     for name, value in (("--since", since), ("--until", until)):
         if isinstance(value, str):
             raise click.BadParameter(f"a time, not an id: {TIME_HELP}", param_hint=name)
-    return Selection(
+    return LetterSelection(
         codes=frozenset(codes),
         topics=frozenset(topics),
         ids=frozenset(each.lower() for each in ids),
@@ -116,7 +116,7 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
     wanted = selection(**chosen)
     found = []
     for job in jobs:
-        with Progress(f"counting dead letters of {job.name}", passing=True) as bar, ingest_job.explained():
+        with ProgressBar(f"counting dead letters of {job.name}", passing=True) as bar, ingest_job.explained():
             place = _place(settings, job)
             found.append(listing.summary(*place, job.name, wanted, state, progress=bar.add, expect=bar.expect))
     if output == "json":
@@ -211,7 +211,7 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
     draft = file.absolute().parent / f".fairlead-{os.getpid()}"
     count = 0
     try:
-        with draft.open("wb") as out, Progress("exporting, dead letters") as bar, ingest_job.explained():
+        with draft.open("wb") as out, ProgressBar("exporting, dead letters") as bar, ingest_job.explained():
             for job in jobs:
                 for _, line in _letters(settings, job, wanted, state, None):
                     out.write(line)
@@ -229,19 +229,19 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
 
 
 def _letters(
-    settings: Settings, job: Pipeline, chosen: Selection, state: str, limit: int | None
+    settings: IngestSettings, job: Pipeline, chosen: LetterSelection, state: str, limit: int | None
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
     from fairlead_ingest.io.letters import listing
     from fairlead_ingest.letters import line
 
     with contextlib.ExitStack() as looking:
-        bar = looking.enter_context(Progress(f"looking through dead letters of {job.name}", passing=True))
+        bar = looking.enter_context(ProgressBar(f"looking through dead letters of {job.name}", passing=True))
         for letter in listing.letters(*_place(settings, job), chosen, state, limit, bar.add):
             looking.close()  # before the first line of the answer
             yield letter, line.encode(letter)
 
 
-def _place(settings: Settings, job: Pipeline) -> tuple[TableFormat, Place]:
+def _place(settings: IngestSettings, job: Pipeline) -> tuple[TableFormat, Place]:
     from fairlead_ingest.io.table import tables
 
     return tables.of_pipeline(settings, job), settings.place(job.table)

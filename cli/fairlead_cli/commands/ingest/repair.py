@@ -13,14 +13,14 @@ import click
 
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.commands.ingest.letters import job_options, selection, selection_options
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import counts, printable
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.letters.correction import Correction
-    from fairlead_ingest.io.letters.plain_judge import Judge
+    from fairlead_ingest.io.letters.plain_judge import LetterJudge
     from fairlead_ingest.io.letters.repair import Repair
-    from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.settings import IngestSettings, Pipeline
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -101,7 +101,7 @@ def repair(
     if edited and len(jobs) > 1:
         raise click.UsageError(f"--edited is about one pipeline: add --pipeline {'|'.join(job.name for job in jobs)}")
     with ingest_job.used(EXIT_USAGE):
-        how: Correction = correction.Unchanged()
+        how: Correction = correction.Rejudged()
         if function:
             how = correction.ByFunction(function)
         elif edited:
@@ -116,7 +116,7 @@ def repair(
     try:
         with ingest_job.explained():
             for job, each in repairs:
-                with Progress(f"repairing {job.name}, dead letters", each.letters.num_rows) as bar:
+                with ProgressBar(f"repairing {job.name}, dead letters", each.letters.num_rows) as bar:
                     tally = each.run(lambda job=job: sparks.judge(job), dry_run=dry_run, progress=bar.add)  # type: ignore[misc]
                 done.append((job, tally))
     finally:
@@ -131,7 +131,7 @@ def repair(
         raise SystemExit(EXIT_FAILED)
 
 
-def _repair(settings: Settings, job: Pipeline, wanted: Any, how: Correction, recheck: bool) -> Repair:
+def _repair(settings: IngestSettings, job: Pipeline, wanted: Any, how: Correction, recheck: bool) -> Repair:
     from fairlead_ingest.io.letters.repair import Repair
     from fairlead_ingest.io.pipeline import query
     from fairlead_ingest.io.table import tables
@@ -157,7 +157,7 @@ def _confirm(count: int, names: list[str]) -> None:
 class _Sparks:
     """The session, started by the first pipeline that needs one."""
 
-    def __init__(self, settings: Settings, jobs: list[Pipeline]) -> None:
+    def __init__(self, settings: IngestSettings, jobs: list[Pipeline]) -> None:
         self._settings = settings
         self._session: Any = None
         self._stop: Callable[[], None] = lambda: None
@@ -170,7 +170,7 @@ class _Sparks:
                 session.require_java(os.environ)
                 preflight.check(settings, jobs)
 
-    def judge(self, job: Pipeline) -> Judge:
+    def judge(self, job: Pipeline) -> LetterJudge:
         from fairlead_ingest.io.letters import plain_judge
 
         if not plain_judge.needs_spark(job):

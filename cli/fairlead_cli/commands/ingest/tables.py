@@ -17,12 +17,12 @@ from fairlead_cli.commands.ingest import job_options
 from fairlead_cli.commands.ingest import latest as ingest_latest
 from fairlead_cli.commands.ingest.check import check
 from fairlead_cli.commands.ingest.jobs import jobs as ingest_jobs
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import counts
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
-    from fairlead_ingest.settings import Pipeline, Settings
+    from fairlead_ingest.settings import IngestSettings, Pipeline
     from fairlead_ingest.table.store_path import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,7 +74,7 @@ def _configured(command: F) -> F:
 
 @click.command(short_help="How far the tables are behind the topics, and how fast they follow.")
 @_configured
-def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[str, Any]:
+def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> dict[str, Any]:
     """How far the tables are behind the topics, and how fast they follow.
 
     Reads the tables and asks the service; the job itself need not be running.
@@ -101,18 +101,20 @@ def status(settings: Settings, jobs: list[Pipeline], *, as_json: bool) -> dict[s
 @click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, a day at most.")
 @_configured
 def receipt(
-    settings: Settings, jobs: list[Pipeline], *, as_json: bool, message_id: str, node: str | None, wait: float
+    settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, message_id: str, node: str | None, wait: float
 ) -> dict[str, Any]:
     """Is the message with the id that publish answered in the table? Exit 0 when it is, 1 when it is not.
 
     What is found is committed: with its topic, message id, batch and times.
     """
     from fairlead_ingest.io.table import tables
-    from fairlead_ingest.io.table.receipt import Receipts
+    from fairlead_ingest.io.table.receipt import TableReceipts
 
     seconds = wait / len(jobs)
     for job in jobs:
-        found = Receipts(tables.of_pipeline(settings, job), settings.place(job.table), message_id, node).wait(seconds)
+        found = TableReceipts(tables.of_pipeline(settings, job), settings.place(job.table), message_id, node).wait(
+            seconds
+        )
         if found is not None:
             if not as_json:
                 click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
@@ -136,7 +138,7 @@ def receipt(
 @click.option("--offline", is_flag=True, help="Do not ask the messaging service how far the tables are behind.")
 @_configured
 def report(
-    settings: Settings, jobs: list[Pipeline], *, as_json: bool, out: Path, days: int, offline: bool
+    settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, out: Path, days: int, offline: bool
 ) -> dict[str, Any]:
     """Write one HTML page about the tables, with pictures; it needs nothing else, no network and no script.
 
@@ -162,7 +164,7 @@ def report(
         for job in jobs:
             table_format, table = tables.of_pipeline(settings, job), settings.place(job.table)
             lags = None if offline else table_facts.lags(table_format, table, job.topics, client, now)
-            with Progress(f"counting rows of {job.name}", tables.count(table_format, table)) as bar:
+            with ProgressBar(f"counting rows of {job.name}", tables.count(table_format, table)) as bar:
                 facts = table_facts.of(
                     job.name, table_format, table, since=since, days=days, lags=lags, progress=bar.add
                 )
@@ -181,7 +183,7 @@ def report(
 @click.option("--z-order", multiple=True, metavar="COLUMN", help="Sort by this column (node, say); may be repeated.")
 @_configured
 def compact(
-    settings: Settings, jobs: list[Pipeline], *, as_json: bool, target_mib: int, z_order: tuple[str, ...]
+    settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, target_mib: int, z_order: tuple[str, ...]
 ) -> dict[str, Any]:
     """Join small files, or sort them by a column, partition by partition; a running job goes on meanwhile."""
     from fairlead_ingest.io.table import maintenance
@@ -193,7 +195,7 @@ def compact(
         unknown = set(z_order) - set(compaction.columns)
         if unknown:
             raise click.UsageError(f"{job.table} has no column {', '.join(sorted(unknown))}")
-        with Progress(f"compacting {job.name}, partitions", len(compaction.partitions())) as bar:
+        with ProgressBar(f"compacting {job.name}, partitions", len(compaction.partitions())) as bar:
             facts = compaction.compact(target_bytes=target_mib * 1024 * 1024, sort_by=z_order, progress=bar.advance)
         done.append({"name": job.name, "table": job.table, **facts})
         if not as_json:
@@ -208,7 +210,7 @@ def compact(
 @click.option("--dry-run", is_flag=True, help="Only list them.")
 @_configured
 def vacuum(
-    settings: Settings, jobs: list[Pipeline], *, as_json: bool, retention_hours: int, dry_run: bool
+    settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, retention_hours: int, dry_run: bool
 ) -> dict[str, Any]:
     """Delete files no table version needs any more, those of killed tasks included."""
     from fairlead_ingest.io.table import maintenance, tables
@@ -240,7 +242,7 @@ def vacuum(
 @click.option("--into", help="Another table; default: the pipeline's own.")
 @_configured
 def backfill(
-    settings: Settings,
+    settings: IngestSettings,
     jobs: list[Pipeline],
     *,
     as_json: bool,
@@ -291,7 +293,7 @@ def backfill(
     try:
         executor_probe.check(spark, settings)
         for job, table in zip(jobs, tables, strict=True):
-            with Progress(f"backfilling {job.name}, messages") as bar, spark_errors.coded():
+            with ProgressBar(f"backfilling {job.name}, messages") as bar, spark_errors.coded():
                 facts = backfills.run(
                     spark,
                     settings,
@@ -314,7 +316,7 @@ def backfill(
 @click.command(short_help="Bring the tables with the newest row of each key up to their rows.")
 @click.option("--rebuild", is_flag=True, help="From all rows, whatever is there.")
 @_configured
-def latest(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
+def latest(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
     """Bring `TABLE_latest`, the newest row of each key, up to its rows; a running job goes on meanwhile.
 
     The job does this by itself. This is for a table whose job is not running, or to see why it is behind; with
@@ -323,7 +325,7 @@ def latest(settings: Settings, jobs: list[Pipeline], *, as_json: bool, rebuild: 
     return ingest_latest.run(settings, jobs, as_json=as_json, rebuild=rebuild)
 
 
-def _into(settings: Settings, table: str) -> Place:
+def _into(settings: IngestSettings, table: str) -> Place:
     """Where a backfill writes; refused before Spark is started."""
     try:
         return settings.place(table)

@@ -17,7 +17,7 @@ import click
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import counts, printable
 from fairlead_wire import distribution
 
@@ -132,7 +132,7 @@ def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check:
             else:
                 read = Decoder(source)
                 now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-                with Progress("restoring, rows", passing=True) as progress:
+                with ProgressBar("restoring, rows", passing=True) as progress:
                     restored_store.restore(
                         read,
                         data_dir,
@@ -240,7 +240,7 @@ def _checked(source: Source, label: str) -> Decoder:
     from fairlead_messaging.server.backup.decoding import Decoder
 
     read = Decoder(source)
-    with Progress(label, passing=True) as progress:
+    with ProgressBar(label, passing=True) as progress:
         while (rows := read.next_block()) is not None:
             progress.add(len(rows))
     return read

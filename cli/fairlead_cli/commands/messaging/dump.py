@@ -45,9 +45,12 @@ def register(root: click.Group) -> None:
 @click.option("--topic", type=messaging_client.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
 @click.option("--generation", type=click.IntRange(1, 2**31 - 1), help="Only this generation of topics.")
 @click.option(
-    "--from", "since", type=place_parameter.Place(), help=f"Published, written or begun since. {place_parameter.HELP}"
+    "--from",
+    "since",
+    type=place_parameter.PlaceParameter(),
+    help=f"Published, written or begun since. {place_parameter.HELP}",
 )
-@click.option("--until", type=place_parameter.Place(), help="… and before.")
+@click.option("--until", type=place_parameter.PlaceParameter(), help="… and before.")
 @click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="What belongs to it.")
 @click.option("--count", is_flag=True, help="Rows and bytes of each table, topic and generation instead of rows.")
 @click.option(
@@ -97,10 +100,10 @@ def dump(
     """
     from fairlead_messaging.api.errors import StorageError
     from fairlead_messaging.server.dump import table_dump
-    from fairlead_messaging.server.dump.selection import Selection
+    from fairlead_messaging.server.dump.selection import DumpSelection
     from fairlead_messaging.server.io.stores import offline_store
 
-    selection = Selection(
+    selection = DumpSelection(
         tables=tables,
         topic=topic,
         generation=generation,

@@ -10,7 +10,7 @@ import click
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.clients.messaging_client import TopicName
 from fairlead_cli.output import topic_lines
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
@@ -28,10 +28,12 @@ WINDOW_BITS = 14
 @click.option(
     "--from",
     "start",
-    type=place_parameter.Place(),
+    type=place_parameter.PlaceParameter(),
     help=f"Begin here; the oldest message otherwise. {place_parameter.HELP}",
 )
-@click.option("--until", "end", type=place_parameter.Place(), help="End with this message, or before this time.")
+@click.option(
+    "--until", "end", type=place_parameter.PlaceParameter(), help="End with this message, or before this time."
+)
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @messaging_client.output
 @click.pass_context
@@ -60,7 +62,7 @@ def replay(
     stored = known = 0
     with (
         messaging_client.service(context, patient=True) as client,
-        Progress(f"replaying {'/'.join(topic)}, messages") as progress,
+        ProgressBar(f"replaying {'/'.join(topic)}, messages") as progress,
     ):
         client.topic(*target)
         cursor = Cursor(*topic, start_from=start, limit=PAGE_MESSAGES)

@@ -56,7 +56,9 @@ def register(root: click.Group) -> None:
     type=click.IntRange(0, LIMIT_MAX),
     help=f"How many of the newest to begin with ({NEWEST}); with --from how many to show from there (all).",
 )
-@click.option("--from", "start", type=place_parameter.Place(), help=f"Begin here instead. {place_parameter.HELP}")
+@click.option(
+    "--from", "start", type=place_parameter.PlaceParameter(), help=f"Begin here instead. {place_parameter.HELP}"
+)
 @click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
 @messaging_client.output
 @click.pass_context

@@ -188,7 +188,7 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
 @click.option(
     "--from",
     "start",
-    type=place_parameter.Place(),
+    type=place_parameter.PlaceParameter(),
     help=f"Begin here; the oldest message otherwise. {place_parameter.HELP}",
 )
 @click.option("--limit", type=click.IntRange(1), help="At most this many messages.")

@@ -9,7 +9,7 @@ import click
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import printer, topic_lines
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
 from fairlead_wire import durations
 
@@ -79,17 +79,17 @@ def behind(row: dict[str, Any]) -> str:
     return f"{row['slowestReader']}: {counts.of(row['lagMessages'], 'message')}, {durations.span(row['lagSeconds'])}"
 
 
-VIEW = View(
+VIEW = TableView(
     kind="topic",
     name=lambda row: f"{row['namespace']}/{row['topic']}",
     columns=(
-        Column("NAMESPACE", lambda row: row["namespace"]),
-        Column("TOPIC", lambda row: row["topic"]),
-        Column("MESSAGES", lambda row: row["messages"]),
-        Column("BYTES", lambda row: row["bytes"]),
-        Column("TTL", lambda row: row["ttlSeconds"]),
-        Column("READERS", lambda row: row["readers"]),
-        Column("SLOWEST READER BEHIND", behind),
-        Column("WAITS FOR TRANSACTION", lambda row: row["heldByTransaction"]),
+        OutputColumn("NAMESPACE", lambda row: row["namespace"]),
+        OutputColumn("TOPIC", lambda row: row["topic"]),
+        OutputColumn("MESSAGES", lambda row: row["messages"]),
+        OutputColumn("BYTES", lambda row: row["bytes"]),
+        OutputColumn("TTL", lambda row: row["ttlSeconds"]),
+        OutputColumn("READERS", lambda row: row["readers"]),
+        OutputColumn("SLOWEST READER BEHIND", behind),
+        OutputColumn("WAITS FOR TRANSACTION", lambda row: row["heldByTransaction"]),
     ),
 )

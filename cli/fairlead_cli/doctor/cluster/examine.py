@@ -17,7 +17,7 @@ from fairlead_cli.doctor.cluster import authorities, definitions, objects, progr
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding, ok, problem
 from fairlead_hub.cluster.custom_resources import definitions as ours
-from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.leadership import lease
 from fairlead_wire import distribution
@@ -38,7 +38,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str | None = None
     """Where the programs run; None: everywhere this user may look."""
-    account: hub_role.Account | None = None
+    account: hub_role.ServiceAccount | None = None
     hub_url: str | None = None
     messaging_url: str | None = None
 
@@ -69,7 +69,7 @@ def _check(target: Target, name: str, judge: Judge) -> Check:
     async def judged(kube: Kube) -> list[Finding]:
         try:
             return list(await judge(kube))
-        except Refused as error:
+        except ApiRefused as error:
             remedy = {FORBIDDEN: "ask with a user who may read it", NOT_FOUND: definitions.APPLY}.get(
                 error.status, REACH
             )
@@ -116,7 +116,7 @@ async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, 
         root = f"apis/{hub_role.API}/v1"
         bindings = await collections.items(kube, f"{root}/clusterrolebindings")
         may = hub_role.readable(accounts[0], bindings, await collections.items(kube, f"{root}/clusterroles"))
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != FORBIDDEN:
             raise
         return [
@@ -129,7 +129,7 @@ async def _delivered(kube: Kube) -> set[tuple[str, str]]:
     """The kinds SyncRules name, as the API server calls their collections; of one not served ``syncrule`` tells."""
     try:
         rules = await collections.items(kube, f"{OURS}/syncrules")
-    except Refused:
+    except ApiRefused:
         return set()
     return set((await rule_kinds.served(kube, rule_kinds.named(rules))).values())
 
@@ -157,7 +157,7 @@ async def _nodes(kube: Kube) -> list[Finding]:
 async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:
     try:
         found = await collections.items(kube, f"api/v1/{at}secrets", labelSelector=LABELLED)
-    except Refused as error:
+    except ApiRefused as error:
         if error.status != FORBIDDEN:
             raise
         return [ok("certificates", "this user may not read Secrets, so the certificates in them were not looked at")]

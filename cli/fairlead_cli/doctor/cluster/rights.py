@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from fairlead_cli.cluster import hub_role
-from fairlead_cli.cluster.hub_role import Account
+from fairlead_cli.cluster.hub_role import ServiceAccount
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
 
 GROUP: Final = "fairlead.dev"
@@ -51,7 +51,7 @@ def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[R
     return list(dict.fromkeys(rights))
 
 
-def review(right: Right, account: Account | None) -> tuple[str, dict[str, Any]]:
+def review(right: Right, account: ServiceAccount | None) -> tuple[str, dict[str, Any]]:
     """(path, document) to post."""
     attributes = {
         "verb": right.verb,
@@ -71,7 +71,7 @@ def review(right: Right, account: Account | None) -> tuple[str, dict[str, Any]]:
     return f"{root}/subjectaccessreviews", body
 
 
-def judge(answers: Mapping[Right, bool], account: Account | None) -> Iterator[Finding]:
+def judge(answers: Mapping[Right, bool], account: ServiceAccount | None) -> Iterator[Finding]:
     """One finding for all that is allowed, one for each that is not."""
     whose = account.user if account else "this kubeconfig's user"
     denied = [right for right, allowed in answers.items() if not allowed]
@@ -82,7 +82,7 @@ def judge(answers: Mapping[Right, bool], account: Account | None) -> Iterator[Fi
         yield ok("rights", f"{whose} may do all {len(answers)} things a hub does")
 
 
-def judge_surplus(account: Account, surplus: Iterable[tuple[str, str]]) -> Finding:
+def judge_surplus(account: ServiceAccount, surplus: Iterable[tuple[str, str]]) -> Finding:
     """What the account may read in every namespace though no rule names it: Secrets, or anything, are a warning."""
     found = list(surplus)
     names = ", ".join(map(hub_role.shown, found))

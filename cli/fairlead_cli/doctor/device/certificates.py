@@ -14,7 +14,7 @@ from fairlead_wire.identity.certificate import Certificate
 RENEW = "have a new one issued before it ends; the agent reads it without a restart"
 
 
-class Files(msgspec.Struct, frozen=True, kw_only=True):
+class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
     """What ``tls_ca``, ``tls_cert`` and ``tls_key`` hold; ``mismatch``: why key and certificate differ."""
 
     cert_path: str
@@ -26,7 +26,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     mismatch: str = ""
 
 
-def judge(files: Files, node: str, now: datetime.datetime) -> Iterator[Finding]:
+def judge(files: CertificateFiles, node: str, now: datetime.datetime) -> Iterator[Finding]:
     """The node's own certificate, its key, and the authorities it believes."""
     if files.own is None:
         text = f"tls_cert {files.cert_path}: {files.own_error or 'holds no certificate'}"

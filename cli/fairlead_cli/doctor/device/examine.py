@@ -30,7 +30,7 @@ from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.moving.files import MoveFiles
 from fairlead_edge.io.objects import schema as objects_schema
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import distribution
 from fairlead_wire.io import settings as settings_io
 from fairlead_wire.io import tls
@@ -41,7 +41,7 @@ LINK_SECONDS = 30.0
 HUNG_DISK = "the disk does not answer; look at the kernel's log (dmesg)"
 
 
-def checks(settings: Settings) -> list[Check]:
+def checks(settings: EdgeSettings) -> list[Check]:
     """What there is to look at; nothing is read before it runs."""
     folder = Path(settings.data_dir)
     if (left := MoveFiles(folder).left()) is not None:
@@ -78,7 +78,7 @@ def _programs() -> Iterator[Finding]:
     )
 
 
-def _permissions(settings: Settings, folder: Path) -> Iterator[Finding]:
+def _permissions(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     secrets = (("tls_key", settings.tls_key), ("token", str(folder / "token")))
     for what, path in secrets:
         if path and (found := agent_folder.file(what, Path(path))) is not None:
@@ -91,7 +91,7 @@ def _permissions(settings: Settings, folder: Path) -> Iterator[Finding]:
         yield from permissions.judge_folder(whole, inside)
 
 
-def _named_files(settings: Settings) -> dict[str, str]:
+def _named_files(settings: EdgeSettings) -> dict[str, str]:
     """Every file that the settings name and the agent reads, by its setting."""
     mqtt, store = settings.mqtt, settings.store
     keys = {name: getattr(store, name) for name in ("encryption_key", "previous_encryption_key")}
@@ -104,7 +104,7 @@ def _named_files(settings: Settings) -> dict[str, str]:
     return {setting: str(path) for setting, path in found.items() if path}
 
 
-def _certificates(settings: Settings) -> Iterator[Finding]:
+def _certificates(settings: EdgeSettings) -> Iterator[Finding]:
     if settings.security != "mtls":
         return
     files = _files(settings)
@@ -113,7 +113,7 @@ def _certificates(settings: Settings) -> Iterator[Finding]:
     yield from identity.judge(found, settings.tls_cert or "", settings.tls_key or "")
 
 
-def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
+def _stores(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     in_use = agent_folder.in_use(folder)
     for what, limit, known in (
         ("objects", settings.store.object_bytes, objects_schema.VERSION),
@@ -123,17 +123,17 @@ def _stores(settings: Settings, folder: Path) -> Iterator[Finding]:
         yield from store.judge(store_file.look(path, what, limit_bytes=limit, known_version=known, in_use=in_use), what)
 
 
-def _encryption(settings: Settings, folder: Path) -> Iterator[Finding]:
+def _encryption(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     place = settings.store.encryption_key
     yield from encryption.judge(encryption_key.look(place, folder, os.environ) if place else None, place or "")
 
 
-def _running(settings: Settings, folder: Path) -> Iterator[Finding]:
+def _running(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     status, error = _status(settings, folder)
     return agent.judge_running(agent_folder.in_use(folder), status, error, distribution.version())
 
 
-def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
+def _link(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     context: ssl.SSLContext | None = None
     if settings.security == "mtls":
         try:
@@ -147,12 +147,12 @@ def _link(settings: Settings, folder: Path) -> Iterator[Finding]:
     yield from link.judge(trip, _now(), settings.node)
 
 
-def _files(settings: Settings) -> tls.Files:
+def _files(settings: EdgeSettings) -> tls.Files:
     assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
     return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
 
 
-def _status(settings: Settings, folder: Path) -> tuple[dict[str, Any] | None, str]:
+def _status(settings: EdgeSettings, folder: Path) -> tuple[dict[str, Any] | None, str]:
     """The agent's own account; not asked for where it answers with TLS alone, to certificates that are not ours."""
     if not settings.plain_http:
         return None, ""

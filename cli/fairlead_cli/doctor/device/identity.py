@@ -11,7 +11,7 @@ from fairlead_cli.doctor.finding import Finding, ok, problem, warning
 JOIN = "join again: fairlead token create --replace NODE, then fairlead edge join --force on this device"
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class IdentityFolder(msgspec.Struct, frozen=True, kw_only=True):
     """What lies in the folder ``identity``.  ``current``: the file in use, "" for none; ``error``: why it cannot be."""
 
     link: str
@@ -22,7 +22,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """A key waits for the certificate of a join."""
 
 
-def judge(identity: Identity, tls_cert: str, tls_key: str) -> Iterator[Finding]:
+def judge(identity: IdentityFolder, tls_cert: str, tls_key: str) -> Iterator[Finding]:
     """Nothing is said where the device never joined."""
     if identity.error:
         yield problem("identity", identity.error, JOIN)

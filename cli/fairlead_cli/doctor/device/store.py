@@ -11,7 +11,7 @@ from fairlead_cli.doctor.finding import Finding, ok, problem, warning
 MIB = 1024 * 1024
 
 
-class Store(msgspec.Struct, frozen=True, kw_only=True):
+class StoreFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file.  ``integrity`` is what SQLite found ("ok"), or "" when time was over before it had read everything."""
 
     what: str
@@ -30,7 +30,7 @@ class Store(msgspec.Struct, frozen=True, kw_only=True):
     """Where an earlier damaged file was put aside."""
 
 
-def judge(store: Store | None, what: str) -> Iterator[Finding]:
+def judge(store: StoreFile | None, what: str) -> Iterator[Finding]:
     """None: there is no such file yet."""
     check = f"store.{what}"
     if store is None:

@@ -39,7 +39,7 @@ _GONE: Final = ("-shm", "-journal", ".new", ".new-wal", ".new-shm", ".new-journa
 _DATABASES: Final = ("", ".damaged", ".salvaging")
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ConversionPlan(msgspec.Struct, frozen=True):
     """Names of data keys, "" for none, and the files in the order they are done."""
 
     since: str
@@ -54,10 +54,10 @@ class _Piece(NamedTuple):
     content: bytes
 
 
-_plans: Final = msgspec.json.Decoder(Plan)
+_plans: Final = msgspec.json.Decoder(ConversionPlan)
 
 
-def unfinished(store: Path) -> Plan | None:
+def unfinished(store: Path) -> ConversionPlan | None:
     """What was begun and did not come to its end; None when nothing was, or no file was touched yet.
 
     Raises ``OSError`` and ``StoreUnusable`` for a journal that is there and cannot be read: the files may be half
@@ -95,7 +95,7 @@ def run(store: Path, since: Pages, until: Pages) -> int:
     plan = unfinished(store)
     assert plan is None or (plan.since, plan.until) == (since.name, until.name)
     if plan is None:
-        plan = Plan(since.name, until.name, [path.name for path in _files(store)])
+        plan = ConversionPlan(since.name, until.name, [path.name for path in _files(store)])
         _begin(store, plan)
     files = [store.with_name(name) for name in plan.files]
     written = 0
@@ -126,7 +126,7 @@ def _files(store: Path) -> Iterator[Path]:
                 yield path
 
 
-def _begin(store: Path, plan: Plan) -> None:
+def _begin(store: Path, plan: ConversionPlan) -> None:
     content = msgspec.json.encode(plan)
     path = journal_of(store)
     draft = path.with_name(path.name + ".new")

@@ -45,13 +45,13 @@ class _Wrapped(msgspec.Struct, frozen=True):
     """By the operator's key of this fingerprint: nonce and ciphertext, in base 64."""
 
 
-class _Document(msgspec.Struct, frozen=True):
+class _KeyringDocument(msgspec.Struct, frozen=True):
     version: int
     keys: list[_Wrapped]
     """Newest first."""
 
 
-_decoder: Final = msgspec.json.Decoder(_Document)
+_decoder: Final = msgspec.json.Decoder(_KeyringDocument)
 
 
 def fingerprint(key: bytes) -> str:
@@ -107,7 +107,7 @@ def read(folder: Path, operator_keys: list[bytes]) -> Keyring | None:
 def write(folder: Path, keys: tuple[DataKey, ...], operator_keys: list[bytes]) -> Keyring:
     """Replace it, durably; each of the operator's keys opens it then.  Raises ``OSError``."""
     wrapped = [_Wrapped(key.name, {fingerprint(by): _wrap(by, key) for by in operator_keys}) for key in keys]
-    content = msgspec.json.format(msgspec.json.encode(_Document(_VERSION, wrapped)))
+    content = msgspec.json.format(msgspec.json.encode(_KeyringDocument(_VERSION, wrapped)))
     line = content + b"\n" + hashlib.sha256(content).hexdigest().encode() + b"\n"
     for name in (FILE_NAME, COPY_NAME):
         _replace(folder / name, line)
@@ -128,7 +128,7 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def _read_either(folder: Path) -> _Document:
+def _read_either(folder: Path) -> _KeyringDocument:
     wrong = ""
     for name in (FILE_NAME, COPY_NAME):
         try:

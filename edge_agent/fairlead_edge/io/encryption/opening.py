@@ -25,7 +25,7 @@ SETTING: Final = "encryption_key"
 PREVIOUS: Final = "previous_encryption_key"
 
 
-class Opened(NamedTuple):
+class OpenedStores(NamedTuple):
     """How the stores are reached, and what to say of it."""
 
     objects: FileAccess = PLAIN
@@ -35,7 +35,7 @@ class Opened(NamedTuple):
     """Fingerprint of the operator's key."""
 
 
-class Wanted(NamedTuple):
+class EncryptionOptions(NamedTuple):
     """As ``[store]`` says; ``key`` and ``previous`` name a file or a credential."""
 
     key: str | None
@@ -43,18 +43,18 @@ class Wanted(NamedTuple):
     extent: Extent | None = None
 
 
-def prepare(folder: Path, wanted: Wanted, environ: Mapping[str, str]) -> Opened:
+def prepare(folder: Path, wanted: EncryptionOptions, environ: Mapping[str, str]) -> OpenedStores:
     """Raises ``key_file.BadKey`` (a setting is wrong) and ``StoreUnusable``; then nothing was changed, or it goes on
     at the next start."""
     if wanted.key is None:
         _refuse_encrypted(folder)
-        return Opened()
+        return OpenedStores()
     keys = [key_file.read(SETTING, wanted.key, environ, data_dir=folder)]
     if wanted.previous is not None:
         keys.append(key_file.read(PREVIOUS, wanted.previous, environ))
     extent = wanted.extent or "secrets"
     if extent == "none" and not is_encrypted(folder):
-        return Opened()
+        return OpenedStores()
     from fairlead_edge.io.encryption import sealing
 
     try:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.encryption import conversion, keyring
 from fairlead_edge.io.encryption.keyring import DataKey, Keyring
-from fairlead_edge.io.encryption.opening import MESSAGES, OBJECTS, Extent, Opened, is_encrypted, name_in_head
+from fairlead_edge.io.encryption.opening import MESSAGES, OBJECTS, Extent, OpenedStores, is_encrypted, name_in_head
 from fairlead_edge.io.encryption.sealed_files import SealedFiles, pages_of, small_files_of
 from fairlead_edge.io.file_access import (
     KEY_NAME_BYTES,
@@ -52,7 +52,7 @@ _SMALL: Final = {
 }
 
 
-def bring(folder: Path, operator_keys: list[bytes], extent: Extent) -> Opened:
+def bring(folder: Path, operator_keys: list[bytes], extent: Extent) -> OpenedStores:
     """The first of the keys is the one to be used.  Raises ``StoreUnusable`` and ``OSError``."""
     ring = keyring.read(folder, operator_keys)
     operator = operator_keys[:1]
@@ -80,13 +80,13 @@ def bring(folder: Path, operator_keys: list[bytes], extent: Extent) -> Opened:
     used = {key for key in found.values() if key is not None}
     if not used and extent == "none":
         keyring.remove(folder)
-        return Opened()
+        return OpenedStores()
     kept = tuple(key for key in ring.keys if key in used or key == ring.current)
     if kept != ring.keys:
         keyring.write(folder, kept, operator)
     elif not keyring.is_whole(folder):
         _copy_again(folder, ring, operator)
-    return Opened(
+    return OpenedStores(
         _access(found[OBJECTS], OBJECTS), _access(found[MESSAGES], MESSAGES), extent, keyring.fingerprint(operator[0])
     )
 

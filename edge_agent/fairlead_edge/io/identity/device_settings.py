@@ -16,7 +16,7 @@ from typing import Any, Final
 from fairlead_edge.identity import settings_text
 from fairlead_edge.identity.settings_text import CannotEdit
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import node_names
 from fairlead_wire.io import settings as settings_io
@@ -151,7 +151,7 @@ class DeviceSettings:
     def _check(self, path: Path, wanted: Mapping[str, str]) -> None:
         """The agent must start with it."""
         try:
-            settings_io.load("edge", Settings, path, self._environ)
+            settings_io.load("edge", EdgeSettings, path, self._environ)
         except settings_io.SettingsError as error:
             first = error.mistakes[0]
             key = f"{first.key}: " if first.key else ""

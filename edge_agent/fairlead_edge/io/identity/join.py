@@ -28,7 +28,7 @@ from fairlead_edge.io.identity import agent_user, joining, keys
 from fairlead_edge.io.identity.agent_user import CannotJoin
 from fairlead_edge.io.identity.device_settings import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
-from fairlead_edge.io.identity.joining import Answer, HubUnreachable, RefusedByHub
+from fairlead_edge.io.identity.joining import HubUnreachable, IssuedCertificate, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
 from fairlead_wire import distribution, durations
 from fairlead_wire.identity import certificate, pins
@@ -58,7 +58,7 @@ Say = Callable[[str, str], None]
 Asked = TypeVar("Asked")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class JoinOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said.  ``node`` "": the settings file's, else the token's."""
 
     url: str
@@ -78,7 +78,7 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     owner: str = ""
 
 
-async def join(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Joined:
+async def join(wanted: JoinOptions, environ: Mapping[str, str], say: Say) -> Joined:
     """Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.  ``say(what, text)`` reports each step."""
     settings = DeviceSettings(wanted.config, environ)
     node = _node(wanted, settings)
@@ -88,7 +88,7 @@ async def join(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Joined:
         return await device.join()
 
 
-async def stage(wanted: Wanted, settings: DeviceSettings, files: IdentityFiles, say: Say) -> Pair:
+async def stage(wanted: JoinOptions, settings: DeviceSettings, files: IdentityFiles, say: Say) -> Pair:
     """An identity of another hub, into ``files``; nothing that is in use is changed.  Raises as ``join``."""
     device = _Device(wanted, settings, wanted.node, None, say, files)
     files.make_folder()
@@ -106,7 +106,7 @@ class _Device:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: JoinOptions,
         settings: DeviceSettings,
         node: str,
         owner: Owner | None,
@@ -195,7 +195,7 @@ class _Device:
         self._say("key", f"made here, in {self._files.folder}; it never leaves this device")
         return pending
 
-    def _keep(self, answer: Answer, pending: Pending) -> Pair:
+    def _keep(self, answer: IssuedCertificate, pending: Pending) -> Pair:
         if self._node and answer.node != self._node:
             raise CannotJoin(f"the hub issued a certificate to {answer.node}, not to {self._node}; report it")
         self._files.write_authorities(answer.authorities)
@@ -270,7 +270,7 @@ class _Device:
         self._say("authority", "is the one that the token names")
         return b"".join(trusted)
 
-    async def _ask_certificate(self, context: ssl.SSLContext, pending: Pending) -> Answer:
+    async def _ask_certificate(self, context: ssl.SSLContext, pending: Pending) -> IssuedCertificate:
         """The same request each time: its answer may have been lost."""
         try:
             async with joining.connected(self._wanted.url, context, agent=self._agent) as hub:
@@ -364,7 +364,7 @@ def _trusting(authorities: bytes) -> ssl.SSLContext:
     return context
 
 
-def _node(wanted: Wanted, settings: DeviceSettings) -> str:
+def _node(wanted: JoinOptions, settings: DeviceSettings) -> str:
     if wanted.node and settings.node and wanted.node != settings.node:
         raise CannotJoin(
             f"{settings.path} is of node {settings.node}, and --node says {wanted.node}: correct one of them, or give"

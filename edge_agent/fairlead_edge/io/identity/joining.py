@@ -50,7 +50,12 @@ class HubUnreachable(FairleadError):
     """
 
     def __init__(
-        self, text: str, refusal: handshake.Refusal | None = None, *, hung_up: bool = False, no_tls: bool = False
+        self,
+        text: str,
+        refusal: handshake.HandshakeFailure | None = None,
+        *,
+        hung_up: bool = False,
+        no_tls: bool = False,
     ) -> None:
         super().__init__(text)
         self.refusal = refusal
@@ -72,7 +77,7 @@ class StrangeAnswer(FairleadError):
     """The other side does not speak as a hub does."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class IssuedCertificate(msgspec.Struct, frozen=True, kw_only=True):
     """What the hub issued."""
 
     node: str
@@ -106,13 +111,13 @@ def verified(authorities: bytes) -> handshake.ClientContext:
 
 
 @contextlib.asynccontextmanager
-async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIterator[Joining]:
+async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIterator[JoinClient]:
     """One connection, through the proxy that the agent's own link would take.  Raises ``HubUnreachable``."""
     place = urlsplit(url).netloc.rpartition("@")[2]
-    dialled: list[_Dialled] = []
+    dialled: list[_JoinConnection] = []
 
-    def remembered(*args: Any, **options: Any) -> _Dialled:
-        dialled.append(_Dialled(*args, **options))
+    def remembered(*args: Any, **options: Any) -> _JoinConnection:
+        dialled.append(_JoinConnection(*args, **options))
         return dialled[-1]
 
     try:
@@ -144,12 +149,12 @@ async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIt
     except ImportError:
         raise HubUnreachable(f"{place} cannot be reached: SOCKS proxies are not supported; use an HTTP proxy") from None
     try:
-        yield Joining(connection, agent, place)
+        yield JoinClient(connection, agent, place)
     finally:
         await connection.close()
 
 
-class Joining:
+class JoinClient:
     """One question at a time.  Raises ``RefusedByHub``, ``HubUnreachable``, ``StrangeAnswer``."""
 
     def __init__(self, connection: ClientConnection, agent: str, place: str) -> None:
@@ -178,12 +183,12 @@ class Joining:
             raise StrangeAnswer(f"{self._place} answered {type(header).__name__} when asked for its authorities")
         return content
 
-    async def join(self, token: JoinToken, *, node: str, request: bytes) -> Answer:
+    async def join(self, token: JoinToken, *, node: str, request: bytes) -> IssuedCertificate:
         """Send token and certificate request (DER): only where the other side is verified."""
         header = message.Join(token_id=token.id, secret=token.secret, node=node, agent=self._agent)
         return self.issued(*await self.ask(header, request))
 
-    def issued(self, header: message.ToDevice, content: bytes) -> Answer:
+    def issued(self, header: message.ToDevice, content: bytes) -> IssuedCertificate:
         """What an ``issued`` frame brings."""
         if not isinstance(header, message.Issued):
             raise StrangeAnswer(f"{self._place} answered {type(header).__name__} where a certificate was asked for")
@@ -191,7 +196,7 @@ class Joining:
             found = peer_json.decode(_issued, content)
         except FairleadError as error:
             raise StrangeAnswer(f"the certificate of {self._place} cannot be read: {error}") from None
-        return Answer(
+        return IssuedCertificate(
             node=header.node,
             expires=header.expires,
             renew_after_seconds=header.renew_after_seconds,
@@ -209,7 +214,7 @@ class Joining:
         except TimeoutError:
             raise HubUnreachable(f"{self._place} did not answer within {ANSWER_SECONDS_MAX:g} s") from None
         except (ConnectionClosed, OSError) as error:
-            lost = self._connection.lost if isinstance(self._connection, _Dialled) else None
+            lost = self._connection.lost if isinstance(self._connection, _JoinConnection) else None
             raise _unreachable(self._place, error, lost) from None
         try:
             answer, body = codec.decode_to_device(frame)
@@ -220,7 +225,7 @@ class Joining:
         return answer, body
 
 
-class _Dialled(ClientConnection):
+class _JoinConnection(ClientConnection):
     """Remembers what ended it: the library says that it ended, not why."""
 
     is_made = False

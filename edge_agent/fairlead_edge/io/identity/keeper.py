@@ -17,18 +17,18 @@ from random import Random
 from typing import Any, Final
 
 from fairlead_edge.identity import clock
-from fairlead_edge.identity.status import IdentityStatus
+from fairlead_edge.identity.status import CertificateStatus
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.authorities_keeper import AuthoritiesKeeper
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.identity.late_renewal import LateRenewal
 from fairlead_edge.io.identity.renewer import Ask, Renewer
-from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
 from fairlead_wire.io import handshake, logs, tls
 
@@ -63,10 +63,10 @@ class IdentityKeeper:
         not_before = own.not_before.timestamp() if own is not None else None
         return clock.judge(store_clock.read(), anchor, own_not_before=not_before)
 
-    def status(self) -> IdentityStatus:
+    def status(self) -> CertificateStatus:
         """As it is now."""
         own, renewer = self._files.certificate(), self.renewer
-        return IdentityStatus(
+        return CertificateStatus(
             certificate=own,
             renewal=renewer.state if renewer is not None else None,
             renewal_in_seconds=renewer.seconds_left() if renewer is not None else None,
@@ -78,7 +78,7 @@ class IdentityKeeper:
     # ---- what the link says ----------------------------------------------------------------------
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
-        """See ``link.Identity``, as the five below."""
+        """See ``link.CertificateKeeper``, as the five below."""
         before, self.judgement = self.judgement.distrust, self._judge()
         distrust = self.judgement.distrust
         if distrust and not before:
@@ -87,7 +87,7 @@ class IdentityKeeper:
             )
         elif before and not distrust:
             _log.info("clock_believed")
-        if isinstance(context, handshake.Context):
+        if isinstance(context, handshake.HandshakeContext):
             context.distrust_clock(self._earliest)
 
     @property
@@ -118,7 +118,7 @@ class IdentityKeeper:
             self.renewer.ended()
 
     async def unreachable(
-        self, error: Unreachable, context: ssl.SSLContext | None, end: effects.Close
+        self, error: LinkUnreachable, context: ssl.SSLContext | None, end: effects.Close
     ) -> effects.Close:
         refused, own = error.refused, getattr(context, "own", None)
         if self.renewer is None or self._late is None or own is None:
@@ -138,13 +138,13 @@ class IdentityKeeper:
                 fence=await self._fence(),
                 earliest=self._earliest,
             )
-        except (Unreachable, TurnedAway) as failed:
+        except (LinkUnreachable, TurnedAway) as failed:
             reason = f"{end.reason}; a late renewal found no hub: {failed}"
             return effects.Close(code="certificate", reason=reason, retry_after=LATE_SECONDS)
 
 
 def open_keeper(
-    settings: Settings, data_dir: Path, store: Metastore, *, agent: str, renew: Ask
+    settings: EdgeSettings, data_dir: Path, store: Metastore, *, agent: str, renew: Ask
 ) -> IdentityKeeper | None:
     """What an agent with these settings needs; None: security is off."""
     if settings.security != "mtls":

@@ -21,7 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.io.link.module_inputs import Inputs, ModuleInputs
+from fairlead_edge.io.link.module_inputs import InputStore, ModuleInputs
 from fairlead_edge.objects.metastore import Metastore, WriteRefused
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
@@ -82,7 +82,7 @@ class Conversation:
         spans: Spans | None = None,
         remember: Callable[[], Awaitable[None]] | None = None,
         told: Callable[[message.Authorities, bytes], None] | None = None,
-        inputs: Inputs | None = None,
+        inputs: InputStore | None = None,
         ruled: Callable[[message.StatusRules, bytes], None] | None = None,
     ) -> None:
         """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open;
@@ -222,7 +222,7 @@ class Conversation:
 
     def _perform(self, effect: effects.Effect) -> None:
         match effect:
-            case effects.Send():
+            case effects.SendFrame():
                 self._urgent.append(effect.frame)
                 self._to_send.set()
             case effects.Apply():
@@ -233,7 +233,7 @@ class Conversation:
                 self._work(self._summarise(effect))
             case effects.ListEntries():
                 self._work(self._list(effect))
-            case effects.Opened():
+            case effects.SessionOpened():
                 self.upstream_window = max(1, effect.welcome.upstream_window)
                 self._was_open = True
                 self.answers_tables = effect.welcome.tables
@@ -251,7 +251,7 @@ class Conversation:
                 self._told_of_tables(effect.answer.parent_id, effect.content)
             case effects.Certified():
                 self._renewal_answered(effect.issued, effect.content)
-            case effects.Told():
+            case effects.AuthoritiesReceived():
                 if self._told is not None:
                     self._told(effect.authorities, effect.content)
             case effects.InputCame() | effects.InputsAsked():
@@ -319,7 +319,7 @@ class Conversation:
         return events.Summarised(await self._store.summary(effect.bits))
 
     async def _list(self, effect: effects.ListEntries) -> events.Event:
-        return events.Listed(await self._store.entries(effect.bits, effect.buckets))
+        return events.EntriesListed(await self._store.entries(effect.bits, effect.buckets))
 
     # ---- the connection --------------------------------------------------------------------------
 
@@ -335,7 +335,7 @@ class Conversation:
                 return await _forever()
             self._counters["frames_received"] += 1
             self._counters["bytes_received"] += len(frame)
-            self.handle(events.Received(frame))
+            self.handle(events.FrameReceived(frame))
 
     async def _write(self) -> None:
         while True:

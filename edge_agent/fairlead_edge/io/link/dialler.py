@@ -18,7 +18,7 @@ from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
 from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_wire.http import retry_after
 from fairlead_wire.io import handshake
-from fairlead_wire.io.handshake import Refusal
+from fairlead_wire.io.handshake import HandshakeFailure
 from fairlead_wire.link import codec
 from fairlead_wire.validation import addresses
 from fairlead_wire.validation.listen_address import is_loopback
@@ -34,10 +34,10 @@ UNSENT_BYTES_MAX: Final = 128 * 1024
 """What the kernel may hold unsent: an ack that is urgent waits behind no more than this."""
 
 
-class Unreachable(Exception):
+class LinkUnreachable(Exception):
     """No connection; the text says why.  ``refused``: it was for a certificate; ``hung_up``: without a word, in TLS."""
 
-    def __init__(self, reason: str, *, refused: Refusal | None = None, hung_up: bool = False) -> None:
+    def __init__(self, reason: str, *, refused: HandshakeFailure | None = None, hung_up: bool = False) -> None:
         super().__init__(reason)
         self.refused = refused
         self.hung_up = hung_up
@@ -61,7 +61,7 @@ class Dialler:
         self.port = url.port or (443 if url.scheme == "wss" else 80)
 
     async def connect(self, context: ssl.SSLContext | None) -> ClientConnection:
-        """A connection on which nothing was said yet.  Raises ``Unreachable`` or ``TurnedAway``."""
+        """A connection on which nothing was said yet.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
         dialled: list[_Dialled] = []
 
         def remembered(*args: Any, **options: Any) -> _Dialled:
@@ -96,31 +96,31 @@ class Dialler:
             handshake.send_alert(alert_socket, handshake.refusal(error))
             raise self._unreachable(error, context, *(each.lost for each in dialled)) from error
         except UnicodeError:
-            raise Unreachable(f"{self.host!r} is no name of a host: correct hub_url") from None
+            raise LinkUnreachable(f"{self.host!r} is no name of a host: correct hub_url") from None
         except ImportError:
-            raise Unreachable("SOCKS proxies are not supported: set an HTTP proxy (HTTPS_PROXY), or none") from None
+            raise LinkUnreachable("SOCKS proxies are not supported: set an HTTP proxy (HTTPS_PROXY), or none") from None
         finally:
             if alert_socket is not None:
                 alert_socket.close()
 
     def _unreachable(
         self, error: BaseException, context: ssl.SSLContext | None, *lost: BaseException | None
-    ) -> Unreachable:
+    ) -> LinkUnreachable:
         """Why, in words a person at the node can act on; a certificate's fault before all others."""
         refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
         if refused is not None:
             said = str(refused) if refused.ours else f"{self.host}:{self.port}: {refused}"
-            return Unreachable(said, refused=refused)
+            return LinkUnreachable(said, refused=refused)
         url = f"{'ws' if context is None else 'wss'}://{self.host}:{self.port}"
         reason = f"{type(error).__name__}: {error}{addresses.scheme_hint(url, error)}"
         if context is None or not isinstance(error, InvalidMessage):
-            return Unreachable(reason)
+            return LinkUnreachable(reason)
         if isinstance(error.__cause__, EOFError):
             # Older hubs, and proxies in between, close without saying that they refuse a certificate.
             own = getattr(context, "own", None)
             said = "the hub hung up after TLS; most likely it refuses our certificate, which is"
             reason = f"{said} {own or 'unreadable'}"
-        return Unreachable(reason, hung_up=True)
+        return LinkUnreachable(reason, hung_up=True)
 
     async def _dial(self) -> socket.socket:
         """A TCP connection to the hub.  Raises ``OSError`` or ``TimeoutError`` of the last address tried."""

@@ -21,8 +21,8 @@ from websockets.asyncio.client import ClientConnection
 
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.io.link.conversation import Conversation
-from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
-from fairlead_edge.io.link.module_inputs import Inputs
+from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
+from fairlead_edge.io.link.module_inputs import InputStore
 from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.link_state import LinkState, StaleHub
 from fairlead_edge.objects.metastore import Metastore
@@ -42,7 +42,7 @@ CONTACT_SECONDS: Final = 10.0
 _log = logs.get("edge.link")
 
 
-class Identity(Protocol):
+class CertificateKeeper(Protocol):
     """What the link tells the keeper of the node's certificate, and asks of it."""
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
@@ -61,7 +61,7 @@ class Identity(Protocol):
         """The connection is over."""
 
     async def unreachable(
-        self, error: Unreachable, context: ssl.SSLContext | None, end: effects.Close
+        self, error: LinkUnreachable, context: ssl.SSLContext | None, end: effects.Close
     ) -> effects.Close:
         """No connection came about, which would be told as ``end``; what became of it."""
 
@@ -101,9 +101,9 @@ class Link:
         client_tls: tls.ClientTls | None = None,
         unfit: Callable[[], str] = lambda: "",
         spans: Spans | None = None,
-        identity: Identity | None = None,
+        identity: CertificateKeeper | None = None,
         meter: LineMeter | None = None,
-        inputs: Callable[[], Inputs] | None = None,
+        inputs: Callable[[], InputStore] | None = None,
         statuses: Statuses | None = None,
     ) -> None:
         """``inputs`` gives what stores messages for modules; it is made after the link."""
@@ -148,7 +148,7 @@ class Link:
         """Send the agent's status to the hub, now or when it is back; the same status is sent once."""
         self._status = status
         if self._conversation:
-            self._conversation.handle(events.Reported(status))
+            self._conversation.handle(events.StatusReported(status))
 
     async def send_upstream(
         self,
@@ -275,7 +275,7 @@ class Link:
             connection = await self._dialler.connect(context)
         except TurnedAway as error:
             return effects.Close(code="turned_away", reason=str(error), retry_after=error.retry_after)
-        except Unreachable as error:
+        except LinkUnreachable as error:
             end = self._describe(error)
             return end if self._identity is None else await self._identity.unreachable(error, context, end)
         try:
@@ -285,7 +285,7 @@ class Link:
         finally:
             connection.transport.abort()
 
-    def _describe(self, error: Unreachable) -> effects.Close:
+    def _describe(self, error: LinkUnreachable) -> effects.Close:
         """A certificate's fault before all others."""
         refused, unfit = error.refused, self._unfit() if self._tls is not None else ""
         if refused is not None and not refused.ours:
@@ -324,7 +324,7 @@ class Link:
         contact = asyncio.create_task(self._keep_contact(conversation))
         try:
             if self._status is not None:
-                conversation.handle(events.Reported(self._status))
+                conversation.handle(events.StatusReported(self._status))
             end = await conversation.run()
             if end.fence is not None and end.fence < fence and conversation.last_heard() is None:
                 end = await self._refused(fence, end, end.fence)

@@ -23,7 +23,7 @@ AT_ONCE_MAX: Final = 4 * message.INPUT_WINDOW
 """A hub has ``INPUT_WINDOW`` messages and one question open."""
 
 
-class Inputs(Protocol):
+class InputStore(Protocol):
     """``io.outbox.inputs.Inputs``."""
 
     async def take(self, header: message.Input, content: bytes) -> message.Ack | message.Nack:
@@ -38,7 +38,7 @@ class ModuleInputs:
 
     def __init__(
         self,
-        inputs: Inputs | None,
+        inputs: InputStore | None,
         core: EdgeSession,
         *,
         perform: Callable[[effects.Effect], None],

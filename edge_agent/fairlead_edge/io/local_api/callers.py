@@ -8,19 +8,19 @@ import msgspec
 from aiohttp import web
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class LocalCaller(msgspec.Struct, frozen=True, kw_only=True):
     """``module`` is the one whose token was shown."""
 
     is_agent: bool = False
     module: str = ""
 
 
-NO_TOKEN: Final = Caller()
+NO_TOKEN: Final = LocalCaller()
 """No token was shown, or none is looked at."""
 
 
-class Access(Protocol):
-    """Where modules have tokens of their own: who asks, and who has one.  ``server.Guard`` is one."""
+class ModuleAccess(Protocol):
+    """Where modules have tokens of their own: who asks, and who has one.  ``server.AccessGuard`` is one."""
 
-    def caller(self, request: web.Request) -> Caller | None: ...
+    def caller(self, request: web.Request) -> LocalCaller | None: ...
     def has_token(self, module: str) -> bool: ...

@@ -52,7 +52,7 @@ class _Activity(NamedTuple):
     """The fewest bytes of the answer that waited since ``read_at``."""
 
 
-class Connections:
+class LocalConnections:
     """The listener and the server report to it; the listener asks it."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int 
     return 0
 
 
-CONNECTIONS: Final = web.RequestKey("connections", Connections)
+CONNECTIONS: Final = web.RequestKey("connections", LocalConnections)
 """Of a request: the connections of the port it came by."""
 
 

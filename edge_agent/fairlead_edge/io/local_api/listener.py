@@ -24,7 +24,7 @@ from typing import Final
 
 from aiohttp import web
 
-from fairlead_edge.io.local_api.connections import CONNECTIONS, STALLED_SECONDS_MAX, Connections
+from fairlead_edge.io.local_api.connections import CONNECTIONS, STALLED_SECONDS_MAX, LocalConnections
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.io.acceptor import Acceptor, bound
@@ -67,14 +67,14 @@ async def listen(
     port: int,
     context: ssl.SSLContext | None = None,
     plain: bool = True,
-    known: Connections | None = None,
+    known: LocalConnections | None = None,
 ) -> contextlib.AsyncExitStack:
     """Serve ``app``; close what is returned to drain and stop.  ``key`` names the setting in errors and logs.
 
     ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
     ``known``: where the connections are kept; the caller may read there what they do.
     """
-    known = known if known is not None else Connections()
+    known = known if known is not None else LocalConnections()
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -127,7 +127,7 @@ class Listener:
         self,
         listening: list[socket.socket],
         server: web.Server,
-        known: Connections,
+        known: LocalConnections,
         *,
         context: ssl.SSLContext | None,
         plain: bool,

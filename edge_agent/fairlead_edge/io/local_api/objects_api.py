@@ -23,7 +23,7 @@ from fairlead_edge.objects.presentation import api_errors, discovery, listing, o
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_edge.objects.statuses import allowed
 from fairlead_edge.objects.statuses.status_store import StatusStore
-from fairlead_edge.objects.watch_history import Expired
+from fairlead_edge.objects.watch_history import HistoryExpired
 
 HTTP_TOO_MANY: Final = 429
 READERS_MAX: Final = 4
@@ -106,7 +106,7 @@ class ObjectsApi:
 
     def _reportable(self, served: list[Kind]) -> set[Kind]:
         """Kinds whose status may be patched here."""
-        known = self._statuses.known if self._statuses is not None else allowed.Known()
+        known = self._statuses.known if self._statuses is not None else allowed.KnownStatusRules()
         return {each for each in served if allowed.any_of(known, each.group, each.kind)}
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -129,7 +129,7 @@ class ObjectsApi:
             raise ApiError(404, f"the edge serves whole objects, not {found.plural}/{found.subresource}")
         if found.name and not _wants_watch(request):
             return await self._get(request, found, kind)
-        scope = listing.Scope(
+        scope = listing.ListScope(
             group=kind.group,
             version=kind.version,
             plural=kind.plural,
@@ -171,10 +171,10 @@ class ObjectsApi:
             return respond(document)
         return respond(_table(request, kind, [document], {"resourceVersion": str(held.local_version)}))
 
-    async def _list(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.StreamResponse:
+    async def _list(self, request: web.Request, scope: listing.ListScope, kind: Kind) -> web.StreamResponse:
         as_table = _wants_table(request)
 
-        def body(page: listing.Page) -> dict[str, Any]:
+        def body(page: listing.ListPage) -> dict[str, Any]:
             documents = [listing.present(held, age_seconds=self._age_of(held)) for held in page.items]
             if as_table:
                 return _table(request, kind, documents, {})
@@ -203,7 +203,7 @@ class ObjectsApi:
                         separator = b","
                 await connections.write(request, response, _tail(page))
             await response.write_eof()
-        except Expired:
+        except HistoryExpired:
             # The status line is sent already: the client sees the answer end early, and asks again.
             if request.transport is not None:
                 request.transport.abort()
@@ -214,11 +214,11 @@ class ObjectsApi:
         return response
 
     async def _parts(
-        self, scope: listing.Scope, encode: Callable[[listing.Page], bytes]
-    ) -> AsyncGenerator[tuple[listing.Page, bytes], None]:
+        self, scope: listing.ListScope, encode: Callable[[listing.ListPage], bytes]
+    ) -> AsyncGenerator[tuple[listing.ListPage, bytes], None]:
         """All of a list as pages (their objects left out) and what ``encode`` makes of each, true at one version.
 
-        Each is a chunk of the store, read when the one before was taken.  Raises ``Expired``.
+        Each is a chunk of the store, read when the one before was taken.  Raises ``HistoryExpired``.
         """
         selection = scope.selection
         while True:
@@ -237,7 +237,7 @@ class ObjectsApi:
                 limit=selection.limit - taken if selection.limit else 0,
             )
 
-    async def _page(self, scope: listing.Scope) -> tuple[listing.Page, tuple[str, str] | None]:
+    async def _page(self, scope: listing.ListScope) -> tuple[listing.ListPage, tuple[str, str] | None]:
         """A page of one chunk, and where the next chunk begins."""
         chunk = await self._store.select_chunk(
             scope.group, scope.plural, scope.namespace, after=scope.selection.after or FIRST, bytes_max=CHUNK_BYTES
@@ -254,7 +254,7 @@ class ObjectsApi:
             page = msgspec.structs.replace(page, remaining=page.remaining + beyond)
         return msgspec.structs.replace(page, is_last=bool(page.continue_token)), through
 
-    async def _watch(self, request: web.Request, scope: listing.Scope, kind: Kind) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, scope: listing.ListScope, kind: Kind) -> web.StreamResponse:
         from_version = listing.read_number(request.query, "resourceVersion")
         start = from_version or self._store.log.version
         ask_initial = request.query.get("sendInitialEvents")
@@ -310,12 +310,12 @@ async def speak_kubernetes(
         if error.code == HTTP_TOO_MANY:
             response.force_close()  # a client that is to come back need not hold a connection until then
         return response
-    except Expired as error:
+    except HistoryExpired as error:
         gone = ApiError(410, f"too old resource version: {error}")
         return respond(api_errors.status(gone), code=410)
 
 
-def _tail(page: listing.Page) -> bytes:
+def _tail(page: listing.ListPage) -> bytes:
     return b'],"metadata":' + _encode(listing.list_metadata(page)) + b"}"
 
 

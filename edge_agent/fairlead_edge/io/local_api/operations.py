@@ -16,9 +16,17 @@ from aiohttp import web
 from fairlead_edge.io.local_api.bodies.account import AgentAccount
 from fairlead_edge.io.local_api.bodies.dead_letters import DeadLetters, Discarded, Replayed
 from fairlead_edge.io.local_api.bodies.kubernetes import Selection, Status, StatusOptions
-from fairlead_edge.io.local_api.bodies.messages import Abandoned, Acked, NothingPublished, Published, Taken
+from fairlead_edge.io.local_api.bodies.messages import Abandoned, Acked, NothingPublished, Published, TakenMessages
 from fairlead_edge.io.local_api.bodies.receipts import Receipt
-from fairlead_edge.io.local_api.bodies.requests import AskReceipt, Discard, Ids, Page, Publish, Replay, Take
+from fairlead_edge.io.local_api.bodies.requests import (
+    AskReceipt,
+    DeadLetterPage,
+    Discard,
+    Ids,
+    PublishBody,
+    Replay,
+    Take,
+)
 from fairlead_edge.io.local_api.bodies.statuses import ReportedStatuses
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
 from fairlead_wire.http import openapi
@@ -49,7 +57,7 @@ _WAYS = (f"{_INPUT}/messages", _INPUT)
 """Where ack and abandon are served: the contract can be read either way."""
 
 PUBLISH: Final = Operation(
-    name="publish", method="POST", path="/v1/messages", request=Publish, answer=Published, refusal=NothingPublished,
+    name="publish", method="POST", path="/v1/messages", request=PublishBody, answer=Published, refusal=NothingPublished,
     summary="Publish messages: routed, and on this node's disk when it is answered.",
     headers={
         "Idempotency-Key": f"1 to {KEY_CHARS_MAX} printable characters; a retry with the same key stores nothing"
@@ -60,7 +68,7 @@ PUBLISH: Final = Operation(
               403: "`forbidden`: the source names another module.", 413: _TOO_LARGE, 503: _NOT_NOW, 507: _FULL},
 )  # fmt: skip
 TAKE: Final = Operation(
-    name="take", method="GET", path=f"{_INPUT}/messages", query=Take, answer=Taken,
+    name="take", method="GET", path=f"{_INPUT}/messages", query=Take, answer=TakenMessages,
     summary="Messages for a module's input; each is leased until it is acknowledged, abandoned or the lease ends.",
     refusals={400: _BAD, 401: _NO_TOKEN, 403: _MODULES_OWN, 503: _NOT_NOW},
 )  # fmt: skip
@@ -87,7 +95,7 @@ RECEIPT: Final = Operation(
               429: "`too_many_receipts`: come back after Retry-After.", 503: _NOT_NOW},
 )  # fmt: skip
 DEAD_LETTERS: Final = Operation(
-    name="listDeadLetters", method="GET", path="/v1/deadletters", query=Page, answer=DeadLetters,
+    name="listDeadLetters", method="GET", path="/v1/deadletters", query=DeadLetterPage, answer=DeadLetters,
     summary="Messages that were set aside, by number.",
     refusals={400: _BAD, 401: _NO_TOKEN, 403: _AGENTS_OWN, 503: _NOT_NOW},
 )  # fmt: skip

@@ -13,9 +13,9 @@ from fairlead_edge import ascii_case
 from fairlead_edge.errors import KeyReused, Moving, StoreFailed, StoreFull
 from fairlead_edge.io.local_api import operations
 from fairlead_edge.io.local_api.bodies import requests
-from fairlead_edge.io.local_api.callers import NO_TOKEN, Access, Caller
+from fairlead_edge.io.local_api.callers import NO_TOKEN, LocalCaller, ModuleAccess
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
@@ -41,7 +41,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _encode = msgspec.json.encode
 
 
-def add_routes(app: web.Application, upstream: Upstream, access: Access | None = None) -> None:
+def add_routes(app: web.Application, upstream: UpstreamService, access: ModuleAccess | None = None) -> None:
     """Serve the upstream paths of contract section 6 on ``app``.  ``access``: where modules have own tokens."""
     handlers = _Handlers(upstream, access)
     operations.register(
@@ -75,7 +75,7 @@ def _answering(handler: Handler) -> Handler:
 
 
 class _Handlers:
-    def __init__(self, upstream: Upstream, access: Access | None) -> None:
+    def __init__(self, upstream: UpstreamService, access: ModuleAccess | None) -> None:
         self._upstream = upstream
         self._access = access
         self._places = WaitingPlaces(WAITING_MAX, has_names=access is not None)
@@ -101,7 +101,7 @@ class _Handlers:
         module = self._caller(request).module
         return Author(module=module, node=self._upstream.node, has_token=self._access.has_token)
 
-    def _caller(self, request: web.Request) -> Caller:
+    def _caller(self, request: web.Request) -> LocalCaller:
         """A stranger was refused before."""
         return (self._access.caller(request) if self._access is not None else None) or NO_TOKEN
 
@@ -178,7 +178,7 @@ class _Handlers:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
         try:
-            page = _query(request, requests.Page)
+            page = _query(request, requests.DeadLetterPage)
         except ValueError as error:
             return _error(400, "bad_request", str(error))
         if not 1 <= page.limit <= outbox.DEAD_LETTER_PAGE_MAX:
@@ -222,7 +222,7 @@ class _Handlers:
         return f"{self._upstream.node}/{request.match_info['module']}/{request.match_info['input']}"
 
 
-def _not_allowed(caller: Caller, reason: str) -> web.Response:
+def _not_allowed(caller: LocalCaller, reason: str) -> web.Response:
     if caller != NO_TOKEN:
         return _error(403, "forbidden", reason)
     response = _error(401, "unauthorized", f"{reason}: Authorization: Bearer …")
@@ -230,7 +230,7 @@ def _not_allowed(caller: Caller, reason: str) -> web.Response:
     return response
 
 
-def _view(message: envelope.Stored) -> dict[str, Any]:
+def _view(message: envelope.StoredMessage) -> dict[str, Any]:
     """A message as the local API shows it, named as it was published."""
     view: dict[str, Any] = msgspec.to_builtins(message, builtin_types=(msgspec.Raw,))
     return view

@@ -10,8 +10,8 @@ from aiohttp import web
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.local_api import operations
 from fairlead_edge.io.local_api.bodies import requests
-from fairlead_edge.io.local_api.callers import NO_TOKEN, Access
-from fairlead_edge.io.outbox.receipts import Receipts
+from fairlead_edge.io.local_api.callers import NO_TOKEN, ModuleAccess
+from fairlead_edge.io.outbox.receipts import EdgeReceipts
 from fairlead_edge.outbox.receipts import mark
 from fairlead_wire.errors import Temporary
 
@@ -22,7 +22,7 @@ _NOT_KNOWN: Final = (
 _encode = msgspec.json.encode
 
 
-def add_routes(app: web.Application, receipts: Receipts, access: Access | None = None) -> None:
+def add_routes(app: web.Application, receipts: EdgeReceipts, access: ModuleAccess | None = None) -> None:
     """Serve receipts on ``app``.  ``access``: where modules have own tokens, each asks for its own messages only."""
 
     async def receipt(request: web.Request) -> web.Response:

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.local_api import operations
-from fairlead_edge.io.local_api.callers import NO_TOKEN, Caller
+from fairlead_edge.io.local_api.callers import NO_TOKEN, LocalCaller
 from fairlead_edge.io.local_api.objects_api import respond, speak_kubernetes
 from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_edge.objects.presentation import api_errors
@@ -40,7 +40,7 @@ Unready = Callable[[], str]
 """Why the agent is not ready; "" when it is."""
 
 
-class Guard:
+class AccessGuard:
     """Knows who asks, by the token shown.  With ``required`` everything but the probes needs one; Secrets always need
     the agent's own.  ``modules``: the tokens of modules as they are now; None: there are none.
 
@@ -57,15 +57,15 @@ class Guard:
         shown = _shown(request)
         return shown is not None and hmac.compare_digest(shown.encode(errors="replace"), self._expected)
 
-    def caller(self, request: web.Request) -> Caller | None:
+    def caller(self, request: web.Request) -> LocalCaller | None:
         """Who asks; None: a token was shown that belongs to no module and is not the agent's."""
         if self.knows(request):
-            return Caller(is_agent=True)
+            return LocalCaller(is_agent=True)
         shown = _shown(request)
         if self._modules is None or shown is None:
             return NO_TOKEN
         module = self._modules().module_of(shown)
-        return Caller(module=module) if module else None
+        return LocalCaller(module=module) if module else None
 
     def has_token(self, module: str) -> bool:
         """Does a token of its own belong to this module?"""
@@ -115,7 +115,7 @@ async def _speak_json(request: web.Request, handler: Handler) -> web.StreamRespo
 
 
 def application(
-    guard: Guard,
+    guard: AccessGuard,
     *,
     status: Status,
     metrics: Metrics,

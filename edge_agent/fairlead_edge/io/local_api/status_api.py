@@ -19,7 +19,7 @@ from fairlead_edge.objects.presentation import paths
 from fairlead_edge.objects.presentation.api_errors import ApiError
 from fairlead_edge.objects.statuses import patch
 from fairlead_edge.objects.statuses.patch import PatchRefused
-from fairlead_edge.objects.statuses.status_store import Line, StatusStore
+from fairlead_edge.objects.statuses.status_store import StatusStore, StatusSummary
 from fairlead_edge.outbox.publishing import RequestRefused
 from fairlead_wire.errors import Temporary
 
@@ -68,7 +68,7 @@ def add_routes(app: web.Application, sender: StatusSender, now: Callable[[], flo
     operations.register(app, {operations.STATUSES: statuses})
 
 
-def _shown(line: Line, now: float) -> ReportedStatus:
+def _shown(line: StatusSummary, now: float) -> ReportedStatus:
     group, plural, namespace, name = line.key
     return ReportedStatus(
         group=group, plural=plural, namespace=namespace, name=name, uid=line.uid, state=line.state,

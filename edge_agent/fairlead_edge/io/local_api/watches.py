@@ -20,7 +20,7 @@ from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import api_errors, listing
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
+from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 WATCHES_MAX: Final = 256
 """Open at once; more are asked to come back."""
@@ -51,7 +51,7 @@ class Watches:
         for changed in self._open:
             changed.set()
 
-    def _wake(self, _: Change[HeldObject]) -> None:
+    def _wake(self, _: VersionedChange[HeldObject]) -> None:
         self.look()
 
     def look(self) -> None:
@@ -62,7 +62,7 @@ class Watches:
     async def serve(
         self,
         request: web.Request,
-        scope: listing.Scope,
+        scope: listing.ListScope,
         kind: Kind,
         *,
         start: int,
@@ -70,7 +70,7 @@ class Watches:
         show: Show,
         mark_initial_end: bool,
     ) -> web.StreamResponse:
-        """Answer with events after ``start``, the ``initial`` objects first.  Raises ``Expired``, ``ApiError``."""
+        """Send events after ``start``, the ``initial`` objects first.  Raises ``HistoryExpired``, ``ApiError``."""
         wanted = listing.read_number(request.query, "timeoutSeconds") or WATCH_SECONDS_MAX
         self._log.since(start)  # refuse with 410 before the stream begins
         if len(self._open) >= WATCHES_MAX:
@@ -99,7 +99,7 @@ class Watches:
             try:
                 # No more than one write's: a slow reader must not keep alive what the log has dropped.
                 changes = self._log.since(stream.version, bytes_max=CHUNK_BYTES)
-            except Expired as error:
+            except HistoryExpired as error:
                 await stream.expired(error)
                 return
             for change in changes:
@@ -115,7 +115,7 @@ class Watches:
 class _Stream:
     """One response being written."""
 
-    def __init__(self, request: web.Request, scope: listing.Scope, kind: Kind, show: Show, start: int) -> None:
+    def __init__(self, request: web.Request, scope: listing.ListScope, kind: Kind, show: Show, start: int) -> None:
         self.response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache"})
         self.version = start
         self._request = request
@@ -134,7 +134,7 @@ class _Stream:
                 async for events in initial:
                     if events:
                         await self._write(events)
-        except Expired as error:
+        except HistoryExpired as error:
             await self.expired(error)
             return False
         if mark_end:
@@ -142,7 +142,7 @@ class _Stream:
         self.began = True
         return True
 
-    async def send(self, change: Change[HeldObject]) -> None:
+    async def send(self, change: VersionedChange[HeldObject]) -> None:
         for type_, held in listing.events(change, self._scope):
             await self._write(event(type_, self._show(held, change.version)))
         self.version = change.version
@@ -151,7 +151,7 @@ class _Stream:
         if self._bookmarks:
             await self._mark()
 
-    async def expired(self, error: Expired) -> None:
+    async def expired(self, error: HistoryExpired) -> None:
         """It fell behind."""
         await self._write(event("ERROR", api_errors.status(ApiError(410, f"too old resource version: {error}"))))
 

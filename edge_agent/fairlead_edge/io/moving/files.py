@@ -36,7 +36,7 @@ class MoveFilesError(FairleadError):
     """A file of the move cannot be read or written; the text names it."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
     """``since`` and ``until``: the hubs' URLs; ``until`` may be ``OUT_OF_SERVICE``."""
 
     node: str
@@ -46,7 +46,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     undelivered: Undelivered = "stay"
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent does for it now."""
 
     step: Literal["deliver", "close", "gave up"]
@@ -60,7 +60,7 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
     until: str
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class MovedHub(msgspec.Struct, frozen=True, kw_only=True):
     """What the settings have to say from now on, where they still name ``since``."""
 
     since: str
@@ -69,7 +69,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     tls_pair: str
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class LeftService(msgspec.Struct, frozen=True, kw_only=True):
     """The node that this device was, and its hub.  ``at``: RFC 3339.  ``waiting``: messages for the hub still here."""
 
     node: str
@@ -101,23 +101,23 @@ class MoveFiles:
             if self._owner is not None:
                 give_folder(self.folder, self._owner)
 
-    def plan(self) -> Plan | None:
-        return _read(self._plan, Plan)
+    def plan(self) -> MovePlan | None:
+        return _read(self._plan, MovePlan)
 
-    def switched(self) -> Plan | None:
-        return _read(self._switched, Plan)
+    def switched(self) -> MovePlan | None:
+        return _read(self._switched, MovePlan)
 
-    def progress(self) -> Progress | None:
-        return _read(self._progress, Progress)
+    def progress(self) -> MoveProgress | None:
+        return _read(self._progress, MoveProgress)
 
-    def moved(self) -> Moved | None:
-        return _read(self._moved, Moved)
+    def moved(self) -> MovedHub | None:
+        return _read(self._moved, MovedHub)
 
-    def left(self) -> Left | None:
+    def left(self) -> LeftService | None:
         """None also where the device has joined a hub since."""
-        return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, Left)
+        return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, LeftService)
 
-    def leave(self, left: Left) -> None:
+    def leave(self, left: LeftService) -> None:
         """The node is out of service; nothing of the plan is needed any longer."""
         self._write(self.left_file, left)
         with _sentence(self.folder):
@@ -139,13 +139,13 @@ class MoveFiles:
         found = _read(self._staged, Staged)
         return found.until if found is not None else ""
 
-    def ask(self, plan: Plan) -> None:
+    def ask(self, plan: MovePlan) -> None:
         """From now on the agent moves."""
         with _sentence(self._progress):
             self._progress.unlink(missing_ok=True)
         self._write(self._plan, plan)
 
-    def say(self, progress: Progress) -> None:
+    def say(self, progress: MoveProgress) -> None:
         with contextlib.suppress(MoveFilesError):  # only for people
             self._write(self._progress, progress, durable=False)
 
@@ -156,7 +156,7 @@ class MoveFiles:
             _flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def give_up(self, progress: Progress) -> None:
+    def give_up(self, progress: MoveProgress) -> None:
         """The plan is over; the identity is kept for another attempt."""
         self.say(progress)
         with _sentence(self._plan):
@@ -169,7 +169,7 @@ class MoveFiles:
             os.replace(self._plan, self._switched)
             _flush(self.folder)
 
-    def complete(self, moved: Moved) -> None:
+    def complete(self, moved: MovedHub) -> None:
         """All else is done."""
         self._write(self._moved, moved)
         with _sentence(self.folder):

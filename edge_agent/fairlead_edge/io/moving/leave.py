@@ -26,7 +26,7 @@ from fairlead_edge.io.identity.identity_files import FOLDER as IDENTITY
 from fairlead_edge.io.moving import files as move_files
 from fairlead_edge.io.moving import move as moves
 from fairlead_edge.io.moving import switch
-from fairlead_edge.io.moving.files import OUT_OF_SERVICE, Left, MoveFiles, Plan
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MoveFiles, MovePlan
 from fairlead_edge.io.moving.move import CannotMove, Say
 
 WRITTEN: Final = (
@@ -46,7 +46,7 @@ END_SECONDS_MAX: Final = 60.0
 """How long an agent that has switched may take to end."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class LeaveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said.  ``undelivered`` "take-along": leave all the same, the messages stay here."""
 
     config: Path
@@ -55,14 +55,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     purge: bool = False
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class LeaveDone(msgspec.Struct, frozen=True, kw_only=True):
     """``left_alone``: names of files in the folder that are not an agent's; after a purge."""
 
-    left: Left
+    left: LeftService
     left_alone: tuple[str, ...] = ()
 
 
-async def leave(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
+async def leave(wanted: LeaveOptions, environ: Mapping[str, str], say: Say) -> LeaveDone:
     """Raises a ``FairleadError``."""
     settings, files = moves.found(wanted.config, environ)
     with moves.alone(files):
@@ -71,9 +71,9 @@ async def leave(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
         left = files.left()
         assert left is not None
         if not wanted.purge:
-            return Done(left=left)
+            return LeaveDone(left=left)
         await _purge(files, left, settings.ca_file, say)
-        return Done(left=files.left() or left, left_alone=_others(files.data_dir))
+        return LeaveDone(left=files.left() or left, left_alone=_others(files.data_dir))
 
 
 def bytes_kept(config: Path, environ: Mapping[str, str]) -> tuple[str, Path, int]:
@@ -84,12 +84,12 @@ def bytes_kept(config: Path, environ: Mapping[str, str]) -> tuple[str, Path, int
     return settings.node, files.data_dir, sum(data_dir.size(part) for part in parts if part.is_file())
 
 
-async def _leave(wanted: Wanted, files: MoveFiles, node: str, hub: str, say: Say) -> None:
+async def _leave(wanted: LeaveOptions, files: MoveFiles, node: str, hub: str, say: Say) -> None:
     plan = files.plan() or files.switched()
     if plan is not None and plan.until != OUT_OF_SERVICE:
         raise CannotMove(moves.under_way(plan))
     if plan is None:
-        plan = Plan(
+        plan = MovePlan(
             node=node,
             since=hub,
             until=OUT_OF_SERVICE,
@@ -115,7 +115,7 @@ def _leave_without_agent(files: MoveFiles) -> None:
             switch.leave(files, plan)
 
 
-async def _purge(files: MoveFiles, left: Left, ca_file: Path, say: Say) -> None:
+async def _purge(files: MoveFiles, left: LeftService, ca_file: Path, say: Say) -> None:
     until = time.monotonic() + END_SECONDS_MAX
     while moves.runs(files.data_dir):
         if time.monotonic() > until:

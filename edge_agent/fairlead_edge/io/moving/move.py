@@ -27,7 +27,7 @@ from fairlead_edge.io.identity import join as joins
 from fairlead_edge.io.identity.device_settings import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pair
 from fairlead_edge.io.moving import switch
-from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, Plan, Progress
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MovePlan, MoveProgress
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity.join_token import JoinToken
 
@@ -43,7 +43,7 @@ class CannotMove(FairleadError):
     """One sentence with its remedy; the node is at the old hub, unless the text says otherwise."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class MoveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said."""
 
     url: str
@@ -53,7 +53,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     undelivered: Undelivered = "stay"
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class MoveDone(msgspec.Struct, frozen=True, kw_only=True):
     """``since``: the hub it came from; the same as ``until``: it was there already, and nothing was done."""
 
     node: str
@@ -61,7 +61,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     until: str
 
 
-async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
+async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> MoveDone:
     """Raises a ``FairleadError``.  ``say(what, text)`` reports each step."""
     settings, files = found(wanted.config, environ)
     with alone(files):
@@ -71,13 +71,13 @@ async def move(wanted: Wanted, environ: Mapping[str, str], say: Say) -> Done:
             return _finish(wanted, settings, files, completed.since, say)
         plan = files.plan()
         if since == wanted.url and plan is None:
-            return Done(node=settings.node, since=since, until=since)
+            return MoveDone(node=settings.node, since=since, until=since)
         settings.write(_keys(settings, files, wanted.url), owner=None, dry=True)
         if plan is not None and plan.until != wanted.url:
             raise CannotMove(under_way(plan))
         if plan is None:
             await _stage(wanted, settings, files, say)
-            plan = Plan(
+            plan = MovePlan(
                 node=settings.node,
                 since=settings.text("hub_url"),
                 until=wanted.url,
@@ -135,13 +135,13 @@ def _keys(settings: DeviceSettings, files: MoveFiles, url: str) -> dict[str, str
     }
 
 
-async def _stage(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, say: Say) -> None:
+async def _stage(wanted: MoveOptions, settings: DeviceSettings, files: MoveFiles, say: Say) -> None:
     """The new identity, beside the one in use."""
     files.make_folder()
     if files.staged_for() == wanted.url and _is_good(files.staged.current()):
         say("certificate", "the one that was issued for this move before")
         return
-    join = joins.Wanted(url=wanted.url, token=wanted.token, config=wanted.config, node=settings.node, force=True)
+    join = joins.JoinOptions(url=wanted.url, token=wanted.token, config=wanted.config, node=settings.node, force=True)
     pair = await joins.stage(join, settings, files.staged, say)
     files.staged.use(pair)
     files.staged.drop_pending()
@@ -152,16 +152,16 @@ def _is_good(pair: Pair | None) -> bool:
     return pair is not None and pair.certificate.not_after > datetime.datetime.now(datetime.UTC)
 
 
-def under_way(plan: Plan) -> str:
+def under_way(plan: MovePlan) -> str:
     """Of another plan than the one that is asked for."""
     what = f"a move to {plan.until}" if plan.until != OUT_OF_SERVICE else "leaving the hub"
     return f"{what} is under way: wait for it, or give it up with --cancel"
 
 
-async def follow(plan: Plan, files: MoveFiles, say: Say) -> None:
+async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
     """Until the agent has switched.  Raises ``CannotMove``."""
     until = time.monotonic() + plan.deadline_seconds + GRACE_SECONDS
-    said: Progress | None = None
+    said: MoveProgress | None = None
     while True:
         progress = files.progress()
         if progress is not None and progress != said:
@@ -189,27 +189,27 @@ _ANYWAY: Final = {
 }
 
 
-def _has_switched(plan: Plan, files: MoveFiles) -> bool:
+def _has_switched(plan: MovePlan, files: MoveFiles) -> bool:
     if plan.until == OUT_OF_SERVICE:
         return files.left() is not None
     moved = files.moved()
     return moved is not None and moved.until == plan.until
 
 
-def _sentence(progress: Progress, hub: str) -> str:
+def _sentence(progress: MoveProgress, hub: str) -> str:
     link = "" if progress.connected else f", {hub} is away"
     door = "; no new ones are accepted for this moment" if progress.step == "close" else ""
     return f"{progress.waiting:,} messages for {hub}{link}{door}"
 
 
-def _finish(wanted: Wanted, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> Done:
+def _finish(wanted: MoveOptions, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> MoveDone:
     settings.write(_keys(settings, files, wanted.url), owner=None)
     if ca_file := settings.publish_issuers(IdentityFiles.of(settings.data_dir)):
         say("CA file", ca_file)
     # The file says it from now on: one who writes the old hub into it again means that.
     files.forget_moved()
     say("settings", str(settings.path))
-    return Done(node=settings.node, since=since, until=wanted.url)
+    return MoveDone(node=settings.node, since=since, until=wanted.url)
 
 
 def runs(folder: Path) -> bool:

@@ -13,8 +13,8 @@ from typing import Final
 from fairlead_edge.drain import Drain, Seen
 from fairlead_edge.errors import Moving
 from fairlead_edge.io.link.link import Link
-from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MoveFilesError, Plan, Progress
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MoveFilesError, MovePlan, MoveProgress
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.io import logs
 
@@ -37,7 +37,7 @@ class Mover:
         files: MoveFiles,
         *,
         link: Link,
-        upstream: Upstream,
+        upstream: UpstreamService,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._files = files
@@ -57,11 +57,11 @@ class Mover:
                 _log.warning("move_delayed", reason=str(error))
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _move(self, plan: Plan) -> None:
+    async def _move(self, plan: MovePlan) -> None:
         _log.info("move_started", hub=plan.until, deadline_seconds=plan.deadline_seconds)
         publisher = self._upstream.publisher
         drain = Drain(deadline_seconds=plan.deadline_seconds, undelivered=plan.undelivered, now=self._clock())
-        said: Progress | None = None
+        said: MoveProgress | None = None
         while self._files.plan() == plan:
             seen = await self._look()
             step = drain.look(seen, self._clock())
@@ -69,7 +69,7 @@ class Mover:
                 await self._switch(plan, seen)
             if step == "give up":
                 publisher.open()
-                self._files.give_up(Progress(step="gave up", waiting=seen.waiting, connected=seen.connected))
+                self._files.give_up(MoveProgress(step="gave up", waiting=seen.waiting, connected=seen.connected))
                 remedy = f"see `fairlead edge {'leave' if plan.until == OUT_OF_SERVICE else 'move'}`"
                 _log.warning("move_given_up", hub=plan.until, waiting=seen.waiting, remedy=remedy)
                 return
@@ -77,7 +77,7 @@ class Mover:
                 publisher.close(Moving(LEAVING) if plan.until == OUT_OF_SERVICE else Moving())
             else:
                 publisher.open()
-            progress = Progress(
+            progress = MoveProgress(
                 step="close" if step == "closed" else "deliver", waiting=seen.waiting, connected=seen.connected
             )
             if progress != said:
@@ -93,10 +93,10 @@ class Mover:
         waiting = sum(queue.length for queue in status.queues if queue.endpoint == UPSTREAM)
         return Seen(waiting, in_work, self._link.state.state == "connected")
 
-    async def _switch(self, plan: Plan, seen: Seen) -> None:
+    async def _switch(self, plan: MovePlan, seen: Seen) -> None:
         if self._files.plan() != plan:
             return  # it was cancelled at this moment
-        self._files.say(Progress(step="close", waiting=seen.waiting, connected=seen.connected))
+        self._files.say(MoveProgress(step="close", waiting=seen.waiting, connected=seen.connected))
         self._files.switch()
         _log.info("move_switched", hub=plan.until, taken_along=seen.waiting)
         raise Switched

@@ -28,9 +28,9 @@ from fairlead_edge.io.encryption.opening import OBJECTS
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.identity_files import FOLDER as IDENTITY
 from fairlead_edge.io.identity.identity_files import IdentityFiles
-from fairlead_edge.io.moving.files import OUT_OF_SERVICE, Left, Moved, MoveFiles, MoveFilesError, Plan
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MovedHub, MoveFiles, MoveFilesError, MovePlan
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.io import logs
 
 ROUTES_COPY: Final = "routes.copy"
@@ -40,7 +40,7 @@ NO_SESSION: Final = 0
 _log = logs.get("edge.move")
 
 
-def in_force(settings: Settings, data_dir: Path) -> Settings:
+def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
     """The settings as they count; called with the folder's lock held.  Completes the identity after a switch.
 
     Raises ``MoveFilesError``, ``IdentityFilesError`` and ``OutOfService``.
@@ -98,14 +98,14 @@ async def complete(store: SqliteMetastore, data_dir: Path) -> None:
     _log.info("move_completed", hub=plan.until)
 
 
-def leave(files: MoveFiles, plan: Plan) -> Left:
+def leave(files: MoveFiles, plan: MovePlan) -> LeftService:
     """After the switch of a node that leaves for no other hub; called with the folder's lock held.
 
     The files of identity that other programs put elsewhere are theirs.  Raises ``MoveFilesError``.
     """
     progress = files.progress()
     remove(files.data_dir, (IDENTITY, last_session.FILE, f"{ROUTES_COPY}*", f"{OBJECTS}*"))
-    left = Left(
+    left = LeftService(
         node=plan.node,
         hub=plan.since,
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -128,20 +128,20 @@ def remove(data_dir: Path, patterns: tuple[str, ...]) -> None:
             raise MoveFilesError(f"{error.filename or path}: cannot be deleted: {error.strerror or error}") from None
 
 
-def _out_of_service(files: MoveFiles, left: Left) -> str:
+def _out_of_service(files: MoveFiles, left: LeftService) -> str:
     return (
         f"{left.node} was taken out of service at {left.at}; to give this device to a hub again: fairlead edge join"
         f" (or, for a hub without certificates, delete {files.left_file})"
     )
 
 
-def moved_of(files: MoveFiles, since: str, until: str) -> Moved:
+def moved_of(files: MoveFiles, since: str, until: str) -> MovedHub:
     """What the settings have to say after the move."""
     own = IdentityFiles.of(files.data_dir)
-    return Moved(since=since, until=until, tls_ca=str(own.authorities.absolute()), tls_pair=str(own.link.absolute()))
+    return MovedHub(since=since, until=until, tls_ca=str(own.authorities.absolute()), tls_pair=str(own.link.absolute()))
 
 
-def _changed(settings: Settings, moved: Moved) -> Settings:
+def _changed(settings: EdgeSettings, moved: MovedHub) -> EdgeSettings:
     return msgspec.structs.replace(
         settings,
         hub_url=moved.until,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fairlead_edge.io.mqtt.connection import Connection
-from fairlead_edge.mqtt.client import Client
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import Opening, Subscribed
 from fairlead_edge.mqtt.wills import KeptSessions, LastWord
 
@@ -32,7 +32,7 @@ class Clients:
         self._clock = clock
         self._publish = publish
         self._opening: dict[Connection, None] = {}
-        self._open: dict[Client, Connection] = {}
+        self._open: dict[MqttClient, Connection] = {}
         self.kept = KeptSessions()
 
     def __iter__(self) -> Iterator[Connection]:
@@ -50,11 +50,11 @@ class Clients:
         self._opening[connection] = None
 
     def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None:
-        """Its CONNECT was accepted: the subscriptions kept for it.  Raises ``Refused`` where there is no room."""
+        """Its CONNECT was accepted: the subscriptions kept for it.  Raises ``MqttRefused`` where there is no room."""
         client = opening.client
         before = self._open.get(client)
         if before is not None:
-            before.refuse(Refused(Code.SESSION_TAKEN_OVER, "another connection uses this client identifier"))
+            before.refuse(MqttRefused(Code.SESSION_TAKEN_OVER, "another connection uses this client identifier"))
             if self._open.get(client) is before:
                 self.over(before)
         elif len(self._open) >= self._connections_max:
@@ -102,6 +102,8 @@ class Clients:
             if not connection.session.unacknowledged
         ]
         if not free:
-            raise Refused(Code.QUOTA_EXCEEDED, f"{self._connections_max} clients are connected, and all are at work")
+            raise MqttRefused(
+                Code.QUOTA_EXCEEDED, f"{self._connections_max} clients are connected, and all are at work"
+            )
         *_, connection = min(free, key=lambda each: each[:3])
-        connection.refuse(Refused(Code.QUOTA_EXCEEDED, "it was silent for longest, and another client came"))
+        connection.refuse(MqttRefused(Code.QUOTA_EXCEEDED, "it was silent for longest, and another client came"))

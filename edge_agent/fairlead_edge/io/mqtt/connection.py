@@ -11,8 +11,16 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Protocol, cast
 
 from fairlead_edge.mqtt.packets import Connect, Will
-from fairlead_edge.mqtt.reasons import Code, Refused
-from fairlead_edge.mqtt.session import Acknowledged, Limits, Opening, Outcome, Received, Session, Subscribed
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
+from fairlead_edge.mqtt.session import (
+    Acknowledged,
+    MqttSession,
+    Opening,
+    PublishOutcome,
+    ReceivedPublish,
+    SessionLimits,
+    Subscribed,
+)
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_wire.io import logs, tls
@@ -31,13 +39,13 @@ _log = logs.get("edge.mqtt")
 class Services(Protocol):
     """What a connection needs of the listener."""
 
-    limits: Limits
+    limits: SessionLimits
     counters: Counters
 
     def opened(self, connection: Connection) -> None: ...
     def identify(self, connect: Connect, certificate: str | None) -> Opening: ...
     def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None: ...
-    def add(self, connection: Connection, received: Sequence[Received]) -> None: ...
+    def add(self, connection: Connection, received: Sequence[ReceivedPublish]) -> None: ...
     def begin(self, connection: Connection, subscribed: Subscribed) -> None: ...
     def end(self, connection: Connection, filter: str) -> None: ...
     def acknowledge(self, acknowledged: Iterable[Acknowledged]) -> None: ...
@@ -54,7 +62,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, services: Services, clock: Callable[[], float]) -> None:
         self._services = services
         self._clock = clock
-        self.session = Session(services.limits, self, now=clock())
+        self.session = MqttSession(services.limits, self, now=clock())
         self._transport: asyncio.Transport | None = None
         self._certificate: str | None = None
         self._is_reading = True
@@ -115,13 +123,13 @@ class Connection(asyncio.Protocol):
     def module(self) -> str:
         return self.session.opening.author.module if self.session.opening is not None else ""
 
-    def stored(self, outcomes: Sequence[Outcome]) -> None:
+    def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
         if self._is_over:
             return  # its client comes back and repeats them
         self.session.stored(outcomes)
         self._act()
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: MqttRefused) -> None:
         """End it, and say why."""
         if not self._is_over:
             self.session.refuse(refused)

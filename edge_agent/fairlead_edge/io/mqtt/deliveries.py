@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
-from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX, Broker
+from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX, ModuleBroker
 from fairlead_edge.mqtt.session import Acknowledged, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.brokered.endpoint import Leased
@@ -58,10 +58,10 @@ class Subscriber(Protocol):
         ...
 
 
-class Deliveries:
+class MqttDeliveries:
     """One per agent."""
 
-    def __init__(self, broker: Broker, *, node: str, counters: Counters) -> None:
+    def __init__(self, broker: ModuleBroker, *, node: str, counters: Counters) -> None:
         self._broker = broker
         self._node = node
         self._counters = counters

@@ -23,22 +23,22 @@ from fairlead_edge.io.local_api.listener import (
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
 from fairlead_edge.io.mqtt.clients import Clients
 from fairlead_edge.io.mqtt.connection import Connection
-from fairlead_edge.io.mqtt.deliveries import Deliveries
+from fairlead_edge.io.mqtt.deliveries import MqttDeliveries
 from fairlead_edge.io.mqtt.intake import Intake
 from fairlead_edge.io.mqtt.turns import Turns
 from fairlead_edge.io.outbox.store_clock import timestamp
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.mqtt import submission
 from fairlead_edge.mqtt.client import Doorkeeper
 from fairlead_edge.mqtt.packets import LEVEL_5, Connect
 from fairlead_edge.mqtt.properties import Id
-from fairlead_edge.mqtt.reasons import FAILURE, Code, Refused
-from fairlead_edge.mqtt.session import Acknowledged, Limits, Opening, Outcome, Received, Subscribed
+from fairlead_edge.mqtt.reasons import FAILURE, Code, MqttRefused
+from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, SessionLimits, Subscribed
 from fairlead_edge.mqtt.settings import MqttSettings
 from fairlead_edge.mqtt.status import Counters, MqttStatus
 from fairlead_edge.mqtt.wills import LastWord
 from fairlead_edge.outbox.authorship import Author
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.acceptor import Acceptor, bound
 from fairlead_wire.validation import listen_address
@@ -63,7 +63,7 @@ class Entrance:
     def __init__(
         self,
         settings: MqttSettings,
-        upstream: Upstream,
+        upstream: UpstreamService,
         *,
         files: tls.Files | None,
         asks_clients: bool,
@@ -84,7 +84,7 @@ class Entrance:
             )
         node = upstream.node
         session_seconds = FOR_EVER_SECONDS if ttl_seconds < 0 else ttl_seconds or DEFAULT_SECONDS
-        self.limits = Limits(
+        self.limits = SessionLimits(
             node=node,
             packet_bytes_max=settings.packet_bytes_max,
             session_seconds_max=session_seconds,
@@ -104,7 +104,7 @@ class Entrance:
         self._turns = Turns(
             soon=lambda call: asyncio.get_running_loop().call_soon(call), is_pressed=lambda: self.is_pressed()
         )
-        self._deliveries = Deliveries(upstream.broker, node=node, counters=self.counters)
+        self._deliveries = MqttDeliveries(upstream.broker, node=node, counters=self.counters)
         self._is_closing = False
 
     @contextlib.asynccontextmanager
@@ -132,7 +132,7 @@ class Entrance:
             await self._intake.drain(DRAIN_SECONDS_MAX)
             for connection in self._clients:
                 connection.session.will = None  # it is not the client that goes
-                connection.refuse(Refused(Code.SERVER_SHUTTING_DOWN, "the agent stops"))
+                connection.refuse(MqttRefused(Code.SERVER_SHUTTING_DOWN, "the agent stops"))
             await self._deliveries.close()
 
     async def run(self) -> None:
@@ -178,10 +178,10 @@ class Entrance:
 
     def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None:
         if self._is_closing:
-            raise Refused(Code.SERVER_SHUTTING_DOWN, "the agent stops")
+            raise MqttRefused(Code.SERVER_SHUTTING_DOWN, "the agent stops")
         return self._clients.open(connection, opening)
 
-    def add(self, connection: Connection, received: Sequence[Received]) -> None:
+    def add(self, connection: Connection, received: Sequence[ReceivedPublish]) -> None:
         self._intake.add(connection, received)
 
     def begin(self, connection: Connection, subscribed: Subscribed) -> None:
@@ -232,10 +232,10 @@ class Entrance:
             raise
 
 
-def _received(will: LastWord, limits: Limits) -> Received:
+def _received(will: LastWord, limits: SessionLimits) -> ReceivedPublish:
     message = msgspec.structs.replace(will.message, qos=min(will.message.qos, 1))
     content = submission.content(message, will.author, node=limits.node, other_topics=limits.other_topics)
-    return Received(message, content, message.properties.get(Id.MESSAGE_EXPIRY_INTERVAL))
+    return ReceivedPublish(message, content, message.properties.get(Id.MESSAGE_EXPIRY_INTERVAL))
 
 
 def _now() -> float:
@@ -250,7 +250,7 @@ class _Will:
     def __init__(self, will: LastWord) -> None:
         self.module = will.author.module
 
-    def stored(self, outcomes: Sequence[Outcome]) -> None:
+    def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
         for outcome in outcomes:
             if outcome.code >= FAILURE:
                 _log.warning("mqtt_will_refused", code=outcome.code.label, reason=outcome.reason)
@@ -258,11 +258,11 @@ class _Will:
     def hold(self, is_held: bool) -> None:
         """There is nothing to read."""
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: MqttRefused) -> None:
         _log.warning("mqtt_will_not_stored", code=refused.code.label, reason=str(refused))
 
 
-def open_entrance(settings: Settings, upstream: Upstream, modules: ModuleTokensFile | None) -> Entrance:
+def open_entrance(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> Entrance:
     """As the settings say.  Raises ``TlsFilesError``, ``BadTokens``."""
     mqtt = settings.mqtt
     cert, key = mqtt.tls_cert or settings.tls_cert, mqtt.tls_key or settings.tls_key

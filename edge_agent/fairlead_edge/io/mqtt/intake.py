@@ -24,12 +24,12 @@ from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.publisher import Gathered
 from fairlead_edge.mqtt import reasons, submission
 from fairlead_edge.mqtt.packets import LEVEL_5
-from fairlead_edge.mqtt.reasons import Code, Refused
-from fairlead_edge.mqtt.session import Outcome, Received
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
+from fairlead_edge.mqtt.session import PublishOutcome, ReceivedPublish
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, Reference, RefusedMessage
-from fairlead_edge.outbox.publishing import Accepted, NotAccepted, Reason, Submission
+from fairlead_edge.outbox.publishing import Accepted, NotAccepted, RefusalReason, Submission
 from fairlead_edge.outbox.queue_id import REFUSED_INPUT, QueueId
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
@@ -53,7 +53,7 @@ LOG_SECONDS: Final = 60.0
 _log = logs.get("edge.mqtt")
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """A connection, as this sees it."""
 
     @property
@@ -61,11 +61,11 @@ class Source(Protocol):
     @property
     def module(self) -> str: ...
 
-    def stored(self, outcomes: Sequence[Outcome]) -> None:
+    def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
         """These are decided, in the order they came."""
         ...
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: MqttRefused) -> None:
         """End it: what it sent and got no acknowledgement for is to be repeated."""
         ...
 
@@ -74,7 +74,7 @@ class Source(Protocol):
         ...
 
 
-class Store(Protocol):
+class IntakeStore(Protocol):
     """What is needed of the ``Publisher``."""
 
     async def store_gathered(self, gathered: Sequence[Gathered]) -> list[Accepted | NotAccepted]: ...
@@ -84,8 +84,8 @@ class Store(Protocol):
 class _Item(msgspec.Struct, gc=False):
     """``is_kept``: it was refused, and is a dead letter.  ``is_held``: it waits for room."""
 
-    source: Source
-    received: Received
+    source: MessageSource
+    received: ReceivedPublish
     result: Accepted | NotAccepted | None = None
     is_kept: bool = False
     is_held: bool = False
@@ -101,13 +101,13 @@ class _Item(msgspec.Struct, gc=False):
         return self.result is not None and not self.needs_letter
 
 
-class _Held(msgspec.Struct):
+class _HeldMessages(msgspec.Struct):
     """The messages of one connection that wait, the first of them for room."""
 
-    source: Source
+    source: MessageSource
     items: list[_Item]
     until: float
-    refused: Refused
+    refused: MqttRefused
     is_stopped: bool = False
     """It is not read."""
 
@@ -116,7 +116,7 @@ class _Held(msgspec.Struct):
         return sum(_cost(item.received) for item in self.items)
 
 
-class _GivenUp(Exception):
+class _StoreGivenUp(Exception):
     """The store could not take anything for too long."""
 
 
@@ -125,7 +125,7 @@ class Intake:
 
     def __init__(
         self,
-        store: Store,
+        store: IntakeStore,
         *,
         node: str,
         counters: Counters,
@@ -144,7 +144,7 @@ class Intake:
         self._clock = clock
         self._patience_seconds = patience_seconds
         self._pending: list[_Item] = []
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _HeldMessages] = {}
         """By the id of their source."""
         self._came = asyncio.Event()
         self._retry_at = 0.0
@@ -155,7 +155,7 @@ class Intake:
         self.held_bytes = 0
         self.is_pressed = False
 
-    def add(self, source: Source, received: Sequence[Received]) -> None:
+    def add(self, source: MessageSource, received: Sequence[ReceivedPublish]) -> None:
         """Store these; ``source.stored`` is called when they are."""
         self._pending.extend([_Item(source, each) for each in received])
         self.waiting += len(received)
@@ -181,7 +181,7 @@ class Intake:
             while self._pending or self._held:
                 if not self._pending:
                     await self._pending_or_due()
-                before: dict[int, _Held] = {}
+                before: dict[int, _HeldMessages] = {}
                 if not self._pending or self._clock() >= self._retry_at:
                     before, self._held = self._held, {}
                 batch = [item for held in before.values() for item in held.items]
@@ -220,17 +220,17 @@ class Intake:
             self.is_pressed = False
             self._pressed(False)
 
-    async def _take(self, batch: list[_Item], before: dict[int, _Held]) -> set[int]:
+    async def _take(self, batch: list[_Item], before: dict[int, _HeldMessages]) -> set[int]:
         """Store and answer them; returns the ids of the items that wait for room.  ``before``: who waited already."""
-        full: dict[int, Refused] = {}
+        full: dict[int, MqttRefused] = {}
         try:
             unstored = [each for each in batch if each.result is None and isinstance(each.received.content, Submission)]
             await self._fit(unstored, self._store_items, full)
             for item in batch:
-                if isinstance(item.received.content, Reason):
+                if isinstance(item.received.content, RefusalReason):
                     item.result = NotAccepted(item.received.content)
             await self._fit([item for item in batch if item.needs_letter], self._keep_letters, full)
-        except _GivenUp:
+        except _StoreGivenUp:
             return set()
         decided: list[_Item] = []
         waiting: dict[int, list[_Item]] = {}
@@ -244,7 +244,7 @@ class Intake:
         waits: set[int] = set()
         for key in reversed(full):  # the last were not tried: they come first the next time
             items = waiting.pop(key)
-            held = before.pop(key, None) or _Held(
+            held = before.pop(key, None) or _HeldMessages(
                 items[0].source, [], self._clock() + self._patience_seconds, full[key]
             )
             held.items = []
@@ -258,7 +258,7 @@ class Intake:
                 held.source.hold(False)
         return waits
 
-    def _hold(self, held: _Held, items: Sequence[_Item]) -> None:
+    def _hold(self, held: _HeldMessages, items: Sequence[_Item]) -> None:
         key = id(held.source)
         if key not in self._held:
             if not self._held:
@@ -283,7 +283,7 @@ class Intake:
             self._gone(held.items)
 
     async def _fit(
-        self, items: Sequence[_Item], step: Callable[[Sequence[_Item]], Awaitable[None]], full: dict[int, Refused]
+        self, items: Sequence[_Item], step: Callable[[Sequence[_Item]], Awaitable[None]], full: dict[int, MqttRefused]
     ) -> None:
         """Take the step for as many as there is room for: all at once, else in halves, down to the one that does not
         fit.  ``full`` gets its source, of which nothing more is tried: what came later is stored later."""
@@ -299,7 +299,7 @@ class Intake:
                 await self._patiently(lambda: step(some), some)
             except StoreFull as error:
                 if len(some) == 1 or tries >= TRIES_MAX:
-                    full.update({id(item.source): Refused(Code.QUOTA_EXCEEDED, str(error)) for item in some})
+                    full.update({id(item.source): MqttRefused(Code.QUOTA_EXCEEDED, str(error)) for item in some})
                     return
                 half = len(some) // 2
                 await fit(some[:half])
@@ -318,8 +318,8 @@ class Intake:
             item.is_kept = True
 
     async def _patiently(self, step: Callable[[], Awaitable[None]], items: Sequence[_Item]) -> None:
-        """The step, tried again while the store cannot take anything.  Raises ``StoreFull``, and ``_GivenUp`` after the
-        connections were ended."""
+        """The step, tried again while the store cannot take anything.  Raises ``StoreFull``, and ``_StoreGivenUp``
+        after the connections were ended."""
         until = self._clock() + self._patience_seconds
         while True:
             try:
@@ -332,11 +332,11 @@ class Intake:
                 if is_full:
                     raise
                 if self._clock() >= until:
-                    self._give_up(items, Refused(code, str(error)))
-                    raise _GivenUp from None
+                    self._give_up(items, MqttRefused(code, str(error)))
+                    raise _StoreGivenUp from None
             await asyncio.sleep(min(RETRY_SECONDS, max(0.0, until - self._clock())))
 
-    def _give_up(self, items: Sequence[_Item], refused: Refused) -> None:
+    def _give_up(self, items: Sequence[_Item], refused: MqttRefused) -> None:
         for item in items:
             if not item.received.message.qos:
                 self._counters.refused[refused.code.label] += 1
@@ -344,19 +344,19 @@ class Intake:
             source.refuse(refused)
 
     def _answer(self, items: Sequence[_Item]) -> None:
-        outcomes: dict[int, list[Outcome]] = {}
-        sources: dict[int, Source] = {}
+        outcomes: dict[int, list[PublishOutcome]] = {}
+        sources: dict[int, MessageSource] = {}
         published = self._counters.published
         for item in items:
             message, result = item.received.message, item.result
             if isinstance(result, NotAccepted):
                 code = reasons.of_message(result.error.code)
                 self._counters.refused[code.label] += 1
-                outcome = Outcome(message, code, result.error.message)
+                outcome = PublishOutcome(message, code, result.error.message)
             else:
                 assert result is not None
                 published[message.qos] += 1
-                outcome = Outcome(message, Code.SUCCESS if result.deliveries else Code.NO_MATCHING_SUBSCRIBERS)
+                outcome = PublishOutcome(message, Code.SUCCESS if result.deliveries else Code.NO_MATCHING_SUBSCRIBERS)
             sources[id(item.source)] = item.source
             outcomes.setdefault(id(item.source), []).append(outcome)
         for key, found in outcomes.items():
@@ -385,5 +385,5 @@ def _gathered(items: Sequence[_Item]) -> list[Gathered]:
     return found
 
 
-def _cost(received: Received) -> int:
+def _cost(received: ReceivedPublish) -> int:
     return MESSAGE_COST_BYTES + len(received.message.payload) + len(received.message.topic)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 
-class Held(Protocol):
+class WaitingConnection(Protocol):
     """A connection, as this sees it."""
 
     def pressed(self) -> None:
@@ -24,19 +24,19 @@ class Turns:
     def __init__(self, *, soon: Callable[[Callable[[], None]], object], is_pressed: Callable[[], bool]) -> None:
         self._soon = soon
         self._is_pressed = is_pressed
-        self._held: dict[Held, None] = {}
+        self._held: dict[WaitingConnection, None] = {}
         self._is_going = False
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, connections: Iterable[Held]) -> None:
+    def hold(self, connections: Iterable[WaitingConnection]) -> None:
         """These are not read; those that had no turn since the last time stay in front."""
         for each in connections:
             self._held.setdefault(each)
             each.pressed()
 
-    def gone(self, connection: Held) -> None:
+    def gone(self, connection: WaitingConnection) -> None:
         """Nothing more comes from it."""
         self._held.pop(connection, None)
 

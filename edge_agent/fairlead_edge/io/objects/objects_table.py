@@ -30,7 +30,7 @@ from fairlead_edge.objects.metastore import (
     Stored,
     Unchanged,
 )
-from fairlead_edge.objects.watch_history import Change
+from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_wire import message
 from fairlead_wire.objects import digest
 
@@ -39,7 +39,7 @@ PAGES_MIN: Final = 32
 """An empty schema needs this much room, whatever limit was asked for."""
 
 
-class Opened(NamedTuple):
+class OpenedObjects(NamedTuple):
     """What was found at an opening."""
 
     version: int
@@ -48,7 +48,7 @@ class Opened(NamedTuple):
     """Objects the disk had changed."""
 
 
-def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> Opened:
+def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> OpenedObjects:
     """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
     found = int(rows(connection, sqlite.USER_VERSION)[0][0])
     if found not in (0, VERSION):
@@ -75,7 +75,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
     version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
     remember(connection, "version", version)
     connection.pragma("max_page_count", max(PAGES_MIN, bytes_max // PAGE_BYTES))
-    return Opened(version, dropped)
+    return OpenedObjects(version, dropped)
 
 
 def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
@@ -115,7 +115,7 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
         _fall_back(connection, key, metastore.fallback(previous, write, usable))
         connection.execute(sql.REPLACE_OBJECT, (*values[4:], *key))
     schema.put_kind(connection, kind)
-    return Stored(change=Change(version=version, previous=previous, current=current))
+    return Stored(change=VersionedChange(version=version, previous=previous, current=current))
 
 
 def remove(connection: apsw.Connection, write: Remove) -> Outcome:
@@ -128,7 +128,7 @@ def remove(connection: apsw.Connection, write: Remove) -> Outcome:
     connection.execute(sql.DELETE_OBJECT, key)
     statuses_table.forget(connection, key)
     _fall_back(connection, key, "drop")
-    return Removed(change=Change(version=version, previous=previous, current=None))
+    return Removed(change=VersionedChange(version=version, previous=previous, current=None))
 
 
 def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
@@ -199,7 +199,7 @@ def next_version(connection: apsw.Connection) -> int:
     return version
 
 
-def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
     """What is held in these buckets, for a comparison with the hub."""
     pairs = connection.execute(sql.UIDS)
     wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
@@ -207,5 +207,5 @@ def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> 
     for rowid in wanted:
         [row] = rows(connection, sql.row("objects"), (rowid,))
         if (read := held(row)) is not None:
-            found.append(message.Entry(read.resource.path, read.uid, read.digest, read.resource_version))
+            found.append(message.HeldEntry(read.resource.path, read.uid, read.digest, read.resource_version))
     return sorted(found, key=lambda entry: entry.resource)

@@ -30,19 +30,19 @@ from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import (
     FIRST,
-    Chunk,
     HeldObject,
+    ObjectChunk,
     Outcome,
     Put,
     Remove,
     Removed,
     Stored,
-    Summary,
+    StoreSummary,
     WriteRefused,
 )
 from fairlead_edge.objects.statuses import status_store
-from fairlead_edge.objects.statuses.allowed import Known
-from fairlead_edge.objects.statuses.reported import Reported
+from fairlead_edge.objects.statuses.allowed import KnownStatusRules
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
 from fairlead_edge.objects.watch_history import WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent, Temporary
@@ -79,8 +79,8 @@ class SqliteMetastore:
         self.path = folder / FILE_NAME
         self._usable = usable
         self._bytes_max = bytes_max
-        opened: list[objects_table.Opened] = []
-        rules: list[Known] = []
+        opened: list[objects_table.OpenedObjects] = []
+        rules: list[KnownStatusRules] = []
 
         def setup(connection: apsw.Connection) -> None:
             opened.append(objects_table.prepare(connection, node, bytes_max, wall_milliseconds))
@@ -146,7 +146,7 @@ class SqliteMetastore:
         """What belongs to the cluster alone, for the node goes over to another one: the fence, and this type."""
         forget = partial(objects_table.forget_cluster, group=group, plural=plural)
         self._log.lose(await self.writer.submit(forget))
-        self.statuses.known = Known()
+        self.statuses.known = KnownStatusRules()
         self.lacking = False
 
     async def scrub(self) -> None:
@@ -234,17 +234,17 @@ class SqliteMetastore:
     async def fence(self) -> int:
         return int(await self.writer.read(lambda connection: fact(connection, "fence")) or 0)
 
-    async def summary(self, bits: int | None = None) -> Summary:
+    async def summary(self, bits: int | None = None) -> StoreSummary:
         # Rows become sums on the reader's thread, so that the loop goes on serving while a large store is summed.
         return await self.writer.read(lambda connection: metastore.summarise(rows(connection, sql.DIGESTS), bits))
 
-    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.Entry]:
+    async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
         return await self.writer.read(lambda connection: objects_table.entries(connection, bits, buckets))
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         key = group, plural, namespace, name
 
-        def query(connection: apsw.Connection) -> tuple[list[Any], Reported | None]:
+        def query(connection: apsw.Connection) -> tuple[list[Any], EdgeReportedStatus | None]:
             return rows(connection, sql.OBJECT, key), statuses_table.kept(connection, key)
 
         read, kept = await self.writer.read(query)
@@ -270,11 +270,11 @@ class SqliteMetastore:
         *,
         after: tuple[str, str] = FIRST,
         bytes_max: int | None = None,
-    ) -> Chunk:
+    ) -> ObjectChunk:
         statement = sql.OBJECTS if namespace is None else sql.OBJECTS_OF_NAMESPACE
         bound = (group, plural, *after) if namespace is None else (group, plural, *after, namespace)
 
-        def query(connection: apsw.Connection) -> tuple[Chunk, list[int]]:
+        def query(connection: apsw.Connection) -> tuple[ObjectChunk, list[int]]:
             found: list[HeldObject] = []
             damaged: list[int] = []
             size, more = 0, False
@@ -290,7 +290,7 @@ class SqliteMetastore:
                 key = at.group, at.plural, at.namespace, at.name
                 found.append(status_store.with_status(each, statuses_table.kept(connection, key)))
                 size += len(found[-1].content) + len(found[-1].status)
-            return Chunk(objects=found, version=objects_table.current_version(connection), more=more), damaged
+            return ObjectChunk(objects=found, version=objects_table.current_version(connection), more=more), damaged
 
         while True:
             chunk, damaged = await self.writer.read(query)

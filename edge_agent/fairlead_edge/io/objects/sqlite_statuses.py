@@ -15,41 +15,43 @@ from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.statuses import allowed, reported, status_store
-from fairlead_edge.objects.statuses.allowed import Known
+from fairlead_edge.objects.statuses.allowed import KnownStatusRules
 from fairlead_edge.objects.statuses.patch import StatusPatch
-from fairlead_edge.objects.statuses.reported import Reported
-from fairlead_edge.objects.statuses.status_store import Key, Line, Outgoing
-from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
+from fairlead_edge.objects.statuses.status_store import Key, Outgoing, StatusSummary
+from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
 _log = logs.get("edge.statuses")
 
 
-def rules_on_disk(connection: apsw.Connection) -> Known:
+def rules_on_disk(connection: apsw.Connection) -> KnownStatusRules:
     """As they were told last; none where the disk changed them, for the hub tells them again."""
     content, digest = fact(connection, statuses_table.RULES), fact(connection, statuses_table.RULES_DIGEST)
     if not isinstance(content, bytes) or not isinstance(digest, str):
-        return Known()
+        return KnownStatusRules()
     try:
         return allowed.read(content, digest)
     except Malformed:
-        return Known()
+        return KnownStatusRules()
 
 
-Changed = tuple[HeldObject, tuple[Change[HeldObject], Line] | None]
+Changed = tuple[HeldObject, tuple[VersionedChange[HeldObject], StatusSummary] | None]
 """The object as it is then; None: nothing of it changed."""
 
 
 class SqliteStatuses:
     """``log``: where a change of a status is noted for watches, ``in_order`` with all others of the store."""
 
-    def __init__(self, writer: Writer, log: WatchHistory[HeldObject], known: Known, in_order: asyncio.Lock) -> None:
+    def __init__(
+        self, writer: Writer, log: WatchHistory[HeldObject], known: KnownStatusRules, in_order: asyncio.Lock
+    ) -> None:
         self._writer, self._log, self._in_order = writer, log, in_order
-        self._listeners: list[Callable[[Line], None]] = []
+        self._listeners: list[Callable[[StatusSummary], None]] = []
         self.known = known
 
-    def listen(self, listener: Callable[[Line], None]) -> None:
+    def listen(self, listener: Callable[[StatusSummary], None]) -> None:
         self._listeners.append(listener)
 
     async def told(self, content: bytes, digest: str) -> None:
@@ -66,7 +68,7 @@ class SqliteStatuses:
     async def patch(self, key: Key, version: str, kind: Kind, patch: StatusPatch, now: float) -> HeldObject:
         known = self.known
 
-        def decided(connection: apsw.Connection) -> tuple[HeldObject, Reported | None]:
+        def decided(connection: apsw.Connection) -> tuple[HeldObject, EdgeReportedStatus | None]:
             held = objects_table.get(connection, key)
             found = status_store.decide(
                 held, statuses_table.kept(connection, key), key=key, version=version, kind=kind, patch=patch,
@@ -86,7 +88,7 @@ class SqliteStatuses:
             statuses_table.set_version(connection, current, key)
             statuses_table.keep(connection, key, after)
             remember(connection, statuses_table.SEQUENCE, after.sequence)
-            change = Change(version=number, previous=held, current=current)
+            change = VersionedChange(version=number, previous=held, current=current)
             return current, (change, status_store.line(key, after))
 
         if patch.dry_run:
@@ -108,7 +110,7 @@ class SqliteStatuses:
                 listener(changed[1])
         return current
 
-    async def lines(self) -> list[Line]:
+    async def lines(self) -> list[StatusSummary]:
         return await self._writer.read(statuses_table.lines)
 
     async def outgoing(self, key: Key) -> Outgoing | None:

@@ -1,6 +1,6 @@
 """Reported statuses among the facts of the object store: what one call does to them, within one transaction.
 
-    status/<group>/<plural>/<namespace>/<name>   one ``Reported``, as JSON
+    status/<group>/<plural>/<namespace>/<name>   one ``EdgeReportedStatus``, as JSON
     status-rules, status-rules-digest            what the hub told
     status-sequence                              the highest given out
 
@@ -21,14 +21,14 @@ from fairlead_edge.io.objects.schema import fact, remember
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.statuses import status_store
-from fairlead_edge.objects.statuses.reported import Reported
-from fairlead_edge.objects.statuses.status_store import Key, Line
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
+from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
 
 RULES: Final = "status-rules"
 RULES_DIGEST: Final = "status-rules-digest"
 SEQUENCE: Final = "status-sequence"
 _PREFIX: Final = "status/"
-_decoder = msgspec.json.Decoder(Reported)
+_decoder = msgspec.json.Decoder(EdgeReportedStatus)
 
 
 def name_of(key: Key) -> str:
@@ -36,7 +36,7 @@ def name_of(key: Key) -> str:
     return _PREFIX + "/".join(key)
 
 
-def kept(connection: apsw.Connection, key: Key) -> Reported | None:
+def kept(connection: apsw.Connection, key: Key) -> EdgeReportedStatus | None:
     """None too where the disk changed it: programs report again."""
     return _decoded(fact(connection, name_of(key)))
 
@@ -46,7 +46,7 @@ def with_status(connection: apsw.Connection, held: HeldObject | None, key: Key) 
     return held if held is None else status_store.with_status(held, kept(connection, key))
 
 
-def lines(connection: apsw.Connection) -> list[Line]:
+def lines(connection: apsw.Connection) -> list[StatusSummary]:
     """All, by their sequence."""
     found = [status_store.line(key, each) for key, each in _within(connection, _PREFIX)]
     return sorted(found, key=lambda line: line.sequence)
@@ -58,11 +58,11 @@ def room_taken(connection: apsw.Connection, key: Key) -> tuple[int, int]:
     return int(count), int(size or 0)
 
 
-def encoded(reported: Reported) -> bytes:
+def encoded(reported: EdgeReportedStatus) -> bytes:
     return msgspec.json.encode(reported)
 
 
-def keep(connection: apsw.Connection, key: Key, reported: Reported) -> None:
+def keep(connection: apsw.Connection, key: Key, reported: EdgeReportedStatus) -> None:
     remember(connection, name_of(key), encoded(reported))
 
 
@@ -89,7 +89,7 @@ def set_version(connection: apsw.Connection, current: HeldObject, key: Key) -> N
     connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.of(current), *key))
 
 
-def _within(connection: apsw.Connection, prefix: str) -> list[tuple[Key, Reported]]:
+def _within(connection: apsw.Connection, prefix: str) -> list[tuple[Key, EdgeReportedStatus]]:
     found = []
     for name, value, check in rows(connection, sql.FACTS_WITHIN, (prefix, _after(prefix))):
         if checksum.of_row(name, value) != check or (reported := _decoded(value)) is None:
@@ -103,7 +103,7 @@ def _after(prefix: str) -> str:
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
-def _decoded(value: object) -> Reported | None:
+def _decoded(value: object) -> EdgeReportedStatus | None:
     if not isinstance(value, bytes):
         return None
     try:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.effects import Settle
-from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Endpoint, Failed, Leased
+from fairlead_edge.outbox.brokered.effects import BrokeredSettle
+from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, BrokeredFailed, Endpoint, Leased
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
 from fairlead_edge.outbox.brokered.priority import ABANDONED
 from fairlead_edge.outbox.outbox import Outbox
@@ -31,7 +31,7 @@ RETRY_SECONDS: Final = 1.0
 _log = logs.get("edge.broker")
 
 
-class _Served:
+class _ServedEndpoint:
     """An endpoint, and who waits for it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -40,7 +40,7 @@ class _Served:
         """One decides and reads at a time, so that two takers never get the same message."""
 
 
-class Broker:
+class ModuleBroker:
     """Serves every endpoint but upstream.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Broker:
         self._timestamp = timestamp
         self._policy = policy
         self._uniform = uniform
-        self._served: dict[str, _Served] = {}
+        self._served: dict[str, _ServedEndpoint] = {}
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._loading = asyncio.Lock()
         self._is_loaded = False
@@ -187,9 +187,9 @@ class Broker:
 
     # ---- parts ----
 
-    def _serve(self, endpoint: str) -> _Served:
+    def _serve(self, endpoint: str) -> _ServedEndpoint:
         if endpoint not in self._served:
-            self._served[endpoint] = _Served(Endpoint(policy=self._policy, uniform=self._uniform))
+            self._served[endpoint] = _ServedEndpoint(Endpoint(policy=self._policy, uniform=self._uniform))
             for follower in tuple(self._followers):
                 follower(endpoint)
         return self._served[endpoint]
@@ -290,7 +290,7 @@ class Broker:
             # Noted when it is given out again: after a restart the end of its lease comes to the same.
             await _each(self._note_failed(name, failed, durably=False) for failed in found)
 
-    async def _note_failed(self, endpoint: str, failed: Failed, *, durably: bool = True) -> None:
+    async def _note_failed(self, endpoint: str, failed: BrokeredFailed, *, durably: bool = True) -> None:
         self._outbox.in_flight.give_back(failed.queue, [each.offset for each in failed.again], in_doubt=True)
         if failed.again and durably:
             await self._note(failed.queue, failed.again)
@@ -313,7 +313,7 @@ class Broker:
         except Temporary as error:
             _log.warning("attempts_not_noted", queue=str(queue), messages=len(attempts), reason=str(error))
 
-    async def _settle(self, endpoint: Endpoint, settle: Settle) -> None:
+    async def _settle(self, endpoint: Endpoint, settle: BrokeredSettle) -> None:
         try:
             await self._outbox.settle(
                 settle.queue,

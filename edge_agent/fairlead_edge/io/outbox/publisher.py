@@ -31,10 +31,10 @@ class NotReady(Temporary):
     """No usable routes have ever arrived at this node, so nothing can be said about where a message should go."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PublishAnswer(msgspec.Struct, frozen=True):
     """The refusal (when no message was accepted), the answer's body, and the trace where one is recorded."""
 
-    refusal: publishing.Reason | None
+    refusal: publishing.RefusalReason | None
     body: bytes
     trace: Trace | None = None
 
@@ -44,11 +44,11 @@ class Gathered(msgspec.Struct, frozen=True):
     most (None: as its routes say)."""
 
     module: str
-    submissions: Sequence[publishing.Submission | publishing.Reason]
+    submissions: Sequence[publishing.Submission | publishing.RefusalReason]
     ttl_seconds: Sequence[float | None]
 
 
-class Publisher:
+class MessagePublisher:
     """One per agent.  ``new_id`` makes ids, ``timestamp`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when
     that does not help and ``evict`` is set, the less urgent make room.  ``lane``: as in ``publishing.plan``.
 
@@ -78,8 +78,8 @@ class Publisher:
         self._appended = appended
         self._evict = evict
         self._pending_bytes = 0
-        self._in_work: set[asyncio.Task[Answer]] = set()
-        self._router: publishing.Router | None = None
+        self._in_work: set[asyncio.Task[PublishAnswer]] = set()
+        self._router: publishing.MessageRouter | None = None
         self._closed: Temporary | None = None
         self._unusable = ""
         """What is wrong with the routes that arrived, when there is no router for it."""
@@ -87,7 +87,7 @@ class Publisher:
         """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``held`` for a refused route,
         ``routed_again`` of these, ``refused_<code>``."""
 
-    def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
+    def use_router(self, router: publishing.MessageRouter | None, unusable: str = "") -> None:
         """From now on messages are routed by this; None: publishing is answered with "not yet", and why."""
         self._router = router
         self._unusable = unusable
@@ -117,7 +117,7 @@ class Publisher:
         author: Author = ANY_PROGRAM,
         *,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Answer:
+    ) -> PublishAnswer:
         """Store what ``content`` asks for.  ``headers``: those of the request, for its trace.
 
         Raises ``RequestRefused``, ``KeyReused``, ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
@@ -131,12 +131,14 @@ class Publisher:
         task.add_done_callback(self._worked)
         return await asyncio.shield(task)
 
-    def _worked(self, task: asyncio.Task[Answer]) -> None:
+    def _worked(self, task: asyncio.Task[PublishAnswer]) -> None:
         self._in_work.discard(task)
         if not task.cancelled():
             task.exception()  # its caller got it; where there is none any more it is no surprise
 
-    async def _publish(self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]) -> Answer:
+    async def _publish(
+        self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]
+    ) -> PublishAnswer:
         self._pending_bytes += len(content)
         try:
             return await self._publish_now(content, key, author, headers)
@@ -152,7 +154,7 @@ class Publisher:
         plan, _, _ = await self._store(gathered)
         return list(plan.results)
 
-    def _usable_router(self) -> publishing.Router:
+    def _usable_router(self) -> publishing.MessageRouter:
         if self._router is not None:
             return self._router
         reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
@@ -162,14 +164,16 @@ class Publisher:
         """Keep these as dead letters, durably.  Raises ``StoreFull``, ``StoreFailed``, ``Temporary``."""
         await self._outbox.refuse(refused, now=self._clock(), at=self._timestamp())
 
-    async def _publish_now(self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]) -> Answer:
+    async def _publish_now(
+        self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]
+    ) -> PublishAnswer:
         if key is not None:
             key = author.own_key(publishing.check_key(key))
         submissions = author.sign(publishing.parse(content, default_source=author.default_source))
         signed = Gathered(author.module, submissions, [None] * len(submissions))
         digest = publishing.digest(content) if key is not None else b""
         plan, first, trace = await self._store([signed], key=key, digest=digest, headers=headers)
-        return Answer(plan.refusal, plan.answer(), trace) if first is None else Answer(None, first, trace)
+        return PublishAnswer(plan.refusal, plan.answer(), trace) if first is None else PublishAnswer(None, first, trace)
 
     async def _store(
         self,
@@ -178,7 +182,7 @@ class Publisher:
         key: str | None = None,
         digest: bytes = b"",
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> tuple[publishing.Plan, bytes | None, Trace | None]:
+    ) -> tuple[publishing.AcceptancePlan, bytes | None, Trace | None]:
         """What was stored, the answer a request with the same ``key`` got first, and the trace where one is recorded.
 
         Every entrance comes through here: all messages are routed, put into lanes, marked and traced alike.
@@ -207,7 +211,7 @@ class Publisher:
 
     async def _store_now(
         self, gathered: Sequence[Gathered], key: str | None, digest: bytes
-    ) -> tuple[publishing.Plan, bytes | None]:
+    ) -> tuple[publishing.AcceptancePlan, bytes | None]:
         plan = self._plan(gathered)
         if plan.entries or (key is not None and plan.refusal is None):
             idempotency = None if key is None else IdempotencyKey(key, digest, plan.answer())
@@ -219,7 +223,7 @@ class Publisher:
         self._count(plan)
         return plan, None
 
-    def _plan(self, gathered: Sequence[Gathered]) -> publishing.Plan:
+    def _plan(self, gathered: Sequence[Gathered]) -> publishing.AcceptancePlan:
         router, at = self._usable_router(), self._timestamp()
         plans = [
             publishing.shortened(
@@ -237,12 +241,12 @@ class Publisher:
         ]
         if len(plans) == 1:
             return plans[0]
-        return publishing.Plan(
+        return publishing.AcceptancePlan(
             entries=tuple(entry for each in plans for entry in each.entries),
             results=tuple(result for each in plans for result in each.results),
         )
 
-    async def _append(self, plan: publishing.Plan, idempotency: IdempotencyKey | None) -> bytes | None:
+    async def _append(self, plan: publishing.AcceptancePlan, idempotency: IdempotencyKey | None) -> bytes | None:
         try:
             return await self._outbox.append(plan.entries, now=self._clock(), idempotency=idempotency)
         except StoreFull:
@@ -250,7 +254,7 @@ class Publisher:
                 raise
         return await self._outbox.append(plan.entries, now=self._clock(), idempotency=idempotency, evict=self._evict)
 
-    def _count(self, plan: publishing.Plan) -> None:
+    def _count(self, plan: publishing.AcceptancePlan) -> None:
         self.counters["received"] += len(plan.results)
         self.counters["accepted"] += len(plan.entries)
         self.counters["no_route"] += plan.no_route
@@ -263,7 +267,8 @@ class Publisher:
 def _resigned(
     gathered: Gathered,
     change: Callable[
-        [Sequence[publishing.Submission | publishing.Reason]], Sequence[publishing.Submission | publishing.Reason]
+        [Sequence[publishing.Submission | publishing.RefusalReason]],
+        Sequence[publishing.Submission | publishing.RefusalReason],
     ],
 ) -> Gathered:
     return msgspec.structs.replace(gathered, submissions=change(gathered.submissions))

@@ -23,7 +23,7 @@ from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId, base
 from fairlead_edge.outbox.receipts import departure, latency, mark, reached, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
-from fairlead_edge.outbox.receipts.receipt import Left, Moment, Way
+from fairlead_edge.outbox.receipts.receipt import LeftQueue, TwoClocks, Way
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire import message
 from fairlead_wire.errors import Temporary
@@ -62,14 +62,14 @@ class TablesLink(Protocol):
         ...
 
 
-class Receipts:
+class EdgeReceipts:
     """One per agent.  ``clock`` is the store's."""
 
     def __init__(
         self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
     ) -> None:
         self._outbox, self._link, self._clock = outbox, link, clock
-        self._topics: dict[str, reached.Topic] = {}
+        self._topics: dict[str, reached.TopicReach] = {}
         self._unkept: set[str] = set()
         self._wanted: dict[str, float] = {}
         """Topics, and until when they are asked for."""
@@ -131,7 +131,7 @@ class Receipts:
                 found = self._describe(id, ways)
                 if found is None or _is_enough(found["state"], until) or loop.time() >= deadline:
                     return found
-                is_settled = all(isinstance(each, Left) for each in ways)
+                is_settled = all(isinstance(each, LeftQueue) for each in ways)
                 if not is_settled:
                     await _first(left, min(deadline - loop.time(), LOOK_SECONDS))
                     continue
@@ -157,7 +157,7 @@ class Receipts:
 
     def _want(self, ways: Sequence[Way]) -> None:
         for each in ways:
-            if not isinstance(each, Left) or not each.departure.newest:
+            if not isinstance(each, LeftQueue) or not each.departure.newest:
                 continue
             topic = each.departure.topic
             if topic in self._wanted or len(self._wanted) < WANTED_TOPICS_MAX:
@@ -165,13 +165,13 @@ class Receipts:
                 self._wake.set()
 
     def _describe(self, id: bytes, ways: Sequence[Way]) -> dict[str, Any] | None:
-        now = Moment(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
+        now = TwoClocks(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
         return receipt.describe(id.hex(), ways, self._topics, now, is_online=self._link.answers_tables)
 
     async def remembers_since(self) -> str | None:
         """Since when what left is remembered, as text; None: nothing left so far."""
         oldest = await self._outbox.remembers_since()
-        now = Moment(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
+        now = TwoClocks(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
         return None if oldest is None else now.text(oldest)
 
     # ---- what the hub says -------------------------------------------------------------------------

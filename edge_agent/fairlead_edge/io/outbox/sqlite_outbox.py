@@ -59,7 +59,7 @@ EVICTED_LOG_SECONDS: Final = 60.0
 _log = logs.get("edge.outbox")
 
 
-_Read = Callable[[Callable[[apsw.Connection], log.Found]], Awaitable[log.Found]]
+_Read = Callable[[Callable[[apsw.Connection], log.FetchedMessages]], Awaitable[log.FetchedMessages]]
 
 
 class SqliteOutbox:
@@ -78,7 +78,7 @@ class SqliteOutbox:
         *,
         epoch: int,
         max_bytes: int,
-        refused: outbox.RefusedInput = outbox.REFUSED_INPUT_DEFAULT,
+        refused: outbox.RefusedInputPolicy = outbox.REFUSED_INPUT_DEFAULT,
         node: str = "",
         thorough: bool = False,
         access: FileAccess = PLAIN,
@@ -224,9 +224,9 @@ class SqliteOutbox:
                 return items
 
     async def _take_by_writer(
-        self, queue: QueueId, taken: set[int], query: Callable[[apsw.Connection], log.Found]
-    ) -> log.Found:
-        def job(connection: apsw.Connection) -> log.Found:
+        self, queue: QueueId, taken: set[int], query: Callable[[apsw.Connection], log.FetchedMessages]
+    ) -> log.FetchedMessages:
+        def job(connection: apsw.Connection) -> log.FetchedMessages:
             found = query(connection)
             offsets = [item.offset for item in found.items]
             self.in_flight.take(queue, offsets)
@@ -310,11 +310,11 @@ class SqliteOutbox:
         """Since when (the store's clock) what left is remembered; None: nothing left so far."""
         return await self.writer.read(departures_table.oldest)
 
-    async def tables_reached(self) -> dict[str, reached.Topic]:
+    async def tables_reached(self) -> dict[str, reached.TopicReach]:
         """How far tables have read, as it was kept."""
         return await self.writer.read(reached_table.read)
 
-    async def keep_reached(self, topics: Sequence[reached.Topic]) -> None:
+    async def keep_reached(self, topics: Sequence[reached.TopicReach]) -> None:
         """Keep this of each topic, instead of what was kept."""
         await self.writer.submit(partial(reached_table.keep, topics=topics))
 
@@ -339,12 +339,12 @@ class SqliteOutbox:
         self._ttl_seconds = {**ttl_seconds}
         await self.writer.submit(lambda connection: None)  # what was to be stored before that is there to be found
         for name, each in ttl_seconds.items():
-            after = inheritance.Place()
+            after = inheritance.RunPlace()
             while found := await self.writer.read(
                 partial(inheritance.stale, name=name, ttl_seconds=each, after=after, now=now)
             ):
                 await self.writer.submit(partial(inheritance.follow, runs=found, now=now))
-                after = inheritance.Place(found[-1].segment, found[-1].queue)
+                after = inheritance.RunPlace(found[-1].segment, found[-1].queue)
 
     async def give_back(self) -> int:
         return await self.writer.submit(give_back)

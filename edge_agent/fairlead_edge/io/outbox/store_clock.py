@@ -6,14 +6,14 @@ import datetime
 import time
 from pathlib import Path
 
-from fairlead_edge.outbox.age import AgeClock, Reading, Stamp
+from fairlead_edge.outbox.age import AgeClock, ClockReading, Stamp
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def read() -> Reading:
+def read() -> ClockReading:
     """Boot id, seconds since boot (suspended time counts) and wall clock, now."""
-    return Reading(boot_id=_boot_id(), boot_seconds=boot_seconds(), wall_seconds=time.time())
+    return ClockReading(boot_id=_boot_id(), boot_seconds=boot_seconds(), wall_seconds=time.time())
 
 
 def boot_seconds() -> float:

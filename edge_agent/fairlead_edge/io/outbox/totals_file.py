@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.outbox import totals
-from fairlead_edge.outbox.totals import SLOT_BYTES, Totals
+from fairlead_edge.outbox.totals import SLOT_BYTES, OutboxTotals
 
 
 class TotalsFile:
@@ -20,7 +20,7 @@ class TotalsFile:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._turn = 0
 
-    def read(self) -> Totals | None:
+    def read(self) -> OutboxTotals | None:
         return totals.newest(self._slot(slot) for slot in range(2))
 
     def _slot(self, number: int) -> bytes:
@@ -29,7 +29,7 @@ class TotalsFile:
         except ValueError:
             return b""
 
-    def write(self, current: Totals) -> None:
+    def write(self, current: OutboxTotals) -> None:
         """Called on the writer's thread; not flushed."""
         self._turn ^= 1
         if content := totals.encode(current):

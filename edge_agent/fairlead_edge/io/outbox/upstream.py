@@ -13,11 +13,11 @@ from random import Random
 from typing import Final, Protocol
 
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.outbox.broker import Broker
+from fairlead_edge.io.outbox.broker import ModuleBroker
 from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.io.outbox.inputs import Inputs
-from fairlead_edge.io.outbox.publisher import Publisher
-from fairlead_edge.io.outbox.receipts import Receipts, TablesLink
+from fairlead_edge.io.outbox.publisher import MessagePublisher
+from fairlead_edge.io.outbox.receipts import EdgeReceipts, TablesLink
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import LinePlan, UpstreamLink, UpstreamPump
@@ -42,11 +42,11 @@ ID_BITS: Final = 128
 _log = logs.get("edge.upstream")
 
 
-class _Link(UpstreamLink, TablesLink, Protocol):
+class _WholeLink(UpstreamLink, TablesLink, Protocol):
     """What all of it needs of the link."""
 
 
-class Upstream:
+class UpstreamService:
     """One per agent, on an open outbox (whose clock and closing are its owner's business).
 
     ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
@@ -60,7 +60,7 @@ class Upstream:
         *,
         outbox: SqliteOutbox,
         node: str,
-        link: _Link,
+        link: _WholeLink,
         random: Random,
         cleanup_seconds: float,
         check_entire_queue: bool,
@@ -76,13 +76,13 @@ class Upstream:
         self.node = node
         self._ttl_seconds: Mapping[str, int | None] = {}
         self._ttl_changed = asyncio.Event()
-        self._router: publishing.Router | None = None
+        self._router: publishing.MessageRouter | None = None
         self._routes_changed = asyncio.Event()
         self.outbox = outbox
         self.policies: Mapping[str, DeliveryPolicy] = {"upstream": policy, "brokered": brokered_policy}
         """By which messages go again."""
         clock = outbox.now
-        self.receipts = Receipts(outbox, link, clock=clock, modules_have_tokens=modules_have_tokens)
+        self.receipts = EdgeReceipts(outbox, link, clock=clock, modules_have_tokens=modules_have_tokens)
         self.pump = UpstreamPump(
             self.outbox,
             link,
@@ -96,7 +96,7 @@ class Upstream:
             floor_share=floor_share,
             live_first_share=live_first_share,
         )
-        self.broker = Broker(
+        self.broker = ModuleBroker(
             self.outbox, clock=clock, timestamp=timestamp, uniform=random.random, policy=brokered_policy
         )
         self.sweeper = ExpirySweeper(
@@ -105,7 +105,7 @@ class Upstream:
             interval_seconds=cleanup_seconds,
             entire=check_entire_queue,
         )
-        self.publisher = Publisher(
+        self.publisher = MessagePublisher(
             self.outbox,
             clock=clock,
             timestamp=timestamp,
@@ -125,7 +125,7 @@ class Upstream:
             appended=self._appended,
         )
 
-    def use_router(self, router: publishing.Router | None, unusable: str = "") -> None:
+    def use_router(self, router: publishing.MessageRouter | None, unusable: str = "") -> None:
         """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
         self.publisher.use_router(router, unusable)
         self._router = router

@@ -14,9 +14,9 @@ from fairlead_edge.agent_status import STALLED_SECONDS, Stall
 from fairlead_edge.errors import LinkDown, StoreFull
 from fairlead_edge.outbox import envelope, traces
 from fairlead_edge.outbox.outbox import Item, Outbox
-from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held
+from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
 from fairlead_edge.outbox.pump import pump
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
+from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.queue_id import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
@@ -72,7 +72,7 @@ class UpstreamLink(Protocol):
 
 
 class Departed(Protocol):
-    """Who gives receipts for what left; ``io.outbox.receipts.Receipts`` is one."""
+    """Who gives receipts for what left; ``io.outbox.receipts.EdgeReceipts`` is one."""
 
     def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
         """What is to be remembered of those that the answer says are stored, in the transaction that settles them."""
@@ -87,7 +87,7 @@ class LinePlan(Protocol):
     """What the line costs, kept to; ``io.plan.data_plan.DataPlan`` is one."""
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> PumpGate:
         """What the pump asks."""
         ...
 
@@ -181,7 +181,7 @@ class UpstreamPump:
             for priority, troubles in self._pump.troubles().items()
         }
 
-    def held(self) -> dict[tuple[str, int], Held]:
+    def held(self) -> dict[tuple[str, int], HeldUntil]:
         """Queues whose messages may not leave now, by hours, budget or rate."""
         return {(UPSTREAM, priority): held for priority, held in self._pump.held(self._clock()).items()}
 
@@ -219,7 +219,7 @@ class UpstreamPump:
                 if self._plan is not None:
                     self._plan.look(self._pump.bytes_in_flight)
                 step = self._pump.next(self._clock())
-                if isinstance(step, Wait):
+                if isinstance(step, PumpWait):
                     await self._wait(step)
                 else:
                     await self._fetch(step, batches)
@@ -229,7 +229,7 @@ class UpstreamPump:
             self._pump.link_up(self._link.upstream_window)
             self._wake.set()
 
-    async def _wait(self, wait: Wait) -> None:
+    async def _wait(self, wait: PumpWait) -> None:
         seconds = None if wait.until is None else max(0.0, wait.until - self._clock())
         try:
             async with asyncio.timeout(seconds):
@@ -252,7 +252,7 @@ class UpstreamPump:
             stays = [item.offset for item in items if item.offset not in leaves]
             self._outbox.in_flight.give_back(fetch.queue, self._pump.at_rest(fetch.queue, stays))
         match wanted:
-            case Send() as send:
+            case SendBatch() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
                 self._pump.packed(send.batch, len(content), self._clock())
                 if self._plan is not None:
@@ -263,7 +263,7 @@ class UpstreamPump:
             case None:
                 pass
 
-    async def _deliver(self, send: Send, encoding: message.Encoding, content: bytes) -> None:
+    async def _deliver(self, send: SendBatch, encoding: message.Encoding, content: bytes) -> None:
         hop = self._hop(send) if self._spans is not None else None
         if hop is None:
             await self._send(send, encoding, content, None)
@@ -275,7 +275,7 @@ class UpstreamPump:
             finally:
                 hop.end("" if answer == "ack" else answer or "the agent stopped", {span_names.ANSWER: answer})
 
-    def _hop(self, send: Send) -> Hop | None:
+    def _hop(self, send: SendBatch) -> Hop | None:
         """The span of a batch in which something is sampled."""
         assert self._spans is not None
         origins, late = traces.leaving(send.items, self._clock())
@@ -284,7 +284,7 @@ class UpstreamPump:
         named = span_names.of_messages(len(send.items), send.items[0].topic, operation="send", stream=str(send.queue))
         return self._spans.hop(span_names.UPSTREAM_BATCH, origins, kind="client", late=late, attributes=named)
 
-    async def _send(self, send: Send, encoding: message.Encoding, content: bytes, traceparent: str | None) -> str:
+    async def _send(self, send: SendBatch, encoding: message.Encoding, content: bytes, traceparent: str | None) -> str:
         """What became of it, in a word: "ack", or the code of what came instead."""
         patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
         self.counters["batches"] += 1
@@ -341,7 +341,7 @@ class UpstreamPump:
             await self._settle(settle, [item for item in send.items if item.offset in done], departures)
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
-    def _give_back(self, send: Send, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
+    def _give_back(self, send: SendBatch, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
         """What is not done goes again, if its time allows; some of it is in doubt: it may be in its topic."""
         if len(done) == len(send.items):
             return

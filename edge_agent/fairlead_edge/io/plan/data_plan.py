@@ -19,9 +19,9 @@ from fairlead_edge.io.plan.day_file import DayFile
 from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.outbox.plan import status
 from fairlead_edge.outbox.plan.day import DayCount
-from fairlead_edge.outbox.plan.gate import OPEN, Gate, PlanGate
+from fairlead_edge.outbox.plan.gate import OPEN, PlanGate, PumpGate
 from fairlead_edge.outbox.plan.status import LineStatus
-from fairlead_edge.outbox.plan.windows import Window
+from fairlead_edge.outbox.plan.windows import HourWindow
 from fairlead_wire.io import logs
 
 TICK_SECONDS: Final = 1.0
@@ -41,7 +41,7 @@ class DataPlan:
         folder: Path,
         *,
         clock: Callable[[], float],
-        windows: Mapping[int, Sequence[Window]],
+        windows: Mapping[int, Sequence[HourWindow]],
         bytes_per_day: int,
         bytes_per_second: int,
         zone: tzinfo,
@@ -50,7 +50,7 @@ class DataPlan:
         self.meter = LineMeter()
         self._file = DayFile(folder)
         self._clock, self._wall = clock, wall
-        self._limits = status.Limits(bytes_per_day, bytes_per_second, tuple(sorted(windows)))
+        self._limits = status.PlanLimits(bytes_per_day, bytes_per_second, tuple(sorted(windows)))
         self._gate = PlanGate(
             windows=windows,
             bytes_per_day=bytes_per_day,
@@ -63,7 +63,7 @@ class DataPlan:
         self._in_flight = 0
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> PumpGate:
         """What the pump asks."""
         return self._gate if self._limits.any else OPEN
 

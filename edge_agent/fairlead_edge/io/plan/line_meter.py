@@ -18,7 +18,7 @@ FRAME_BYTES: Final = 100
 """Added to each frame where the kernel does not count: headers of WebSocket, TLS, TCP and IP."""
 
 
-class Frames(Protocol):
+class FrameCounts(Protocol):
     """The link's own counts; ``Counter[str]`` is one."""
 
     def __getitem__(self, event: str) -> int: ...
@@ -32,9 +32,9 @@ class LineMeter:
         self._last = Carried()
         """Of the connection there is."""
         self._copy: socket.socket | None = None
-        self._frames: Frames | None = None
+        self._frames: FrameCounts | None = None
 
-    def without_kernel(self, frames: Frames) -> None:
+    def without_kernel(self, frames: FrameCounts) -> None:
         """What to go by on a system whose kernel does not count."""
         self._frames = frames
 

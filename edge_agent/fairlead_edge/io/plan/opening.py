@@ -8,10 +8,10 @@ from pathlib import Path
 
 from fairlead_edge.io.plan.data_plan import DataPlan
 from fairlead_edge.outbox.plan import settings as plan_settings
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 
 
-def open_plan(settings: Settings, folder: Path, *, clock: Callable[[], float]) -> DataPlan:
+def open_plan(settings: EdgeSettings, folder: Path, *, clock: Callable[[], float]) -> DataPlan:
     """Its day's count is kept in ``folder``; ``clock`` is the store's."""
     return DataPlan(
         folder,

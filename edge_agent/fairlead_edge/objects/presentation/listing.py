@@ -17,7 +17,7 @@ import msgspec
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import selectors
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
+from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"
 AGE_ANNOTATION: Final = "fairlead.dev/age-seconds"
@@ -52,7 +52,7 @@ def _document(held: HeldObject) -> Document:
     return document
 
 
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
+class ListSelection(msgspec.Struct, frozen=True, kw_only=True):
     """What a list or watch is about; ``after`` continues a paged list at this (namespace, name)."""
 
     predicates: tuple[selectors.Predicate, ...] = ()
@@ -67,7 +67,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return all(predicate(document) for predicate in self.predicates)
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True):
+class ListScope(msgspec.Struct, frozen=True, kw_only=True):
     """Which objects a list or watch is about; ``namespace`` None: all.
 
     What is held at another version of the group is not among them: it cannot be shown as this one.
@@ -77,7 +77,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     plural: str
     namespace: str | None
-    selection: Selection
+    selection: ListSelection
 
     def covers(self, held: HeldObject) -> bool:
         """True when it is of this type and namespace."""
@@ -90,7 +90,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         return held is not None and self.covers(held) and self.selection.matches(held)
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     """One answer: objects, the version they are true at, and how to go on ("" = that was all)."""
 
     items: list[HeldObject]
@@ -108,7 +108,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
     name: str
 
 
-def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: str = "") -> Selection:
+def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: str = "") -> ListSelection:
     """The selection a query asks for.  Raises ``ApiError`` 400 (410 for a continue that makes no sense)."""
     fields = query.get("fieldSelector", "")
     if name:
@@ -124,7 +124,7 @@ def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: s
     limit = read_number(query, "limit") or 0
     token = _read_token(query["continue"]) if query.get("continue") else None
     exact = read_number(query, "resourceVersion") if query.get("resourceVersionMatch") == "Exact" else None
-    return Selection(
+    return ListSelection(
         predicates=tuple(predicates),
         limit=min(limit, LIMIT_MAX),
         at_version=token.version if token else exact,
@@ -146,14 +146,14 @@ def page(
     held: Iterable[HeldObject],
     version: int,
     log: WatchHistory[HeldObject],
-    scope: Scope,
+    scope: ListScope,
     *,
     through: tuple[str, str] | None = None,
-) -> Page:
+) -> ListPage:
     """One page of ``held`` (of the scope's type and namespace, as of ``version``, ordered by namespace and name).
 
     ``held`` is all that follows the selection's ``after``, or what of it is not above ``through``.
-    Raises ``Expired`` when the version asked for cannot be reconstructed any more.
+    Raises ``HistoryExpired`` when the version asked for cannot be reconstructed any more.
     """
     objects, selection = held, scope.selection
     if selection.at_version is not None and selection.at_version != version:
@@ -163,15 +163,15 @@ def page(
     rest = [each for each in objects if after is None or (each.resource.namespace, each.resource.name) > after]
     chosen = (each for each in rest if selection.matches(each))
     if not selection.limit:
-        return Page(items=list(chosen), version=version)
+        return ListPage(items=list(chosen), version=version)
     items = list(itertools.islice(chosen, selection.limit + 1))
     if len(items) < selection.limit or (len(items) == selection.limit and through is None):
-        return Page(items=items, version=version)
+        return ListPage(items=items, version=version)
     del items[selection.limit :]
     last = items[-1].resource
     token = _write_token(_Token(version, last.namespace, last.name))
     remaining = None if selection.predicates else len(rest) - len(items)
-    return Page(items=items, version=version, continue_token=token, remaining=remaining)
+    return ListPage(items=items, version=version, continue_token=token, remaining=remaining)
 
 
 def _rewound(
@@ -179,12 +179,12 @@ def _rewound(
     wanted: int,
     version: int,
     log: WatchHistory[HeldObject],
-    scope: Scope,
+    scope: ListScope,
     through: tuple[str, str] | None,
 ) -> list[HeldObject]:
     """The same objects as they were at version ``wanted``: every later change undone, newest first."""
     if wanted > version:
-        raise Expired(f"version {wanted} is above {version}, the newest")
+        raise HistoryExpired(f"version {wanted} is above {version}, the newest")
     by_key = {(each.resource.namespace, each.resource.name): each for each in held}
     for change in reversed(log.since(wanted)):
         at = change.subject.resource
@@ -202,7 +202,7 @@ def _rewound(
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-def events(change: Change[HeldObject], scope: Scope) -> list[tuple[EventType, HeldObject]]:
+def events(change: VersionedChange[HeldObject], scope: ListScope) -> list[tuple[EventType, HeldObject]]:
     """What a watch says about a change: leaving the selection is a deletion, entering it an addition."""
     before, after = scope.sees(change.previous), scope.sees(change.current)
     previous, current = change.previous, change.current
@@ -223,12 +223,12 @@ def events(change: Change[HeldObject], scope: Scope) -> list[tuple[EventType, He
 # ---- bodies --------------------------------------------------------------------------------------
 
 
-def list_body(kind: str, api_version: str, items: Sequence[Document], found: Page) -> Document:
+def list_body(kind: str, api_version: str, items: Sequence[Document], found: ListPage) -> Document:
     """A Kubernetes list."""
     return {"kind": f"{kind}List", "apiVersion": api_version, "metadata": list_metadata(found), "items": list(items)}
 
 
-def list_metadata(found: Page) -> Document:
+def list_metadata(found: ListPage) -> Document:
     metadata: Document = {"resourceVersion": str(found.version)}
     if found.continue_token:
         metadata["continue"] = found.continue_token

@@ -12,7 +12,7 @@ Document = dict[str, Any]
 Cells = Callable[[Document, float], list[Any]]
 
 
-class Column(msgspec.Struct, frozen=True):
+class TableColumn(msgspec.Struct, frozen=True):
     """``priority`` 0 is always shown, 1 only in wide output."""
 
     name: str
@@ -20,15 +20,15 @@ class Column(msgspec.Struct, frozen=True):
     priority: int = 0
 
 
-class Layout(msgspec.Struct, frozen=True):
+class KindLayout(msgspec.Struct, frozen=True):
     """How one kind is laid out; ``cells`` gets the object and the wall clock in seconds."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     cells: Cells
 
 
-_NAME: Final = Column("Name")
-_AGE: Final = Column("Age")
+_NAME: Final = TableColumn("Name")
+_AGE: Final = TableColumn("Age")
 
 
 def table(
@@ -62,7 +62,7 @@ def table(
     }
 
 
-def _row(layout: Layout, document: Document, now: float, include_object: str) -> Document:
+def _row(layout: KindLayout, document: Document, now: float, include_object: str) -> Document:
     try:
         cells = layout.cells(document, now)
     except (AttributeError, TypeError, ValueError, OverflowError):
@@ -144,19 +144,19 @@ def _pod(document: Document, now: float) -> list[Any]:
     ]
 
 
-_GENERIC: Final = Layout((_NAME, _AGE), _generic)
+_GENERIC: Final = KindLayout((_NAME, _AGE), _generic)
 _LAYOUTS: Final = {
-    ("", "configmaps"): Layout((_NAME, Column("Data", "integer"), _AGE), _with_data),
-    ("", "secrets"): Layout((_NAME, Column("Type"), Column("Data", "integer"), _AGE), _secret),
-    ("", "pods"): Layout(
+    ("", "configmaps"): KindLayout((_NAME, TableColumn("Data", "integer"), _AGE), _with_data),
+    ("", "secrets"): KindLayout((_NAME, TableColumn("Type"), TableColumn("Data", "integer"), _AGE), _secret),
+    ("", "pods"): KindLayout(
         (
             _NAME,
-            Column("Ready"),
-            Column("Status"),
-            Column("Restarts", "integer"),
+            TableColumn("Ready"),
+            TableColumn("Status"),
+            TableColumn("Restarts", "integer"),
             _AGE,
-            Column("IP", priority=1),
-            Column("Node", priority=1),
+            TableColumn("IP", priority=1),
+            TableColumn("Node", priority=1),
         ),
         _pod,
     ),

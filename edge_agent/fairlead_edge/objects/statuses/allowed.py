@@ -21,23 +21,23 @@ _decoder = msgspec.json.Decoder(list[message.StatusRule])
 Rules = tuple[message.StatusRule, ...]
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownStatusRules(msgspec.Struct, frozen=True):
     """The rules as the hub told them, and their digest."""
 
     digest: str = ""
     rules: Rules = ()
 
 
-def read(content: bytes, announced: str) -> Known:
+def read(content: bytes, announced: str) -> KnownStatusRules:
     """Raises ``Malformed``."""
     if not announced:
-        return Known()
+        return KnownStatusRules()
     if digest.content_digest(content) != announced:
         raise Malformed("the rules of statuses do not match their digest")
     rules = peer_json.decode(_decoder, content)
     if len(rules) > message.STATUS_RULES_MAX:
         raise Malformed(f"{len(rules)} rules of statuses, at most {message.STATUS_RULES_MAX} are taken")
-    return Known(announced, tuple(rules))
+    return KnownStatusRules(announced, tuple(rules))
 
 
 def unpacked(header: message.StatusRules, content: bytes) -> bytes:
@@ -45,7 +45,7 @@ def unpacked(header: message.StatusRules, content: bytes) -> bytes:
     return codec.unpack(header.encoding, content, message.STATUS_RULES_BYTES_MAX)
 
 
-def refusal(known: Known, group: str, kind: str, namespace: str, labels: Mapping[str, str]) -> str:
+def refusal(known: KnownStatusRules, group: str, kind: str, namespace: str, labels: Mapping[str, str]) -> str:
     """Why status of this object may not come from here; empty when it may."""
     covering = [each for each in known.rules if _covers(each, group, kind, namespace, labels)]
     if any(each.allowed for each in covering):
@@ -60,7 +60,7 @@ def refusal(known: Known, group: str, kind: str, namespace: str, labels: Mapping
     return f"no SyncRule known here has statusFromEdge: true in a resources entry for {shown} that selects it"
 
 
-def any_of(known: Known, group: str, kind: str) -> bool:
+def any_of(known: KnownStatusRules, group: str, kind: str) -> bool:
     """May some objects of this kind have their status from here?"""
     return any(each.allowed and (each.group, each.kind) == (group, kind) for each in known.rules)
 

@@ -9,11 +9,11 @@ import msgspec
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.statuses import allowed, reported, status_store
-from fairlead_edge.objects.statuses.allowed import Known
+from fairlead_edge.objects.statuses.allowed import KnownStatusRules
 from fairlead_edge.objects.statuses.patch import StatusPatch
-from fairlead_edge.objects.statuses.reported import Reported
-from fairlead_edge.objects.statuses.status_store import Key, Line, Outgoing
-from fairlead_edge.objects.watch_history import Change, WatchHistory
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
+from fairlead_edge.objects.statuses.status_store import Key, Outgoing, StatusSummary
+from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 
 
 class MemoryStatuses:
@@ -21,16 +21,16 @@ class MemoryStatuses:
 
     def __init__(self, objects: dict[Key, HeldObject], log: WatchHistory[HeldObject]) -> None:
         self._objects, self._log = objects, log
-        self._kept: dict[Key, Reported] = {}
+        self._kept: dict[Key, EdgeReportedStatus] = {}
         self._sequence = 0
-        self._listeners: list[Callable[[Line], None]] = []
-        self.known = Known()
+        self._listeners: list[Callable[[StatusSummary], None]] = []
+        self.known = KnownStatusRules()
 
     def taken_over(self, before: MemoryStatuses) -> None:
         """The same disk after a restart."""
         self._kept, self._sequence, self.known = dict(before._kept), before._sequence, before.known
 
-    def listen(self, listener: Callable[[Line], None]) -> None:
+    def listen(self, listener: Callable[[StatusSummary], None]) -> None:
         self._listeners.append(listener)
 
     async def told(self, content: bytes, digest: str) -> None:
@@ -53,12 +53,12 @@ class MemoryStatuses:
         version_now = self._log.version + 1
         current = status_store.with_status(msgspec.structs.replace(held, local_version=version_now), after)
         self._objects[key] = current
-        self._log.append(Change(version=version_now, previous=held, current=current))
+        self._log.append(VersionedChange(version=version_now, previous=held, current=current))
         for listener in self._listeners:
             listener(status_store.line(key, after))
         return current
 
-    async def lines(self) -> list[Line]:
+    async def lines(self) -> list[StatusSummary]:
         found = [status_store.line(key, kept) for key, kept in self._kept.items()]
         return sorted(found, key=lambda line: line.sequence)
 

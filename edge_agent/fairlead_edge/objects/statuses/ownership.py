@@ -32,7 +32,7 @@ Shares = Mapping[str, Share]
 """By field manager."""
 
 
-class Conflict(msgspec.Struct, frozen=True):
+class FieldConflict(msgspec.Struct, frozen=True):
     """Another program owns this field, with another value."""
 
     manager: str
@@ -43,12 +43,12 @@ class Conflict(msgspec.Struct, frozen=True):
         return ".".join(("", "status", *self.path))
 
 
-def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, Share], list[Conflict]]:
+def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, Share], list[FieldConflict]]:
     """The shares as they are once it is forced, and whose fields that takes; no conflicts: take the shares."""
     wanted = _without_nulls(document)
     after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
     conflicts = [
-        Conflict(other, path)
+        FieldConflict(other, path)
         for other, share in shares.items()
         if other != manager
         for path in _conflicts(share.document, wanted, ())

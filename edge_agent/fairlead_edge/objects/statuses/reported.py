@@ -26,7 +26,7 @@ MANAGERS_MAX: Final = 16
 State = Literal["waiting", "written", "refused"]
 
 
-class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """See the module.  ``at``: seconds of the store's clock."""
 
     uid: str
@@ -50,8 +50,8 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def patched(
-    held: HeldObject, kept: Reported | None, patch: StatusPatch, *, sequence: int, now: float
-) -> Reported | None:
+    held: HeldObject, kept: EdgeReportedStatus | None, patch: StatusPatch, *, sequence: int, now: float
+) -> EdgeReportedStatus | None:
     """What is kept once the patch is made; None where it changes nothing.  Raises ``PatchRefused``."""
     known = kept if kept is not None and kept.uid == held.uid else None
     before = known.shares if known is not None else {}
@@ -70,7 +70,7 @@ def patched(
     if len(shares) > MANAGERS_MAX:
         raise PatchRefused(422, f"{len(shares)} field managers own parts of this status, at most {MANAGERS_MAX} may")
     waits = known is not None and known.state == "waiting"
-    found = Reported(
+    found = EdgeReportedStatus(
         uid=held.uid,
         sequence=sequence,
         state="waiting",
@@ -87,7 +87,7 @@ def patched(
     return found
 
 
-def settled(kept: Reported, sequence: int, *, code: str = "", reason: str = "") -> Reported:
+def settled(kept: EdgeReportedStatus, sequence: int, *, code: str = "", reason: str = "") -> EdgeReportedStatus:
     """The hub answered about this sequence; a newer one goes on waiting.  A ``code``: never."""
     if kept.sequence != sequence:
         return kept
@@ -95,12 +95,12 @@ def settled(kept: Reported, sequence: int, *, code: str = "", reason: str = "") 
     return msgspec.structs.replace(kept, state=state, code=code, reason=reason)
 
 
-def _same(first: Reported, second: Reported) -> bool:
+def _same(first: EdgeReportedStatus, second: EdgeReportedStatus) -> bool:
     encode = msgspec.json.Encoder(order="sorted").encode
     return encode(first.shares) == encode(second.shares) and message.stronger(first.force, second.force) == first.force
 
 
-def _conflict(conflicts: list[ownership.Conflict]) -> PatchRefused:
+def _conflict(conflicts: list[ownership.FieldConflict]) -> PatchRefused:
     told = conflicts[:CONFLICTS_TOLD_MAX]
     count = f"{len(conflicts)} conflict" + ("s" if len(conflicts) > 1 else "")
     named = ", ".join(f'"{each.manager}": {each.field}' for each in told)

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.objects.statuses.status_store import Key, Line
+from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
 
 WINDOW: Final = 8
 """Unanswered at once."""
@@ -29,13 +29,13 @@ class Sending:
     """See the module; also the account of all statuses there are."""
 
     def __init__(self) -> None:
-        self.lines: dict[Key, Line] = {}
+        self.lines: dict[Key, StatusSummary] = {}
         self._in_flight: set[Key] = set()
         self._pauses: dict[Key, tuple[int, float]] = {}
         """How often in a row, and until when."""
         self._all_until = float("-inf")
 
-    def put(self, line: Line) -> None:
+    def put(self, line: StatusSummary) -> None:
         """This is how the status of an object stands now."""
         self.lines.pop(line.key, None)
         self.lines[line.key] = line

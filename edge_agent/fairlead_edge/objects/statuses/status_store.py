@@ -14,9 +14,9 @@ import msgspec
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.statuses import allowed, reported
-from fairlead_edge.objects.statuses.allowed import Known
+from fairlead_edge.objects.statuses.allowed import KnownStatusRules
 from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch, check_identity
-from fairlead_edge.objects.statuses.reported import Reported, State
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus, State
 from fairlead_wire import message
 from fairlead_wire.objects.resource import Resource
 
@@ -30,7 +30,7 @@ Key = tuple[str, str, str, str]
 """(group, plural, namespace, name)."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class StatusSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One reported status without its content, for people and for the sender."""
 
     key: Key
@@ -56,10 +56,10 @@ class StatusStore(Protocol):
     """Port.  Twins: ``memory_statuses`` and ``io.objects.sqlite_statuses``; one conformance suite."""
 
     @property
-    def known(self) -> Known:
+    def known(self) -> KnownStatusRules:
         """By which rules; kept over restarts."""
 
-    def listen(self, listener: Callable[[Line], None]) -> None:
+    def listen(self, listener: Callable[[StatusSummary], None]) -> None:
         """Call it with each status that was patched."""
 
     async def told(self, content: bytes, digest: str) -> None:
@@ -68,7 +68,7 @@ class StatusStore(Protocol):
     async def patch(self, key: Key, version: str, kind: Kind, patch: StatusPatch, now: float) -> HeldObject:
         """The object as it is then, durably.  Raises ``PatchRefused``."""
 
-    async def lines(self) -> list[Line]:
+    async def lines(self) -> list[StatusSummary]:
         """All, by their sequence: what was changed longest ago first."""
 
     async def outgoing(self, key: Key) -> Outgoing | None:
@@ -80,16 +80,16 @@ class StatusStore(Protocol):
 
 def decide(
     held: HeldObject | None,
-    kept: Reported | None,
+    kept: EdgeReportedStatus | None,
     *,
     key: Key,
     version: str,
     kind: Kind,
     patch: StatusPatch,
-    known: Known,
+    known: KnownStatusRules,
     sequence: int,
     now: float,
-) -> tuple[HeldObject, Reported | None]:
+) -> tuple[HeldObject, EdgeReportedStatus | None]:
     """The object that is meant, and what is kept of its status then (None: as it is).  Raises ``PatchRefused``."""
     if held is None or held.resource.version != version:
         group, plural, _, name = key
@@ -103,7 +103,7 @@ def decide(
     return held, reported.patched(held, kept, patch, sequence=sequence, now=now)
 
 
-def with_status(held: HeldObject, kept: Reported | None) -> HeldObject:
+def with_status(held: HeldObject, kept: EdgeReportedStatus | None) -> HeldObject:
     """The object as clients see it."""
     if kept is None or kept.uid != held.uid:
         return held
@@ -123,13 +123,13 @@ def full(reason: str) -> PatchRefused:
     return PatchRefused(507, reason, retry_after=FULL_RETRY_SECONDS)
 
 
-def line(key: Key, kept: Reported) -> Line:
-    return Line(
+def line(key: Key, kept: EdgeReportedStatus) -> StatusSummary:
+    return StatusSummary(
         key=key, uid=kept.uid, sequence=kept.sequence, state=kept.state, at=kept.at, code=kept.code, reason=kept.reason
     )
 
 
-def outgoing(held: HeldObject | None, kept: Reported | None) -> Outgoing | None:
+def outgoing(held: HeldObject | None, kept: EdgeReportedStatus | None) -> Outgoing | None:
     if held is None or kept is None or kept.uid != held.uid or kept.state != "waiting":
         return None
     return Outgoing(resource=held.resource, uid=kept.uid, sequence=kept.sequence, force=kept.force, status=kept.status)

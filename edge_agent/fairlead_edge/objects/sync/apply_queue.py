@@ -24,7 +24,7 @@ WORK_BYTES: Final = 256
 """What a piece of work weighs besides its content."""
 
 
-class Write(msgspec.Struct, frozen=True):
+class QueuedChange(msgspec.Struct, frozen=True):
     """A change the hub asked for in message ``id``."""
 
     id: int
@@ -47,18 +47,18 @@ class ApplyQueue:
     """First in, first out; bounded by the caller, who asks ``has_room`` before taking in more."""
 
     def __init__(self) -> None:
-        self._work: deque[Write | Query] = deque()
+        self._work: deque[QueuedChange | Query] = deque()
         self._weight = 0
 
     @property
     def has_room(self) -> bool:
         return self._weight < BYTES_MAX and len(self._work) < WORK_MAX
 
-    def add(self, work: Write | Query) -> None:
+    def add(self, work: QueuedChange | Query) -> None:
         self._work.append(work)
         self._weight += work.weight
 
-    def take(self) -> list[Write] | Query | None:
+    def take(self) -> list[QueuedChange] | Query | None:
         """The next query, or as many of the next writes as fit into one batch; None when nothing is left."""
         if not self._work:
             return None
@@ -66,18 +66,18 @@ class ApplyQueue:
             query = self._pop()
             assert isinstance(query, Query)
             return query
-        batch: list[Write] = []
+        batch: list[QueuedChange] = []
         weight = 0
         while self._work and len(batch) < BATCH_WRITES_MAX and weight < BATCH_BYTES_MAX:
             following = self._work[0]
-            if not isinstance(following, Write):
+            if not isinstance(following, QueuedChange):
                 break
             batch.append(following)
             weight += following.weight
             self._pop()
         return batch
 
-    def _pop(self) -> Write | Query:
+    def _pop(self) -> QueuedChange | Query:
         work = self._work.popleft()
         self._weight -= work.weight
         return work

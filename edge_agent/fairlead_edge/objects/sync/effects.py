@@ -8,7 +8,7 @@ from fairlead_edge.objects.metastore import Put, Remove
 from fairlead_wire import message
 
 
-class Send(msgspec.Struct, frozen=True):
+class SendFrame(msgspec.Struct, frozen=True):
     """Write this frame to the connection."""
 
     frame: bytes
@@ -41,7 +41,7 @@ class ListEntries(msgspec.Struct, frozen=True):
     buckets: frozenset[int]
 
 
-class Opened(msgspec.Struct, frozen=True):
+class SessionOpened(msgspec.Struct, frozen=True):
     """The session is open and the hub's fence is durable: upstream batches may be sent."""
 
     welcome: message.Welcome
@@ -67,7 +67,7 @@ class Certified(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Told(msgspec.Struct, frozen=True):
+class AuthoritiesReceived(msgspec.Struct, frozen=True):
     """The hub said which authorities to believe (content: PEM), or to renew sooner."""
 
     authorities: message.Authorities
@@ -110,16 +110,16 @@ class Close(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Send
+    SendFrame
     | Apply
     | PersistFence
     | Summarise
     | ListEntries
-    | Opened
+    | SessionOpened
     | UpstreamAnswered
     | TablesTold
     | Certified
-    | Told
+    | AuthoritiesReceived
     | InputCame
     | InputsAsked
     | RulesTold

@@ -13,7 +13,7 @@ from fairlead_wire.link import codec
 PER_FRAME: Final = 2000
 
 
-def frames(parent_id: int, entries: list[message.Entry]) -> Iterator[tuple[message.Entries, bytes]]:
+def frames(parent_id: int, entries: list[message.HeldEntry]) -> Iterator[tuple[message.Entries, bytes]]:
     """The answer to a list of buckets; one empty frame when nothing is held there."""
     for start in range(0, max(1, len(entries)), PER_FRAME):
         last = start + PER_FRAME >= len(entries)

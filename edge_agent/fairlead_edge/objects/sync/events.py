@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead_edge.objects.metastore import Outcome, Summary
+from fairlead_edge.objects.metastore import Outcome, StoreSummary
 from fairlead_wire import message
 
 
@@ -12,7 +12,7 @@ class Connected(msgspec.Struct, frozen=True):
     """The connection stands; nothing was said yet."""
 
 
-class Received(msgspec.Struct, frozen=True):
+class FrameReceived(msgspec.Struct, frozen=True):
     """One binary message came."""
 
     frame: bytes
@@ -31,23 +31,23 @@ class FencePersisted(msgspec.Struct, frozen=True):
 class Summarised(msgspec.Struct, frozen=True):
     """The sums asked for by the last ``Summarise``."""
 
-    summary: Summary
+    summary: StoreSummary
 
 
-class Listed(msgspec.Struct, frozen=True):
+class EntriesListed(msgspec.Struct, frozen=True):
     """The entries asked for by the last ``ListEntries``."""
 
-    entries: list[message.Entry]
+    entries: list[message.HeldEntry]
 
 
 class Ticked(msgspec.Struct, frozen=True):
     """Time passed; due at ``EdgeSession.next_tick``."""
 
 
-class Reported(msgspec.Struct, frozen=True):
+class StatusReported(msgspec.Struct, frozen=True):
     """This is the agent's status now."""
 
     status: message.EdgeStatus
 
 
-Event = Connected | Received | Applied | FencePersisted | Summarised | Listed | Ticked | Reported
+Event = Connected | FrameReceived | Applied | FencePersisted | Summarised | EntriesListed | Ticked | StatusReported

@@ -9,7 +9,7 @@ so an answer to ``compare`` covers every change sent before it.  While one batch
 collects: a slow disk makes larger commits, not a longer queue.
 
 The caller performs effects in the order given, and reports ``Applied``, ``FencePersisted``, ``Summarised`` or
-``Listed`` for each of the effects that ask for it; there is never more than one of these outstanding.  One
+``EntriesListed`` for each of the effects that ask for it; there is never more than one of these outstanding.  One
 ``EdgeSession`` lives as long as its connection; the store is what survives.
 """
 
@@ -17,43 +17,43 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from fairlead_edge.objects.metastore import Outcome, Put, Remove, Summary, WriteRefused
+from fairlead_edge.objects.metastore import Outcome, Put, Remove, StoreSummary, WriteRefused
 from fairlead_edge.objects.sync import entries, status_frame
 from fairlead_edge.objects.sync.ack_tracker import AckTracker
-from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, Write
+from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, QueuedChange
 from fairlead_edge.objects.sync.chunks import Chunks
 from fairlead_edge.objects.sync.effects import (
     Apply,
+    AuthoritiesReceived,
     Certified,
     Close,
     Effect,
     InputCame,
     InputsAsked,
     ListEntries,
-    Opened,
     PersistFence,
     RulesTold,
-    Send,
+    SendFrame,
+    SessionOpened,
     Summarise,
     TablesTold,
-    Told,
     UpstreamAnswered,
 )
 from fairlead_edge.objects.sync.events import (
     Applied,
     Connected,
+    EntriesListed,
     Event,
     FencePersisted,
-    Listed,
-    Received,
-    Reported,
+    FrameReceived,
+    StatusReported,
     Summarised,
     Ticked,
 )
 from fairlead_wire import message
 from fairlead_wire.errors import FrameTooLarge, LocalError, Malformed, RemoteError
 from fairlead_wire.link import codec
-from fairlead_wire.link.session import Role, Session, State, Timer
+from fairlead_wire.link.session import Role, Session, SessionState, Timer
 from fairlead_wire.objects import resource
 from fairlead_wire.objects.digest import BITS_MAX
 
@@ -76,7 +76,7 @@ class EdgeSession:
         self._status_rules = status_rules
         self.session = Session(Role.EDGE, now=now)
         self._queue = ApplyQueue()
-        self._busy: list[Write] | Query | None = None
+        self._busy: list[QueuedChange] | Query | None = None
         self._acks = AckTracker()
         self._chunks = Chunks()
         self._status: message.EdgeStatus | None = None
@@ -86,7 +86,7 @@ class EdgeSession:
 
     @property
     def is_open(self) -> bool:
-        return self.session.state is State.OPEN
+        return self.session.state is SessionState.OPEN
 
     @property
     def has_room(self) -> bool:
@@ -108,7 +108,7 @@ class EdgeSession:
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """One step.  After a ``Close`` every further event is answered with nothing."""
-        if self.session.state is State.CLOSED:
+        if self.session.state is SessionState.CLOSED:
             return []
         try:
             return self._handle(event, now)
@@ -126,7 +126,7 @@ class EdgeSession:
         topic: str = "",
         follows: bool = False,
         traceparent: str | None = None,
-    ) -> tuple[int, Send]:
+    ) -> tuple[int, SendFrame]:
         """A batch goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
 
         Raises ``LocalError`` unless the session is open.
@@ -147,7 +147,7 @@ class EdgeSession:
 
     def send_report(
         self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes, now: float
-    ) -> tuple[int, Send]:
+    ) -> tuple[int, SendFrame]:
         """The status of an object goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
 
         Only to a hub whose welcome says that it takes it.  Raises ``LocalError`` unless the session is open.
@@ -158,7 +158,7 @@ class EdgeSession:
         header = message.Report(id=id, resource=resource, uid=uid, force=force, encoding=encoding)
         return id, self._send(header, now, content)
 
-    def ask_tables(self, topics: list[str], now: float) -> tuple[int, Send]:
+    def ask_tables(self, topics: list[str], now: float) -> tuple[int, SendFrame]:
         """Asks how far tables have read; ``TablesTold`` or ``UpstreamAnswered`` follows unless the session ends.
 
         Only to a hub whose welcome says that it answers.  Raises ``LocalError`` unless the session is open.
@@ -168,7 +168,7 @@ class EdgeSession:
         id = self.session.take_id()
         return id, self._send(message.AskTables(id=id, topics=topics), now)
 
-    def send_renew(self, request: bytes, now: float) -> tuple[int, Send]:
+    def send_renew(self, request: bytes, now: float) -> tuple[int, SendFrame]:
         """Asks for a certificate; ``Certified`` or ``UpstreamAnswered`` with its id follows unless the session ends.
 
         Raises ``LocalError`` unless the session is open.
@@ -190,7 +190,7 @@ class EdgeSession:
         match event:
             case Connected():
                 return self._enqueue(Query(None))
-            case Received():
+            case FrameReceived():
                 header, content = codec.decode_from_hub(event.frame)
                 self.session.received(header, now)
                 return self._receive(header, content, now)
@@ -200,11 +200,11 @@ class EdgeSession:
                 return [*self._open(now), *self._next()]
             case Summarised():
                 return [self._answer_summary(event.summary, now), *self._next()]
-            case Listed():
+            case EntriesListed():
                 return [*self._answer_entries(event.entries, now), *self._next()]
             case Ticked():
                 return self._tick(now)
-            case Reported():
+            case StatusReported():
                 self._status = event.status
                 return self._report(now)
             case _:
@@ -225,7 +225,7 @@ class EdgeSession:
             case message.Delete():
                 write = Remove(resource=resource.parse(header.resource), uid=header.uid)
                 self._acks.opened(header.id)
-                return [*self._supersede(header.resource, now), *self._enqueue(Write(header.id, write))]
+                return [*self._supersede(header.resource, now), *self._enqueue(QueuedChange(header.id, write))]
             case message.Compare():
                 _require_bits(header.bits)
                 return self._enqueue(Query(header))
@@ -243,7 +243,7 @@ class EdgeSession:
             case message.Issued():
                 return [Certified(header, content)]
             case message.Authorities():
-                return [Told(header, content)]
+                return [AuthoritiesReceived(header, content)]
             case message.Input():
                 return self._input(InputCame(header, content))
             case message.AskInputs():
@@ -307,7 +307,7 @@ class EdgeSession:
             resource_version=header.resource_version,
             content=plain,
         )
-        return self._enqueue(Write(header.id, put, header.traceparent))
+        return self._enqueue(QueuedChange(header.id, put, header.traceparent))
 
     def _supersede(self, path: str, now: float) -> list[Effect]:
         """A newer message about an object: what has come of an older one in parts is of no use any more.
@@ -319,7 +319,7 @@ class EdgeSession:
 
     # ---- work, one piece at a time ---------------------------------------------------------------
 
-    def _enqueue(self, work: Write | Query) -> list[Effect]:
+    def _enqueue(self, work: QueuedChange | Query) -> list[Effect]:
         self._queue.add(work)
         return self._next()
 
@@ -360,10 +360,10 @@ class EdgeSession:
         answers = self._acks.settled((item.id, outcome) for item, outcome in zip(batch, outcomes, strict=True))
         return [self._send(answer, now) for answer in answers]
 
-    def _nack(self, id: int, refused: WriteRefused, now: float) -> Send:
+    def _nack(self, id: int, refused: WriteRefused, now: float) -> SendFrame:
         return self._send(self._acks.refused(id, refused), now)
 
-    def _answer_summary(self, summary: Summary, now: float) -> Send:
+    def _answer_summary(self, summary: StoreSummary, now: float) -> SendFrame:
         query = self._done()
         buckets = summary.buckets
         if query.header is None:
@@ -380,10 +380,10 @@ class EdgeSession:
             )
             return self._send(hello, now)
         assert isinstance(query.header, message.Compare)
-        answer = message.Buckets(parent_id=query.header.id, bits=buckets.bits)
+        answer = message.BucketSums(parent_id=query.header.id, bits=buckets.bits)
         return self._send(answer, now, buckets.encode())
 
-    def _answer_entries(self, held: list[message.Entry], now: float) -> list[Effect]:
+    def _answer_entries(self, held: list[message.HeldEntry], now: float) -> list[Effect]:
         query = self._done()
         assert isinstance(query.header, message.ListBuckets)
         return [self._send(header, now, content) for header, content in entries.frames(query.header.id, held)]
@@ -393,7 +393,7 @@ class EdgeSession:
         assert isinstance(query.header, message.Welcome)
         self._fence = query.header.fence
         inputs, self._inputs = self._inputs or [], None
-        return [Opened(query.header), *self._report(now), *inputs]
+        return [SessionOpened(query.header), *self._report(now), *inputs]
 
     def _report(self, now: float) -> list[Effect]:
         if not self.is_open or self._status is None or self._status == self._sent_status:
@@ -412,9 +412,9 @@ class EdgeSession:
             case None:
                 return []
 
-    def _send(self, header: message.FromEdge, now: float, content: bytes = b"") -> Send:
+    def _send(self, header: message.FromEdge, now: float, content: bytes = b"") -> SendFrame:
         self.session.sent(header, now)
-        return Send(codec.encode(header, content))
+        return SendFrame(codec.encode(header, content))
 
 
 def _require_bits(bits: int) -> None:

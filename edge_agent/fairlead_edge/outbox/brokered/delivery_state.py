@@ -26,7 +26,7 @@ from typing import Final
 from fairlead_wire.errors import LocalError
 
 
-class State(enum.Enum):
+class DeliveryState(enum.Enum):
     WAITING = "waiting"
     LEASED = "leased"
     BACKOFF = "backoff"
@@ -34,7 +34,7 @@ class State(enum.Enum):
     DEAD = "dead"
 
 
-class Event(enum.Enum):
+class DeliveryEvent(enum.Enum):
     TAKE = "take"
     """A module gets it."""
     ACK = "ack"
@@ -45,17 +45,17 @@ class Event(enum.Enum):
     """The same, and the delivery policy allows no more attempts."""
 
 
-TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
-    (State.WAITING, Event.TAKE): State.LEASED,
-    (State.LEASED, Event.ACK): State.DONE,
-    (State.LEASED, Event.RETRY): State.BACKOFF,
-    (State.LEASED, Event.GIVE_UP): State.DEAD,
-    (State.BACKOFF, Event.TAKE): State.LEASED,
-    (State.BACKOFF, Event.ACK): State.DONE,
+TRANSITIONS: Final[dict[tuple[DeliveryState, DeliveryEvent], DeliveryState]] = {
+    (DeliveryState.WAITING, DeliveryEvent.TAKE): DeliveryState.LEASED,
+    (DeliveryState.LEASED, DeliveryEvent.ACK): DeliveryState.DONE,
+    (DeliveryState.LEASED, DeliveryEvent.RETRY): DeliveryState.BACKOFF,
+    (DeliveryState.LEASED, DeliveryEvent.GIVE_UP): DeliveryState.DEAD,
+    (DeliveryState.BACKOFF, DeliveryEvent.TAKE): DeliveryState.LEASED,
+    (DeliveryState.BACKOFF, DeliveryEvent.ACK): DeliveryState.DONE,
 }
 
 
-def step(state: State, event: Event) -> State:
+def step(state: DeliveryState, event: DeliveryEvent) -> DeliveryState:
     """The next state.  Raises ``LocalError`` where the table has none: the caller lost track of the state."""
     try:
         return TRANSITIONS[state, event]

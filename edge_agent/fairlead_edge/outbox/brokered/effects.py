@@ -8,7 +8,7 @@ from fairlead_edge.outbox.outbox import Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 
-class Fetch(msgspec.Struct, frozen=True, kw_only=True):
+class BrokeredFetch(msgspec.Struct, frozen=True, kw_only=True):
     """The next live messages of this queue above ``after``; with ``only``, those of these offsets that are live."""
 
     queue: QueueId
@@ -20,7 +20,7 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True):
     bytes_max: int
 
 
-class Settle(msgspec.Struct, frozen=True, kw_only=True):
+class BrokeredSettle(msgspec.Struct, frozen=True, kw_only=True):
     """These offsets done, durably; then call ``settled`` with it, or ``not_settled`` when that failed."""
 
     queue: QueueId

@@ -26,7 +26,7 @@ import msgspec
 
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.effects import Fetch, Settle
+from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
 from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, Priority
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
@@ -47,7 +47,7 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     priority: int
-    message: envelope.Stored
+    message: envelope.StoredMessage
     attempt: int
 
 
@@ -60,12 +60,12 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[int, ...]
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True):
+class BrokeredFailed(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of one queue that are in no module's hands any more: given out again later, or dead letters."""
 
     queue: QueueId
     again: tuple[Attempt, ...]
-    settle: Settle | None
+    settle: BrokeredSettle | None
 
 
 class Endpoint:
@@ -92,7 +92,7 @@ class Endpoint:
 
     # ---- from the log to a module ----
 
-    def wanted(self, now: float, messages_max: int) -> Fetch | None:
+    def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
         """What to read for a module that takes so many; None: there is nothing for it now."""
         room = min(messages_max, LEASED_MAX - sum(each.leased for each in self._priorities.values()))
         if room <= 0:
@@ -104,7 +104,7 @@ class Endpoint:
         return None
 
     def fetched(
-        self, fetch: Fetch, items: Sequence[Item], now: float, *, messages_max: int, lease_seconds: float
+        self, fetch: BrokeredFetch, items: Sequence[Item], now: float, *, messages_max: int, lease_seconds: float
     ) -> Given:
         """The store's answer to ``wanted``."""
         read = [(item, envelope.read(item.content)) for item in items]
@@ -132,10 +132,10 @@ class Endpoint:
             left=tuple(item.offset for item in items if not priority.is_out(item.offset)),
         )
 
-    def withdrawn(self, ids: Iterable[str], now: float) -> list[Failed]:
+    def withdrawn(self, ids: Iterable[str], now: float) -> list[BrokeredFailed]:
         """The module that took these was gone before it got them: no attempt, and there again at once."""
         taken, _ = self._sorted(ids)
-        found: list[Failed] = []
+        found: list[BrokeredFailed] = []
         for number, offsets in taken.items():
             again = (self._priorities[number].withdrawn(offset, now) for offset in offsets)
             found.append(self._failed(number, tuple(filter(None, again)), []))
@@ -143,15 +143,15 @@ class Endpoint:
 
     # ---- what a module answers, or does not ----
 
-    def acked(self, ids: Iterable[str]) -> tuple[list[Settle], list[str]]:
+    def acked(self, ids: Iterable[str]) -> tuple[list[BrokeredSettle], list[str]]:
         """These are done; also the ids of which nothing is known (any more)."""
         done, unknown = self._sorted(ids)
         return [self._priorities[priority].acked(offsets) for priority, offsets in done.items()], unknown
 
-    def abandoned(self, ids: Iterable[str], now: float, why: str = ABANDONED) -> tuple[list[Failed], list[str]]:
+    def abandoned(self, ids: Iterable[str], now: float, why: str = ABANDONED) -> tuple[list[BrokeredFailed], list[str]]:
         """These were given back; also the ids of which nothing is known (any more)."""
         given, unknown = self._sorted(ids)
-        found: list[Failed] = []
+        found: list[BrokeredFailed] = []
         for priority, offsets in given.items():
             again: list[Attempt] = []
             never: list[int] = []
@@ -164,9 +164,9 @@ class Endpoint:
             found.append(self._failed(priority, tuple(again), never, why))
         return found, unknown
 
-    def run_out(self, now: float) -> list[Failed]:
+    def run_out(self, now: float) -> list[BrokeredFailed]:
         """Leases that ended.  What is given out again need not be noted: after a restart it comes to the same."""
-        found: list[Failed] = []
+        found: list[BrokeredFailed] = []
         for number, priority in self._priorities.items():
             again, never = priority.run_out(now, self._policy, self._uniform)
             if again or never:
@@ -175,11 +175,11 @@ class Endpoint:
 
     # ---- what the store did ----
 
-    def settled(self, settle: Settle) -> None:
+    def settled(self, settle: BrokeredSettle) -> None:
         """It is on disk."""
         self._priorities[settle.queue.priority].settled(settle)
 
-    def not_settled(self, settle: Settle) -> None:
+    def not_settled(self, settle: BrokeredSettle) -> None:
         """The store could not: all is as before."""
         self._priorities[settle.queue.priority].not_settled(settle)
 
@@ -216,7 +216,7 @@ class Endpoint:
                 found[place[0]].append(place[1])
         return found, unknown
 
-    def _failed(self, priority: int, again: tuple[Attempt, ...], never: Sequence[int], why: str = "") -> Failed:
+    def _failed(self, priority: int, again: tuple[Attempt, ...], never: Sequence[int], why: str = "") -> BrokeredFailed:
         of_priority = self._priorities[priority]
         settle = of_priority.given_up(never, why) if never else None
-        return Failed(queue=of_priority.queue, again=again, settle=settle)
+        return BrokeredFailed(queue=of_priority.queue, again=again, settle=settle)

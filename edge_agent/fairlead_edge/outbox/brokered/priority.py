@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.delivery_state import Event, State, step
-from fairlead_edge.outbox.brokered.effects import Fetch, Settle
+from fairlead_edge.outbox.brokered.delivery_state import DeliveryEvent, DeliveryState, step
+from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
@@ -83,7 +83,7 @@ class Priority:
         """Something was stored."""
         self._has_more = True
 
-    def wanted(self, now: float, messages_max: int) -> Fetch | None:
+    def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
         """What to read for a module that takes so many: first what is due again, the oldest first, then what is new.
 
         What was withdrawn goes together; each that failed goes alone."""
@@ -101,7 +101,13 @@ class Priority:
         return self._fetch(self._cursor, min(messages_max, UNSETTLED_MAX - len(self._attempts)) + known)
 
     def fetched(
-        self, fetch: Fetch, items: Sequence[tuple[Item, str]], now: float, *, messages_max: int, lease_seconds: float
+        self,
+        fetch: BrokeredFetch,
+        items: Sequence[tuple[Item, str]],
+        now: float,
+        *,
+        messages_max: int,
+        lease_seconds: float,
     ) -> list[Attempt]:
         """The store's answer, each message with its id: which of them the module gets, at most ``messages_max``."""
         size = sum(len(item.content) for item, _ in items)
@@ -135,10 +141,10 @@ class Priority:
 
     # ---- what a module answers, or does not ----
 
-    def acked(self, offsets: Collection[int]) -> Settle:
+    def acked(self, offsets: Collection[int]) -> BrokeredSettle:
         """These are done."""
         for offset in offsets:
-            step(_state(self._attempts[offset]), Event.ACK)
+            step(_state(self._attempts[offset]), DeliveryEvent.ACK)
         return self._settle(offsets, ())
 
     def abandoned(self, offset: int, now: float, policy: DeliveryPolicy, uniform: Uniform) -> Attempt | None:
@@ -158,31 +164,33 @@ class Priority:
                 again.append(retry)
         return again, never
 
-    def given_up(self, offsets: Collection[int], why: str) -> Settle:
+    def given_up(self, offsets: Collection[int], why: str) -> BrokeredSettle:
         """These become dead letters."""
         refusals = tuple(self._refusal(offset, why) for offset in offsets)
         return self._settle((), refusals)
 
     # ---- what the store did ----
 
-    def settled(self, settle: Settle) -> None:
+    def settled(self, settle: BrokeredSettle) -> None:
         """It is on disk."""
         for offset in settle.offsets:
             del self._offsets[self._settling.pop(offset).id]
         self._durable += settle.offsets
 
-    def not_settled(self, settle: Settle) -> None:
+    def not_settled(self, settle: BrokeredSettle) -> None:
         """The store could not: all is as before it was asked."""
         for offset in settle.offsets:
             self._put(self._settling.pop(offset))
 
     # ---- parts ----
 
-    def _fetch(self, after: int, messages_max: int, only: tuple[int, ...] = ()) -> Fetch:
-        return Fetch(queue=self.queue, after=after, only=only, messages_max=messages_max, bytes_max=TAKE_BYTES_MAX)
+    def _fetch(self, after: int, messages_max: int, only: tuple[int, ...] = ()) -> BrokeredFetch:
+        return BrokeredFetch(
+            queue=self.queue, after=after, only=only, messages_max=messages_max, bytes_max=TAKE_BYTES_MAX
+        )
 
     def _lease(self, offset: int, id: str, before: Attempt | None, until: float) -> Attempt:
-        step(State.WAITING if before is None else _state(before), Event.TAKE)
+        step(DeliveryState.WAITING if before is None else _state(before), DeliveryEvent.TAKE)
         if before is None:
             return self._put(Attempt(offset=offset, id=id, number=1, leased=True, until=until))
         return self._put(msgspec.structs.replace(before, number=before.number + 1, leased=True, until=until))
@@ -196,9 +204,9 @@ class Priority:
             previous_seconds=attempt.delay_seconds,
         )
         if delay is None:
-            step(_state(attempt), Event.GIVE_UP)
+            step(_state(attempt), DeliveryEvent.GIVE_UP)
             return None
-        step(_state(attempt), Event.RETRY)
+        step(_state(attempt), DeliveryEvent.RETRY)
         return self._put(
             msgspec.structs.replace(
                 attempt,
@@ -232,7 +240,7 @@ class Priority:
         number = self._attempts[offset].number
         return Refusal(offset, GIVEN_UP, f"given out {number} times; the last time {why}")
 
-    def _settle(self, sent: Collection[int], refused: tuple[Refusal, ...]) -> Settle:
+    def _settle(self, sent: Collection[int], refused: tuple[Refusal, ...]) -> BrokeredSettle:
         """The checkpoint to write with it passes nothing that is not done, or done and not durable yet."""
         going = [*sent, *(refusal.offset for refusal in refused)]
         for offset in going:
@@ -243,7 +251,7 @@ class Priority:
         checkpoint = self._checkpointer.commit((*self._durable, *going), remaining)
         self._durable = [offset for offset in self._durable if offset > checkpoint]
         # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
-        return Settle(
+        return BrokeredSettle(
             queue=self.queue,
             sent=tuple(sent),
             refused=refused,
@@ -251,5 +259,5 @@ class Priority:
         )
 
 
-def _state(attempt: Attempt) -> State:
-    return State.LEASED if attempt.leased else State.BACKOFF
+def _state(attempt: Attempt) -> DeliveryState:
+    return DeliveryState.LEASED if attempt.leased else DeliveryState.BACKOFF

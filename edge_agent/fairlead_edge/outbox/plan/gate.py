@@ -22,7 +22,7 @@ import msgspec
 from fairlead_edge.outbox.plan import day
 from fairlead_edge.outbox.plan.day import DayCount
 from fairlead_edge.outbox.plan.rate import Rate
-from fairlead_edge.outbox.plan.windows import Hours, Window
+from fairlead_edge.outbox.plan.windows import Hours, HourWindow
 
 KEPT_SHARE: Final = 0.1
 """This part of the day's budget is kept for the session itself and for messages of ``URGENT``."""
@@ -40,17 +40,17 @@ class Why(enum.StrEnum):
     RATE = "rate"
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldUntil(msgspec.Struct, frozen=True):
     """Messages of a priority may not leave before ``until`` (the store's clock)."""
 
     why: Why
     until: float
 
 
-class Gate(Protocol):
+class PumpGate(Protocol):
     """What the pump needs."""
 
-    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+    def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
         """None: messages of this priority may leave.  ``in_flight``: bytes that left and are not answered."""
 
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
@@ -61,7 +61,7 @@ class Gate(Protocol):
 
 
 class _Open:
-    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+    def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
         return None
 
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
@@ -71,7 +71,7 @@ class _Open:
         pass
 
 
-OPEN: Final[Gate] = _Open()
+OPEN: Final[PumpGate] = _Open()
 """Nothing is held back."""
 
 
@@ -81,7 +81,7 @@ class PlanGate:
     def __init__(
         self,
         *,
-        windows: Mapping[int, Sequence[Window]] | None = None,
+        windows: Mapping[int, Sequence[HourWindow]] | None = None,
         bytes_per_day: int = 0,
         bytes_per_second: int = 0,
         zone: tzinfo = UTC,
@@ -119,17 +119,17 @@ class PlanGate:
         """Messages wait for the next day; perhaps but the most urgent."""
         return bool(self.bytes_per_day) and self._used >= self._day_limit(URGENT + 1)
 
-    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
+    def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
         closed_until = self._hours.closed_until(priority, self._wall)
         if closed_until is not None:
-            return Held(Why.WINDOW, now + min(LOOK_SECONDS, max(0.0, closed_until - self._wall)))
+            return HeldUntil(Why.WINDOW, now + min(LOOK_SECONDS, max(0.0, closed_until - self._wall)))
         if self.bytes_per_day and self._used + in_flight >= self._day_limit(priority):
             ends = self.day_ends
-            return Held(Why.DAY, min(now + LOOK_SECONDS, max(now, now if ends is None else ends)))
+            return HeldUntil(Why.DAY, min(now + LOOK_SECONDS, max(now, now if ends is None else ends)))
         if self._rate is not None:
             due = self._rate.due(now)
             if due > now:
-                return Held(Why.RATE, due)
+                return HeldUntil(Why.RATE, due)
         return None
 
     def room(self, priority: int, in_flight: int, now: float) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairlead_edge.metrics import Family, single
-from fairlead_edge.outbox.plan.gate import Held
+from fairlead_edge.outbox.plan.gate import HeldUntil
 from fairlead_edge.outbox.plan.status import LineStatus
 
 
-def families(line: LineStatus, held: Mapping[tuple[str, str], Held]) -> list[Family]:
+def families(line: LineStatus, held: Mapping[tuple[str, str], HeldUntil]) -> list[Family]:
     """Metrics; ``held`` by endpoint and priority, as labels."""
     return [
         Family(

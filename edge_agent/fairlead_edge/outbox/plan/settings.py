@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Meta
 
-from fairlead_edge.outbox.plan.windows import EVERY_DAY, MINUTES, Window
+from fairlead_edge.outbox.plan.windows import EVERY_DAY, MINUTES, HourWindow
 from fairlead_wire.validation import mistakes, route_manifest
 from fairlead_wire.validation.mistakes import Mistake, shown
 
@@ -73,12 +73,14 @@ def zone(name: str) -> tzinfo | None:
         return None
 
 
-def windows_by_priority(windows: Iterable[WindowSettings]) -> dict[int, list[Window]]:
+def windows_by_priority(windows: Iterable[WindowSettings]) -> dict[int, list[HourWindow]]:
     """Of settings that are right."""
-    found: dict[int, list[Window]] = {}
+    found: dict[int, list[HourWindow]] = {}
     for each in windows:
         days = EVERY_DAY if each.days is None else frozenset(WEEKDAYS.index(day) for day in each.days)
-        window = Window(begins=_minute(each.begins), ends=_minute(each.to), zone=zone(each.timezone) or UTC, days=days)
+        window = HourWindow(
+            begins=_minute(each.begins), ends=_minute(each.to), zone=zone(each.timezone) or UTC, days=days
+        )
         for priority in each.priorities:
             found.setdefault(priority, []).append(window)
     return found

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_edge.outbox.plan.gate import Held, PlanGate, Why
+from fairlead_edge.outbox.plan.gate import HeldUntil, PlanGate, Why
 
 IN_WORDS: Final = {
     Why.WINDOW: "its hours ([[windows]]) are over",
@@ -16,7 +16,7 @@ IN_WORDS: Final = {
 }
 
 
-class Limits(msgspec.Struct, frozen=True):
+class PlanLimits(msgspec.Struct, frozen=True):
     """0: no limit."""
 
     bytes_per_day: int = 0
@@ -37,12 +37,12 @@ class LineStatus(msgspec.Struct, frozen=True, kw_only=True):
     date: str = ""
     used: int = 0
     carried: Mapping[str, int] = {}
-    limits: Limits = Limits()
+    limits: PlanLimits = PlanLimits()
     used_up: bool = False
     next_day_seconds: float = 0.0
 
 
-def of(gate: PlanGate, carried: Mapping[str, int], limits: Limits, now: float) -> LineStatus:
+def of(gate: PlanGate, carried: Mapping[str, int], limits: PlanLimits, now: float) -> LineStatus:
     count, ends = gate.count, gate.day_ends
     return LineStatus(
         date="" if count is None else count.date,
@@ -66,7 +66,7 @@ def body(line: LineStatus) -> dict[str, Any]:
     }
 
 
-def held(found: Held | None, now: float) -> dict[str, Any] | None:
+def held(found: HeldUntil | None, now: float) -> dict[str, Any] | None:
     """``held`` of a queue; null while it may leave."""
     if found is None:
         return None

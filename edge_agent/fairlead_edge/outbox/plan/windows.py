@@ -25,7 +25,7 @@ SOON: Final = timedelta(days=2)
 """Nearly all are found so soon; the rest of ``LOOK_AHEAD`` is not looked at then."""
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+class HourWindow(msgspec.Struct, frozen=True, kw_only=True):
     """Minutes of the day, ``ends`` up to 1440; ``days`` by number, Monday is 0."""
 
     begins: int
@@ -41,12 +41,12 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
         return (minute >= self.begins and day in self.days) or (minute < self.ends and (day - 1) % 7 in self.days)
 
 
-def is_open(windows: Iterable[Window], instant: float) -> bool:
+def is_open(windows: Iterable[HourWindow], instant: float) -> bool:
     """Several windows are open when one is."""
     return any(window.is_open(instant) for window in windows)
 
 
-def next_change(windows: Sequence[Window], instant: float) -> float:
+def next_change(windows: Sequence[HourWindow], instant: float) -> float:
     """The first instant after this one at which ``is_open`` is different; where there is none in ``LOOK_AHEAD``, the
     end of that time, to look again then."""
     now = is_open(windows, instant)
@@ -59,7 +59,7 @@ def next_change(windows: Sequence[Window], instant: float) -> float:
     return end
 
 
-def _steps(window: Window, instant: float, days: int) -> Iterator[float]:
+def _steps(window: HourWindow, instant: float, days: int) -> Iterator[float]:
     """Instants around which the window may open or close: its two times each day, and where clocks are changed."""
     first = datetime.fromtimestamp(instant, window.zone).date() - timedelta(days=1)
     for number in range(days + 3):
@@ -101,7 +101,7 @@ def _offset(instant: int, zone: tzinfo) -> timedelta | None:
 class Hours:
     """Windows by priority; a priority without one may always leave.  Remembers the answer until it changes."""
 
-    def __init__(self, windows: Mapping[int, Sequence[Window]]) -> None:
+    def __init__(self, windows: Mapping[int, Sequence[HourWindow]]) -> None:
         self._windows = windows
         self._known: dict[int, tuple[bool, float, float]] = {}
         """By priority: whether open, since when that was looked up, and until when it is so."""

@@ -20,7 +20,7 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True):
     rewinds: int
 
 
-class Send(msgspec.Struct, frozen=True, kw_only=True):
+class SendBatch(msgspec.Struct, frozen=True, kw_only=True):
     """This batch on the link, in the order of these effects."""
 
     batch: int
@@ -42,7 +42,7 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: int
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True):
+class PumpWait(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing to do before something happens, or before ``until`` (None: whatever the clock says)."""
 
     until: float | None = None

@@ -23,7 +23,7 @@ from typing import Final
 from fairlead_wire.errors import LocalError
 
 
-class State(enum.Enum):
+class EndpointState(enum.Enum):
     IDLE = "idle"
     SENDING = "sending"
     DRAINING = "draining"
@@ -31,7 +31,7 @@ class State(enum.Enum):
     DEAD = "dead"
 
 
-class Event(enum.Enum):
+class EndpointEvent(enum.Enum):
     SEND = "send"
     """A batch leaves."""
     ANSWERED = "answered"
@@ -50,23 +50,23 @@ class Event(enum.Enum):
     """It was dead long enough, or a new session opened."""
 
 
-TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
-    (State.IDLE, Event.SEND): State.SENDING,
-    (State.IDLE, Event.NACK): State.DRAINING,
-    (State.SENDING, Event.SEND): State.SENDING,
-    (State.SENDING, Event.ANSWERED): State.IDLE,
-    (State.SENDING, Event.NACK): State.DRAINING,
-    (State.SENDING, Event.LOST): State.IDLE,
-    (State.DRAINING, Event.NACK): State.DRAINING,
-    (State.DRAINING, Event.LOST): State.IDLE,
-    (State.DRAINING, Event.RETRY): State.BACKOFF,
-    (State.DRAINING, Event.GIVE_UP): State.DEAD,
-    (State.BACKOFF, Event.DUE): State.IDLE,
-    (State.DEAD, Event.REVIVE): State.IDLE,
+TRANSITIONS: Final[dict[tuple[EndpointState, EndpointEvent], EndpointState]] = {
+    (EndpointState.IDLE, EndpointEvent.SEND): EndpointState.SENDING,
+    (EndpointState.IDLE, EndpointEvent.NACK): EndpointState.DRAINING,
+    (EndpointState.SENDING, EndpointEvent.SEND): EndpointState.SENDING,
+    (EndpointState.SENDING, EndpointEvent.ANSWERED): EndpointState.IDLE,
+    (EndpointState.SENDING, EndpointEvent.NACK): EndpointState.DRAINING,
+    (EndpointState.SENDING, EndpointEvent.LOST): EndpointState.IDLE,
+    (EndpointState.DRAINING, EndpointEvent.NACK): EndpointState.DRAINING,
+    (EndpointState.DRAINING, EndpointEvent.LOST): EndpointState.IDLE,
+    (EndpointState.DRAINING, EndpointEvent.RETRY): EndpointState.BACKOFF,
+    (EndpointState.DRAINING, EndpointEvent.GIVE_UP): EndpointState.DEAD,
+    (EndpointState.BACKOFF, EndpointEvent.DUE): EndpointState.IDLE,
+    (EndpointState.DEAD, EndpointEvent.REVIVE): EndpointState.IDLE,
 }
 
 
-def step(state: State, event: Event) -> State:
+def step(state: EndpointState, event: EndpointEvent) -> EndpointState:
     """The next state.  Raises ``LocalError`` where the table has none: the caller lost track of the state."""
     try:
         return TRANSITIONS[state, event]

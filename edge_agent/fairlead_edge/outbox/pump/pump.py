@@ -39,9 +39,9 @@ import msgspec
 
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
 from fairlead_edge.outbox.outbox import Item, Refusal
-from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
-from fairlead_edge.outbox.pump.endpoint_state import State
+from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
+from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.pump.endpoint_state import EndpointState
 from fairlead_edge.outbox.pump.pace import Pace
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.shares import Shares
@@ -65,7 +65,7 @@ class _Outage(msgspec.Struct, frozen=True):
     until: float
 
 
-class _Batch(msgspec.Struct):
+class _SentBatch(msgspec.Struct):
     """A batch that left or is buried, until it is settled, failed or lost."""
 
     stream: Stream
@@ -83,7 +83,7 @@ class Pump:
         *,
         policy: DeliveryPolicy = UPSTREAM_POLICY,
         uniform: Uniform,
-        gate: Gate = OPEN,
+        gate: PumpGate = OPEN,
         floor_share: float = 0.0,
         live_first_share: float = 0.0,
     ) -> None:
@@ -100,7 +100,7 @@ class Pump:
         self._outage: _Outage | None = None
         self._probing = True
         """It is not known whether anything is taken: one batch at a time."""
-        self._batches: dict[int, _Batch] = {}
+        self._batches: dict[int, _SentBatch] = {}
         self._next_batch = 1
 
     # ---- what happened ----
@@ -166,9 +166,7 @@ class Pump:
         return Settle(
             batch=batch,
             queue=stream.queue,
-            sent=tuple(
-                offset for index, offset in enumerate(offsets) if index not in refused and index not in again
-            ),
+            sent=tuple(offset for index, offset in enumerate(offsets) if index not in refused and index not in again),
             refused=tuple(refusal for index, refusal in refused.items() if index not in again),
             checkpoint=checkpoint,
         )
@@ -185,10 +183,10 @@ class Pump:
 
     # ---- what is wanted ----
 
-    def next(self, now: float) -> Fetch | Wait:
+    def next(self, now: float) -> Fetch | PumpWait:
         """The one thing to do now.  ``Fetch`` is to be answered with ``fetched`` before ``next`` is called again."""
         if self._window == 0:
-            return Wait()
+            return PumpWait()
         self._come_due(now)
         self._end_deferrals()
         until: float | None = None
@@ -196,29 +194,29 @@ class Pump:
             return favoured
         for stream in self._in_order():
             if self._outage is not None and stream.rank >= self._outage.rank and now < self._outage.until:
-                return Wait(until=_earlier(until, self._outage.until))
+                return PumpWait(until=_earlier(until, self._outage.until))
             if not stream.has_more:
                 continue
             match stream.state:
-                case State.BACKOFF:
+                case EndpointState.BACKOFF:
                     until = _earlier(until, stream.retry_at)
-                case State.DRAINING:
+                case EndpointState.DRAINING:
                     if not stream.topic:
-                        return Wait(until=until)  # nothing less urgent may pass
-                case State.IDLE | State.SENDING | State.DEAD:
+                        return PumpWait(until=until)  # nothing less urgent may pass
+                case EndpointState.IDLE | EndpointState.SENDING | EndpointState.DEAD:
                     if self._must_wait(stream):
                         continue
-                    if stream.state is not State.DEAD and (held := self._held(stream, now)) is not None:
+                    if stream.state is not EndpointState.DEAD and (held := self._held(stream, now)) is not None:
                         until = _earlier(until, held.until)
                         continue
                     if stream.topic and stream.is_full:
                         continue
                     if stream.is_full or not self._may_leave(stream, now):
-                        return Wait(until=until)  # nothing less urgent may pass
+                        return PumpWait(until=until)  # nothing less urgent may pass
                     return self._fetch(stream, now)
-        return Wait(until=until)
+        return PumpWait(until=until)
 
-    def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> Send | Settle | None:
+    def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> SendBatch | Settle | None:
         """The store's answer to ``Fetch``.  Time to live is tested once more, for this is the moment of sending."""
         stream = self._streams[rank(fetch.queue.priority), fetch.topic]
         page, mine = self._divided(stream, items)
@@ -229,16 +227,16 @@ class Pump:
         self._next_batch += 1
         offsets = tuple(item.offset for item in live)
         stream.revive(now)
-        if stream.state is State.DEAD:
-            self._batches[batch] = _Batch(stream)
+        if stream.state is EndpointState.DEAD:
+            self._batches[batch] = _SentBatch(stream)
             return _burial(stream, batch, offsets, self._remaining_of_others(stream))
         content_bytes = sum(len(item.content) for item in live)
-        self._batches[batch] = _Batch(stream, tuple(item.topic for item in live), content_bytes)
+        self._batches[batch] = _SentBatch(stream, tuple(item.topic for item in live), content_bytes)
         size = stream.frame_bytes(content_bytes)
         self._pace.left(batch, size, now)
         self._shares.left(stream.rank, size, self._waiting(now))
         follows = stream.send(batch, offsets)
-        return Send(batch=batch, queue=stream.queue, topic=stream.topic, items=live, follows=follows)
+        return SendBatch(batch=batch, queue=stream.queue, topic=stream.topic, items=live, follows=follows)
 
     def at_rest(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
         """Those of them that are in no batch."""
@@ -253,7 +251,7 @@ class Pump:
             return queue
         return QueueId(queue.endpoint, live_lane(queue.priority))
 
-    def state(self, priority: int) -> State:
+    def state(self, priority: int) -> EndpointState:
         """The state of one priority, for status and tests."""
         return self._streams[rank(priority), ""].state
 
@@ -269,7 +267,7 @@ class Pump:
                 found.setdefault(stream.queue.priority, []).append(trouble)
         return found
 
-    def held(self, now: float) -> dict[int, Held]:
+    def held(self, now: float) -> dict[int, HeldUntil]:
         """By priority: what the gate holds back, as far as anything waits there."""
         waiting = [stream for stream in self._streams.values() if stream.has_more and not stream.topic]
         found = {stream.queue.priority: self._held(stream, now) for stream in waiting}
@@ -283,7 +281,7 @@ class Pump:
     # ---- topics that were deferred ----
 
     def _defer(
-        self, known: _Batch, offsets: tuple[int, ...], answer: Ack, now: float
+        self, known: _SentBatch, offsets: tuple[int, ...], answer: Ack, now: float
     ) -> tuple[Nack | None, set[int]]:
         """What of the batch goes again, by its place; and the failure that this is for its own stream, if it is one."""
         deferred = answer.deferred_by_index(known.topics)
@@ -348,7 +346,7 @@ class Pump:
         """The most urgent first; in a queue deferred topics first: what is due of them is older."""
         return sorted(self._streams.values(), key=lambda stream: (stream.rank, not stream.topic, stream.topic))
 
-    def _held(self, stream: Stream, now: float) -> Held | None:
+    def _held(self, stream: Stream, now: float) -> HeldUntil | None:
         return self._gate.held(base(stream.queue.priority), self._pace.in_flight, now)
 
     def _fetch(self, stream: Stream, now: float) -> Fetch:
@@ -373,7 +371,7 @@ class Pump:
         return [place for (place, topic), stream in self._streams.items() if not topic and self._could_go(stream, now)]
 
     def _could_go(self, stream: Stream, now: float) -> bool:
-        is_ready = stream.state in (State.IDLE, State.SENDING) and not self._must_wait(stream)
+        is_ready = stream.state in (EndpointState.IDLE, EndpointState.SENDING) and not self._must_wait(stream)
         return stream.has_more and is_ready and self._held(stream, now) is None
 
     def _may_leave(self, stream: Stream, now: float) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from fairlead_edge.outbox.checkpoint import Checkpointer
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump.effects import Fetch
-from fairlead_edge.outbox.pump.endpoint_state import Event, State, step
+from fairlead_edge.outbox.pump.endpoint_state import EndpointEvent, EndpointState, step
 from fairlead_edge.outbox.queue_id import QueueId, rank
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
@@ -67,7 +67,7 @@ class Stream:
         self.topic = topic
         self.rank = rank(queue.priority)
         self.checkpointer = checkpointer
-        self._state = State.IDLE
+        self._state = EndpointState.IDLE
         self._cursor = cursor
         self._has_more = True
         self._drains = False
@@ -98,7 +98,7 @@ class Stream:
     # ---- reads ----
 
     @property
-    def state(self) -> State:
+    def state(self) -> EndpointState:
         return self._state
 
     @property
@@ -123,7 +123,7 @@ class Stream:
     @property
     def has_caught_up(self) -> bool:
         """Of a deferred topic: everything up to the queue's cursor is done."""
-        return self._state is State.IDLE and not (self._has_more or self._settling)
+        return self._state is EndpointState.IDLE and not (self._has_more or self._settling)
 
     @property
     def is_behind(self) -> bool:
@@ -163,7 +163,7 @@ class Stream:
     @property
     def must_settle_first(self) -> bool:
         """What is being settled lies above the cursor, or is being buried: it must not be fetched again."""
-        if self._state is State.DEAD:
+        if self._state is EndpointState.DEAD:
             return bool(self._settling)
         return any(offsets[-1] > self._cursor for offsets in self._settling.values())
 
@@ -203,7 +203,7 @@ class Stream:
 
         ``mine``: those of the page that are this stream's; it has passed the others.
         """
-        if self._rewinds != fetch.rewinds or self._state is State.DRAINING:
+        if self._rewinds != fetch.rewinds or self._state is EndpointState.DRAINING:
             self._has_more = True
             return ()
         if page:
@@ -218,7 +218,7 @@ class Stream:
         """A batch leaves; returns whether an earlier one is unanswered."""
         follows = bool(self._unanswered)
         self._drains = False
-        self._step(Event.SEND)
+        self._step(EndpointEvent.SEND)
         self._unanswered[batch] = offsets
         return follows
 
@@ -253,8 +253,8 @@ class Stream:
         checkpoint = self._commit(done, others)
         if done:
             self._settling[batch] = done
-        if self._state is State.SENDING and not self._unanswered:
-            self._step(Event.ANSWERED)
+        if self._state is EndpointState.SENDING and not self._unanswered:
+            self._step(EndpointEvent.ANSWERED)
         return checkpoint
 
     def nacked(self, batch: int, answer: Nack, done: tuple[int, ...], now: float, others: int | None) -> int:
@@ -283,7 +283,7 @@ class Stream:
         self._last_nack = answer
         if self._troubled_since is None:
             self._troubled_since = now
-        self._step(Event.NACK)
+        self._step(EndpointEvent.NACK)
 
     def conclude(self, policy: DeliveryPolicy, uniform: Uniform, now: float) -> bool:
         """After a failure, once all answers are in: when it goes again, or that it does not.  False: not yet."""
@@ -298,7 +298,7 @@ class Stream:
             return True
         delay = next_delay(policy, self._attempts, uniform=uniform, previous_seconds=self._previous_seconds)
         if delay is None:
-            self._step(Event.GIVE_UP)
+            self._step(EndpointEvent.GIVE_UP)
             self._dead_since = now
             return True
         self._attempts += 1
@@ -315,7 +315,7 @@ class Stream:
         self._go_back(self._first_to_repeat(self._unanswered.pop(batch)))
         if not self._unanswered:
             self._failure = None
-            self._step(Event.LOST)
+            self._step(EndpointEvent.LOST)
 
     def settled(self, batch: int) -> None:
         """The store has done what it was asked for."""
@@ -338,30 +338,30 @@ class Stream:
 
     def come_due(self) -> None:
         """The wait is over."""
-        if self._state is State.BACKOFF:
+        if self._state is EndpointState.BACKOFF:
             self._retry_at = None
-            self._step(Event.DUE)
+            self._step(EndpointEvent.DUE)
 
     def revive(self, now: float) -> None:
         """A dead priority tries again after some time."""
-        if self._state is State.DEAD and now - self._dead_since >= REVIVE_SECONDS:
-            self._step(Event.REVIVE)
+        if self._state is EndpointState.DEAD and now - self._dead_since >= REVIVE_SECONDS:
+            self._step(EndpointEvent.REVIVE)
 
     def reset(self) -> None:
         """A session opened: every wait ends, every failure is forgiven."""
         self.come_due()
-        if self._state is State.DEAD:
-            self._step(Event.REVIVE)
+        if self._state is EndpointState.DEAD:
+            self._step(EndpointEvent.REVIVE)
         self._attempts = 0
         self._depth = 1
 
     # ---- parts ----
 
-    def _step(self, event: Event) -> None:
+    def _step(self, event: EndpointEvent) -> None:
         self._state = step(self._state, event)
 
     def _back_off(self, until: float) -> None:
-        self._step(Event.RETRY)
+        self._step(EndpointEvent.RETRY)
         self._retry_at = until
 
     def _first_to_repeat(self, offsets: tuple[int, ...]) -> int:

@@ -57,7 +57,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
         return PAGE_BYTES + len(self.among) + ID_BYTES * self.count
 
 
-class Entry(msgspec.Struct, frozen=True):
+class DepartedMessage(msgspec.Struct, frozen=True):
     """One message of a departure."""
 
     author: bytes
@@ -155,10 +155,10 @@ def index_of(departure: Departure, offset: int) -> int | None:
     return (all_of_it & ((1 << place) - 1)).bit_count()
 
 
-def entry(departure: Departure, index: int, *, author: bytes, enqueued: float) -> Entry:
+def entry(departure: Departure, index: int, *, author: bytes, enqueued: float) -> DepartedMessage:
     """The message that is the ``index``-th of the page."""
     position = nth(departure.first, index) if departure.first else departure.newest
-    return Entry(author, enqueued, position, bool(departure.first))
+    return DepartedMessage(author, enqueued, position, bool(departure.first))
 
 
 def nth(first: str, index: int) -> str:

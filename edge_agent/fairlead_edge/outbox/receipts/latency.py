@@ -43,7 +43,7 @@ class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Followed(msgspec.Struct, frozen=True):
     departure: Departure
-    entry: departures.Entry
+    entry: departures.DepartedMessage
 
 
 class Latency:
@@ -74,7 +74,7 @@ class Latency:
                 pauses[each.departure.topic] = min(pause, pauses.get(each.departure.topic, math.inf))
         return pauses
 
-    def reached(self, topic: reached.Topic, now: float) -> None:
+    def reached(self, topic: reached.TopicReach, now: float) -> None:
         """Of those that are followed, which does a table have, as was heard ``now``?"""
         for priority, followed in self._followed.items():
             left = []

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_edge.outbox.receipts.departure import Departure, Entry, is_upto
+from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure, is_upto
 from fairlead_wire import message
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReadingTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One table that is filled from the topic by one reader."""
 
     reader: str
@@ -29,23 +29,23 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """After it, up to ``position``, no message was counted that got no row; None: it is not known."""
 
 
-class Topic(msgspec.Struct, frozen=True, kw_only=True):
+class TopicReach(msgspec.Struct, frozen=True, kw_only=True):
     """``as_of``: when the hub said so, by the store's clock."""
 
     topic: str
     service: str
     generation: int
     as_of: float
-    tables: list[Table] = []
+    tables: list[ReadingTable] = []
 
 
-def updated(before: Topic | None, said: message.TopicTables, now: float) -> Topic:
+def updated(before: TopicReach | None, said: message.TopicTables, now: float) -> TopicReach:
     """What is known now that the hub said this."""
-    known: dict[str, Table] = {}
+    known: dict[str, ReadingTable] = {}
     if before is not None and (before.service, before.generation) == (said.service, said.generation):
         known = {each.reader: each for each in before.tables}
     tables = [_table(known.get(each.reader), each) for each in said.readers]
-    return Topic(
+    return TopicReach(
         topic=said.topic,
         service=said.service,
         generation=said.generation,
@@ -54,7 +54,7 @@ def updated(before: Topic | None, said: message.TopicTables, now: float) -> Topi
     )
 
 
-def went_back(before: Topic | None, after: Topic) -> Iterable[Table]:
+def went_back(before: TopicReach | None, after: TopicReach) -> Iterable[ReadingTable]:
     """Tables that have read less than before."""
     if before is None or (before.service, before.generation) != (after.service, after.generation):
         return
@@ -65,19 +65,19 @@ def went_back(before: Topic | None, after: Topic) -> Iterable[Table]:
             yield each
 
 
-def is_of(departure: Departure, topic: Topic) -> bool:
+def is_of(departure: Departure, topic: TopicReach) -> bool:
     """Do their positions belong to the same topic, and not to one that was made anew or is another service's?"""
     return (departure.topic, departure.service, departure.generation) == (topic.topic, topic.service, topic.generation)
 
 
-def has_taken(entry: Entry, table: Table) -> bool:
+def has_taken(entry: DepartedMessage, table: ReadingTable) -> bool:
     """It was read for this table: it has a row, or was set aside."""
     if not is_upto(entry.position, table.position):
         return False
     return not table.start or (entry.is_exact and not is_upto(entry.position, table.start))
 
 
-def has_row(entry: Entry, table: Table) -> bool:
+def has_row(entry: DepartedMessage, table: ReadingTable) -> bool:
     """It was read, and nothing that was read beside it lacks a row."""
     return (
         has_taken(entry, table)
@@ -87,7 +87,7 @@ def has_row(entry: Entry, table: Table) -> bool:
     )
 
 
-def _table(before: Table | None, said: message.TableReached) -> Table:
+def _table(before: ReadingTable | None, said: message.TableReached) -> ReadingTable:
     rows_after: str | None = None
     if said.rowless is not None:
         rows_after = said.position
@@ -98,7 +98,7 @@ def _table(before: Table | None, said: message.TableReached) -> Table:
             and is_upto(before.position, said.position)
         ):
             rows_after = before.rows_after
-    return Table(
+    return ReadingTable(
         reader=said.reader,
         name=said.table,
         start=said.start,

@@ -19,7 +19,7 @@ import msgspec
 
 from fairlead_edge.outbox.queue_id import QueueId, base
 from fairlead_edge.outbox.receipts import reached
-from fairlead_edge.outbox.receipts.departure import Departure, Entry
+from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure
 from fairlead_edge.routes.sink import UPSTREAM
 
 AHEAD_MAX: Final = 100_000
@@ -44,12 +44,12 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     author: bytes
 
 
-class Left(msgspec.Struct, frozen=True, kw_only=True):
+class LeftQueue(msgspec.Struct, frozen=True, kw_only=True):
     """It left a queue."""
 
     queue: QueueId
     departure: Departure
-    entry: Entry
+    entry: DepartedMessage
 
     @property
     def author(self) -> bytes:
@@ -69,10 +69,10 @@ class DeadLettered(msgspec.Struct, frozen=True, kw_only=True):
     author: bytes
 
 
-Way = Waiting | Left | DeadLettered
+Way = Waiting | LeftQueue | DeadLettered
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
     """Now, by the store's clock and by the wall's."""
 
     store: float
@@ -85,7 +85,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe(
-    id: str, ways: Sequence[Way], topics: Mapping[str, reached.Topic], now: Moment, *, is_online: bool
+    id: str, ways: Sequence[Way], topics: Mapping[str, reached.TopicReach], now: TwoClocks, *, is_online: bool
 ) -> dict[str, Any] | None:
     """The answer; None where nothing is known of it."""
     if not ways:
@@ -95,7 +95,7 @@ def describe(
     least = min(upstream, key=lambda each: _ORDER[each["state"]])
     accepted = min(
         (
-            each.entry.enqueued if isinstance(each, Left) else each.enqueued
+            each.entry.enqueued if isinstance(each, LeftQueue) else each.enqueued
             for each in ways
             if not isinstance(each, DeadLettered)
         ),
@@ -123,10 +123,10 @@ def may_see(ways: Sequence[Way], author: bytes) -> list[Way]:
 
 
 def _topic(way: Way) -> str:
-    return way.departure.topic if isinstance(way, Left) else way.topic
+    return way.departure.topic if isinstance(way, LeftQueue) else way.topic
 
 
-def _delivery(way: Way, topic: reached.Topic | None, now: Moment) -> dict[str, Any]:
+def _delivery(way: Way, topic: reached.TopicReach | None, now: TwoClocks) -> dict[str, Any]:
     named: dict[str, Any] = {
         "endpoint": way.queue.endpoint,
         "priority": base(way.queue.priority),
@@ -141,13 +141,13 @@ def _delivery(way: Way, topic: reached.Topic | None, now: Moment) -> dict[str, A
         case DeadLettered():
             letter = {"number": way.number, "at": way.at, "code": way.code, "reason": way.reason}
             return {**named, "state": "dead_lettered", "dead_letter": letter}
-        case Left():
+        case LeftQueue():
             if way.departure.outcome != "in_topic":
                 return {**named, "state": way.departure.outcome, "at": now.text(way.departure.left_at)}
             return {**named, **_in_topic(way, topic, now.text)}
 
 
-def _in_topic(way: Left, topic: reached.Topic | None, text: Callable[[float], str]) -> dict[str, Any]:
+def _in_topic(way: LeftQueue, topic: reached.TopicReach | None, text: Callable[[float], str]) -> dict[str, Any]:
     departure, entry = way.departure, way.entry
     place = {
         "topic": departure.topic,
@@ -171,7 +171,7 @@ def _in_topic(way: Left, topic: reached.Topic | None, text: Callable[[float], st
     return {**found, "state": "in_table" if first else "in_topic", "in_table": first, "tables": tables}
 
 
-def _table(table: reached.Table, entry: Entry, as_of: str) -> dict[str, Any]:
+def _table(table: reached.ReadingTable, entry: DepartedMessage, as_of: str) -> dict[str, Any]:
     return {
         "in_table": reached.has_taken(entry, table),
         "reader": table.reader,

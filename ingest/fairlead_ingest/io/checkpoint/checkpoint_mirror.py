@@ -24,7 +24,7 @@ import msgspec
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.pipeline import checkpoint_copy
-from fairlead_ingest.pipeline.checkpoint_copy import PAGE, STATE, Page
+from fairlead_ingest.pipeline.checkpoint_copy import PAGE, STATE, CheckpointPage
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_wire.io import logs
 
@@ -37,7 +37,7 @@ ORPHAN_SECONDS: Final = 3600
 DOWNLOADS_AT_ONCE: Final = 8
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _MirroredFile(msgspec.Struct, frozen=True):
     """A file of state, as it was when it went up."""
 
     archive: str
@@ -45,7 +45,7 @@ class _Kept(msgspec.Struct, frozen=True):
     modified: int
 
 
-_known = msgspec.json.Decoder(dict[str, _Kept])
+_known = msgspec.json.Decoder(dict[str, _MirroredFile])
 
 
 def save(folder: Path, place: StorePath, batch: int) -> None:
@@ -60,7 +60,7 @@ def save(folder: Path, place: StorePath, batch: int) -> None:
     if new:
         known |= _upload(folder, place, f"{STATE}/{batch}-{uuid.uuid4().hex}.tar", new)
     archives = checkpoint_copy.grouped({path: kept.archive for path, kept in known.items()}, known)
-    page = Page(
+    page = CheckpointPage(
         batch=batch,
         texts={path: (folder / path).read_text() for path in texts if (folder / path).exists()},
         archives=archives,
@@ -84,13 +84,13 @@ def _before(folder: Path, place: StorePath) -> list[str]:
     return others
 
 
-def page_of(place: StorePath) -> Page | None:
+def page_of(place: StorePath) -> CheckpointPage | None:
     """The newest copy, None where there is none.  Raises ``Wait``, ``Stop``."""
     content = object_store.found(place / PAGE)
     return None if content is None else checkpoint_copy.decode(content, place / PAGE)
 
 
-def restore(page: Page, folder: Path, place: StorePath) -> bool:
+def restore(page: CheckpointPage, folder: Path, place: StorePath) -> bool:
     """Fill ``folder``; False where a part is missing in the store, or damaged.  Raises ``Wait``, ``Stop``."""
     try:
         with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as loading:
@@ -105,14 +105,14 @@ def restore(page: Page, folder: Path, place: StorePath) -> bool:
     return True
 
 
-def write_texts(page: Page, folder: Path) -> None:
+def write_texts(page: CheckpointPage, folder: Path) -> None:
     """All but the state."""
     for path, text in page.texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
 
 
-def tidy(page: Page | None, place: StorePath, now: datetime.datetime) -> None:
+def tidy(page: CheckpointPage | None, place: StorePath, now: datetime.datetime) -> None:
     """Delete archives that no copy names, as a kill leaves them; young ones may be of a copy that is being made."""
     named = set() if page is None else set(page.archives)
     young = now.timestamp() - ORPHAN_SECONDS
@@ -120,32 +120,32 @@ def tidy(page: Page | None, place: StorePath, now: datetime.datetime) -> None:
     object_store.delete_below(place, [name for name in names if name not in named])
 
 
-def _read_known(folder: Path) -> dict[str, _Kept]:
+def _read_known(folder: Path) -> dict[str, _MirroredFile]:
     try:
         return _known.decode((folder / KNOWN).read_bytes())
     except (OSError, msgspec.DecodeError):
         return {}
 
 
-def _same(folder: Path, path: str, kept: _Kept | None) -> _Kept | None:
+def _same(folder: Path, path: str, kept: _MirroredFile | None) -> _MirroredFile | None:
     """A batch that is done again writes its state again, under the same name."""
     found = (folder / path).stat()
     return kept if kept is not None and (found.st_size, found.st_mtime_ns) == (kept.size, kept.modified) else None
 
 
-def _upload(folder: Path, place: StorePath, archive: str, paths: list[str]) -> dict[str, _Kept]:
+def _upload(folder: Path, place: StorePath, archive: str, paths: list[str]) -> dict[str, _MirroredFile]:
     upload = object_store.Upload(place / archive)
     found = {}
     with tarfile.open(mode="w|", fileobj=upload, format=tarfile.PAX_FORMAT) as packing:  # type: ignore[call-overload]
         for path in paths:
             stat = (folder / path).stat()
             packing.add(folder / path, arcname=path, recursive=False)
-            found[path] = _Kept(archive, stat.st_size, stat.st_mtime_ns)
+            found[path] = _MirroredFile(archive, stat.st_size, stat.st_mtime_ns)
     upload.finish()
     return found
 
 
-def _download(folder: Path, place: StorePath, archive: str, paths: list[str]) -> dict[str, _Kept]:
+def _download(folder: Path, place: StorePath, archive: str, paths: list[str]) -> dict[str, _MirroredFile]:
     found = {}
     with tarfile.open(fileobj=BytesIO(object_store.read(place / archive))) as packed:
         for path in paths:
@@ -156,5 +156,5 @@ def _download(folder: Path, place: StorePath, archive: str, paths: list[str]) ->
             with content, (folder / path).open("wb") as out:
                 shutil.copyfileobj(content, out)
             stat = (folder / path).stat()
-            found[path] = _Kept(archive, stat.st_size, stat.st_mtime_ns)
+            found[path] = _MirroredFile(archive, stat.st_size, stat.st_mtime_ns)
     return found

@@ -28,14 +28,14 @@ from fairlead_ingest.source.offsets import Offsets
 FOLDER = "fairlead-hidden"
 
 
-class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _UnreadNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
     hidden: int = 0
     recreated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class UnreadCounts:
     """``rolled_back``: how many, by topic; ``recreated``: topics whose rest is gone."""
 
     rolled_back: Mapping[str, int] = field(default_factory=dict)
@@ -58,17 +58,17 @@ def note(folder: Path, topic: str, after: str, hidden: int = 0, *, recreated: bo
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{topic} {after}".encode()).hexdigest()[:32]
     draft = folder / f".{uuid.uuid4().hex}"
-    draft.write_bytes(msgspec.json.encode(_Note(topic=topic, hidden=hidden, recreated=recreated)))
+    draft.write_bytes(msgspec.json.encode(_UnreadNote(topic=topic, hidden=hidden, recreated=recreated)))
     os.replace(draft, folder / f"{name}.json")
 
 
-def known(folder: Path) -> Known:
+def known(folder: Path) -> UnreadCounts:
     """What the notes say together."""
     rolled_back: dict[str, int] = {}
     recreated = set()
     for path in sorted(folder.glob("*.json")):
-        each = msgspec.json.decode(path.read_bytes(), type=_Note)
+        each = msgspec.json.decode(path.read_bytes(), type=_UnreadNote)
         rolled_back[each.topic] = rolled_back.get(each.topic, 0) + each.hidden
         if each.recreated:
             recreated.add(each.topic)
-    return Known(rolled_back=rolled_back, recreated=frozenset(recreated))
+    return UnreadCounts(rolled_back=rolled_back, recreated=frozenset(recreated))

@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
-from fairlead_ingest.contracts.comparison import ADDED, REFUSED, Change
+from fairlead_ingest.contracts.comparison import ADDED, REFUSED, ContractChange
 from fairlead_ingest.io.table.table_format import TableFormat, missing_columns
 from fairlead_ingest.io.table.tables import ICEBERG
 from fairlead_ingest.rows.schema import EVOLVE, FREEZE, OWN_COLUMNS, RESCUED, Contract
@@ -18,7 +18,7 @@ UNFILLED = "unfilled"
 """A column of the table that the contract does not fill: older rows have it, or a transform of the job gives it."""
 
 
-def changes(name: str, table_format: TableFormat, table: Place, contract: Contract) -> list[Change] | None:
+def changes(name: str, table_format: TableFormat, table: Place, contract: Contract) -> list[ContractChange] | None:
     """What opening the table with this contract would do; None where there is no table yet. Raises ``Stop``.
 
     ``name``: of the table format, as a setting.
@@ -35,20 +35,20 @@ def changes(name: str, table_format: TableFormat, table: Place, contract: Contra
             there = next(each for each in held.fields if each.name == field.name)
             wanted = Schema.from_arrow(pa.schema([field])).fields[0]
             what = f"is {there.type} in the table and {wanted.type} in the contract; a type never changes"
-            found.append(Change(kind=REFUSED, column=field.name, what=what))
+            found.append(ContractChange(kind=REFUSED, column=field.name, what=what))
             continue
         twin = next((each.name for each in held.fields if each.name.lower() == field.name.lower()), None)
         if new and twin is not None:
             what = f"the table has {twin}, which is the same name to its readers"
-            found.append(Change(kind=REFUSED, column=field.name, what=what))
+            found.append(ContractChange(kind=REFUSED, column=field.name, what=what))
         elif new:
-            found.append(Change(kind=ADDED, column=field.name, what="the table gets this column"))
+            found.append(ContractChange(kind=ADDED, column=field.name, what="the table gets this column"))
     if contract.mode == EVOLVE:
         return found
     filled = {*OWN_COLUMNS, *(name.lower() for name in contract.columns.names)}
     unfilled = [each.name for each in held.fields if each.name.lower() not in filled]
     what = "is in the table and not in the contract"
-    return [*found, *(Change(kind=UNFILLED, column=name, what=what) for name in unfilled)]
+    return [*found, *(ContractChange(kind=UNFILLED, column=name, what=what) for name in unfilled)]
 
 
 def columns(contract: Contract) -> pa.Schema:

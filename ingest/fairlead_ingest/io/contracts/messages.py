@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import fetch, one_ahead
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source.offset_ranges import OffsetRange
@@ -64,7 +64,7 @@ def stretch(client: BulkClient, topic: str, *, last: int | None = None, since_ms
 def pages(client: BulkClient, found: Stretch) -> Iterator[pa.RecordBatch]:
     """Its messages: ``id``, ``ts``, ``payload``. Raises as ``stretch`` does."""
     topic = found.wanted.topic
-    options = Options.of(
+    options = SourceOptions.of(
         {"url": client.base_url, "topics": json.dumps([topic]), "onExpired": "count", "onRecreated": "restart"}
     )
     skip = found.skip

@@ -1,7 +1,7 @@
 """``GET /healthz``, ``/readyz`` and ``/metrics`` in plain HTTP, from a thread of its own; receipts where they are on.
 
 The job's main thread drives Spark and may be busy for seconds; probes are answered all the same, from
-facts the main thread left in ``Health``.
+facts the main thread left in ``JobHealth``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead_ingest.io.http.receipts import ReceiptsHttp
 
 
 @dataclass(slots=True)
-class Health:
+class JobHealth:
     """Why the job is not ready, by pipeline; ready when there is no reason left."""
 
     waiting: dict[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class HealthServer:
         self,
         host: str,
         port: int,
-        health: Health,
+        health: JobHealth,
         registry: CollectorRegistry,
         receipts_http: ReceiptsHttp | None = None,
     ) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from deltalake.exceptions import DeltaError
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.receipt import LOOK_SECONDS, Receipts
+from fairlead_ingest.io.table.receipt import LOOK_SECONDS, TableReceipts
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.errors import FairleadError
@@ -64,7 +64,7 @@ class ReceiptsHttp:
     def _look(self, name: str, node: str | None, wait: float, days: int) -> dict[str, Any] | None:
         since = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).date()
         looking = [
-            (pipeline, Receipts(table_format, table, name, node, since))
+            (pipeline, TableReceipts(table_format, table, name, node, since))
             for pipeline, table_format, table in self._tables
         ]
         deadline = time.monotonic() + wait

@@ -20,7 +20,7 @@ from fairlead_ingest.io.latest import bucket_files
 from fairlead_ingest.io.latest.bucket_files import BucketFile
 from fairlead_ingest.io.latest.row_files import RowFiles
 from fairlead_ingest.latest import buckets, newest
-from fairlead_ingest.latest.definition import BUCKET, DELETED, Definition
+from fairlead_ingest.latest.definition import BUCKET, DELETED, LatestDefinition
 from fairlead_ingest.table.store_path import Place
 
 WINNOW_ROWS: Final = 262_144
@@ -34,7 +34,7 @@ _FILE, _ROW, _PLACE = "file", "row", "place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class LatestFiles:
     """What the latest table holds: files by bucket, and how many buckets there are."""
 
     table: Place
@@ -66,7 +66,11 @@ class Fold:
     """One fold. ``look_up`` is called between portions of rows with how many were read: it may raise, to give up."""
 
     def __init__(
-        self, rows: RowFiles, held: Held, definition: Definition, look_up: Callable[[int], None] = lambda _: None
+        self,
+        rows: RowFiles,
+        held: LatestFiles,
+        definition: LatestDefinition,
+        look_up: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._rows = rows
         self._held = held

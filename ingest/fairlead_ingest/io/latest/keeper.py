@@ -18,9 +18,9 @@ from deltalake.exceptions import DeltaError
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import Refreshed, refresh
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 from fairlead_ingest.latest.latest_settings import LatestSettings
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.table import folders
@@ -47,7 +47,7 @@ class _GivenUp(Exception):
     """The job ends; what was begun is begun again at the next start."""
 
 
-def of(pipeline: Pipeline, rows: Place, metrics: Metrics) -> LatestKeeper | None:
+def of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> LatestKeeper | None:
     """A pipeline's, None where it keeps no latest table."""
     settings = pipeline.latest
     definition = None if settings is None else settings.definition
@@ -64,9 +64,9 @@ class LatestKeeper:
         pipeline: str,
         rows: Place,
         table: Place,
-        definition: Definition,
+        definition: LatestDefinition,
         settings: LatestSettings,
-        metrics: Metrics,
+        metrics: IngestMetrics,
     ) -> None:
         self._pipeline = pipeline
         self._rows = rows

@@ -44,7 +44,7 @@ MARK_NEAR: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class LatestState:
     """One version of the table, open."""
 
     opened: DeltaTable
@@ -58,7 +58,7 @@ class State:
         return None if self.marked is None else self.marked.mark
 
 
-def ensure(table: Place, schema: pa.Schema) -> State | None:
+def ensure(table: Place, schema: pa.Schema) -> LatestState | None:
     """Make it, or let it grow by columns; as ``look``. Raises ``Stop``, ``Wait``."""
     found = opened.open_table(table)
     if found is None:
@@ -91,17 +91,17 @@ def ensure(table: Place, schema: pa.Schema) -> State | None:
     return _state(table, found)
 
 
-def look(table: Place) -> State | None:
+def look(table: Place) -> LatestState | None:
     """Its newest version, None where there is none. Raises ``Stop``, ``Wait``."""
     found = opened.open_table(table)
     return None if found is None else _state(table, found)
 
 
-def _state(table: Place, found: DeltaTable) -> State:
+def _state(table: Place, found: DeltaTable) -> LatestState:
     with opened.explained(table):
         actions = pa.table(found.get_add_actions(flatten=True))
         named = zip(*(actions[name].to_pylist() for name in _FILE), strict=True) if actions.num_rows else ()
-        return State(
+        return LatestState(
             opened=found,
             version=found.version(),
             schema=pa.schema(found.schema().to_arrow()),
@@ -121,7 +121,9 @@ def newest_mark(table: Place, version: int) -> Marked | None:
     return marks.newest(islice(log_entries.backwards(table, version), MARK_NEAR))
 
 
-def commit(table: Place, state: State, mark: Mark, added: Sequence[BucketFile], removed: Sequence[BucketFile]) -> None:
+def commit(
+    table: Place, state: LatestState, mark: Mark, added: Sequence[BucketFile], removed: Sequence[BucketFile]
+) -> None:
     """All of it or nothing, durably. Raises ``Collided`` where it is not known to stand, ``Stop``, ``Wait``."""
     # As this very version or not at all: delta-rs would put it behind a compaction that has removed the same files.
     properties = CommitProperties(

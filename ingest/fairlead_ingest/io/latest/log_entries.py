@@ -9,11 +9,11 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
 from fairlead_ingest.latest import row_changes
-from fairlead_ingest.latest.row_changes import Entry
+from fairlead_ingest.latest.row_changes import ChangeEntry
 from fairlead_ingest.table.store_path import Place
 
 
-def entry(table: Place, version: int) -> Entry | None:
+def entry(table: Place, version: int) -> ChangeEntry | None:
     """None where the log was cut. Raises ``Stop``, ``Wait``."""
     content = _content(table, version)
     return None if content is None else row_changes.parse(content, f"{table}, version {version}")
@@ -25,7 +25,7 @@ def stamp(table: Place, version: int) -> str | None:
     return None if content is None else row_changes.stamp(content)
 
 
-def backwards(table: Place, version: int) -> Iterator[Entry]:
+def backwards(table: Place, version: int) -> Iterator[ChangeEntry]:
     """From ``version`` back, as far as the log goes. Raises ``Stop``, ``Wait``."""
     for each in range(version, -1, -1):
         found = entry(table, each)

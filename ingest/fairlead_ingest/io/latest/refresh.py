@@ -17,15 +17,15 @@ from deltalake import DeltaTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import bucket_files, fold, latest_table, log_entries
-from fairlead_ingest.io.latest.fold import Fold, Held
-from fairlead_ingest.io.latest.latest_table import State
-from fairlead_ingest.io.latest.row_files import Gone, RowFiles
+from fairlead_ingest.io.latest.fold import Fold, LatestFiles
+from fairlead_ingest.io.latest.latest_table import LatestState
+from fairlead_ingest.io.latest.row_files import FileGone, RowFiles
 from fairlead_ingest.io.table.delta import opened
 from fairlead_ingest.latest import mark as marks
 from fairlead_ingest.latest import row_changes
-from fairlead_ingest.latest.definition import OWN, Definition
+from fairlead_ingest.latest.definition import OWN, LatestDefinition
 from fairlead_ingest.latest.mark import Current, Mark, Rebuild
-from fairlead_ingest.latest.row_changes import Entry, Partition, RowFile
+from fairlead_ingest.latest.row_changes import ChangeEntry, Partition, RowFile
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
@@ -44,7 +44,7 @@ class Refreshed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RowsVersion:
     """One version of the rows, open."""
 
     place: Place
@@ -54,7 +54,7 @@ class Source:
     schema: pa.Schema
     stamps: dict[int, str] = field(default_factory=dict)
 
-    def entry(self, version: int) -> Entry | None:
+    def entry(self, version: int) -> ChangeEntry | None:
         """Of its log; that of the newest version is read once."""
         found = log_entries.entry(self.place, version)
         if found is not None and version == self.version:
@@ -93,7 +93,7 @@ class Counter:
 def refresh(
     rows: Place,
     table: Place,
-    definition: Definition,
+    definition: LatestDefinition,
     *,
     again: bool = False,
     look_up: Callable[[int], None] = lambda _: None,
@@ -114,7 +114,7 @@ def refresh(
         counter = Counter(look_up)
         try:
             found = _once(source, table, state, definition, counter, again=again)
-        except Gone:
+        except FileGone:
             # The files of a version that was the newest a moment ago: a vacuum with a short retention, or a restore.
             away = errors.Wait(errors.TABLE_TAKEN, f"{rows}: files disappear while they are read")
             continue
@@ -125,13 +125,13 @@ def refresh(
     raise away or errors.Wait(errors.TABLE_TAKEN, f"{table}: it is made and deleted all the time")
 
 
-def open_source(rows: Place) -> Source | None:
+def open_source(rows: Place) -> RowsVersion | None:
     """The newest version of the rows. Raises ``Stop``, ``Wait``."""
     found = opened.open_table(rows)
     if found is None:
         return None
     with opened.explained(rows):
-        return Source(
+        return RowsVersion(
             place=rows,
             opened=found,
             id=str(found.metadata().id),
@@ -141,7 +141,13 @@ def open_source(rows: Place) -> Source | None:
 
 
 def _once(
-    source: Source, table: Place, state: State, definition: Definition, counter: Counter, *, again: bool
+    source: RowsVersion,
+    table: Place,
+    state: LatestState,
+    definition: LatestDefinition,
+    counter: Counter,
+    *,
+    again: bool,
 ) -> Refreshed:
     mark = state.mark
     stamp = None if mark is None or mark.version > source.version else log_entries.stamp(source.place, mark.version)
@@ -157,7 +163,7 @@ def _once(
         decided if isinstance(decided, Rebuild) else _news(source, table, state, decided.after)
     )
     reason = files.reason if isinstance(files, Rebuild) else ""
-    held = Held(table=table, schema=state.schema)
+    held = LatestFiles(table=table, schema=state.schema)
     if not isinstance(files, Rebuild):
         assert mark is not None
         keys = sum(each.rows for each in state.files)
@@ -185,7 +191,7 @@ def _with_former(rows: pa.Schema, latest: pa.Schema) -> pa.Schema:
     return pa.schema([*rows, *former])
 
 
-def _news(source: Source, table: Place, state: State, after: int) -> list[RowFile] | Rebuild:
+def _news(source: RowsVersion, table: Place, state: LatestState, after: int) -> list[RowFile] | Rebuild:
     """Files with rows that were added since, or why that is not enough."""
     entries = []
     for version in range(after + 1, source.version + 1):
@@ -200,7 +206,7 @@ def _news(source: Source, table: Place, state: State, after: int) -> list[RowFil
     return found.files
 
 
-def _partitions(table: Place, state: State) -> frozenset[Partition]:
+def _partitions(table: Place, state: LatestState) -> frozenset[Partition]:
     """Where the rows of the latest table come from."""
     names = ("_date", "_topic")
     schema = pa.schema([state.schema.field(name) for name in names])

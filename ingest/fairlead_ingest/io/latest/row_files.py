@@ -26,7 +26,7 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 """Of a store's files read once and needed again in the same fold."""
 
 
-class Gone(Exception):
+class FileGone(Exception):
     """A file that the version needs is no longer there: a vacuum was faster than this."""
 
 
@@ -60,7 +60,7 @@ class RowFiles:
         return len(self._files)
 
     def portions(self, file: int, columns: Sequence[str]) -> Iterator[Portion]:
-        """Of the file of this number. Raises ``Gone``, ``Stop``, ``Wait``."""
+        """Of the file of this number. Raises ``FileGone``, ``Stop``, ``Wait``."""
         wanted = [self._schema.field(name) for name in columns]
         partition = dict(self._files[file].partition)
         with self._open(file) as opened:
@@ -89,14 +89,14 @@ class RowFiles:
             try:
                 return pq.ParquetFile(self._table / path)
             except FileNotFoundError:
-                raise Gone(path) from None
+                raise FileGone(path) from None
         content = self._kept.get(file)
         if content is None:
             try:
                 content = pa.py_buffer(object_store.read(self._table / path))
             except errors.Stop as error:
                 if error.code == errors.TABLE_UNFIT:
-                    raise Gone(path) from None
+                    raise FileGone(path) from None
                 raise
             if self._kept_bytes + content.size <= KEPT_BYTES:
                 self._kept[file] = content

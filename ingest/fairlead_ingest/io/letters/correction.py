@@ -36,7 +36,7 @@ class Correction(Protocol):
         """What to judge, None to leave the letter alone. Raises ``Unrepaired``."""
 
 
-class Unchanged:
+class Rejudged:
     """The payload is judged again, by the schema and the transforms of today."""
 
     method = "judged again"

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.table.store_path import Place
 
 CHUNK_ROWS = 10_000
@@ -41,7 +41,7 @@ class Index:
 def index(
     table_format: TableFormat,
     table: Place,
-    selection: Selection,
+    selection: LetterSelection,
     *,
     with_repaired: bool = False,
     progress: Callable[[int], None] = lambda _: None,
@@ -177,7 +177,9 @@ def _whole(parts: list[pa.Table]) -> pa.Table:
     return rows.select(tables.DEAD_LETTERS_SCHEMA.names).cast(tables.DEAD_LETTERS_SCHEMA)
 
 
-def _read(table_format: TableFormat, place: Place, selection: Selection, progress: Callable[[int], None]) -> pa.Table:
+def _read(
+    table_format: TableFormat, place: Place, selection: LetterSelection, progress: Callable[[int], None]
+) -> pa.Table:
     found = table_format.dataset(place)
     empty = tables.DEAD_LETTERS_SCHEMA.empty_table().select([*_INDEX, "code"])
     if found is None or not set(_INDEX) <= set(found.schema.names):

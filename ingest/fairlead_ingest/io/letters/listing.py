@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from fairlead_ingest.io.letters import letters as found_letters
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import UNKNOWN, Selection
+from fairlead_ingest.letters.selection import UNKNOWN, LetterSelection
 from fairlead_ingest.table.store_path import Place
 
 # More kinds than this are of no use to a reader; the rest is left out, the most frequent come first.
@@ -28,7 +28,7 @@ def _silent(_: int) -> None:
 
 
 def index(
-    table_format: TableFormat, table: Place, selection: Selection, state: str, progress: Progress = _silent
+    table_format: TableFormat, table: Place, selection: LetterSelection, state: str, progress: Progress = _silent
 ) -> pa.Table:
     """Identities of the letters that are ``open``, ``repaired`` or ``all``. Raises ``Stop`` where there is no table."""
     tables.existing(table_format, table)
@@ -43,7 +43,7 @@ def index(
 def letters(
     table_format: TableFormat,
     table: Place,
-    selection: Selection,
+    selection: LetterSelection,
     state: str,
     limit: int | None = None,
     progress: Progress = _silent,
@@ -65,7 +65,7 @@ def summary(
     table_format: TableFormat,
     table: Place,
     name: str,
-    selection: Selection,
+    selection: LetterSelection,
     state: str,
     *,
     progress: Progress = _silent,

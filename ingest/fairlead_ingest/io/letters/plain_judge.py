@@ -18,7 +18,7 @@ Decode = Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]
 """From a page of one topic (ids, times, payloads) to rows with ``_error`` and ``_payload``."""
 
 
-class Judge(Protocol):
+class LetterJudge(Protocol):
     """The job's own rules."""
 
     def __call__(self, letters: pa.Table) -> pa.Table:

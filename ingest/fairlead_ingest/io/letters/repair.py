@@ -19,13 +19,13 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.letters import letters as found_letters
 from fairlead_ingest.io.letters.correction import Correction, Unrepaired
 from fairlead_ingest.io.letters.letters import Index
-from fairlead_ingest.io.letters.plain_judge import Judge
+from fairlead_ingest.io.letters.plain_judge import LetterJudge
 from fairlead_ingest.io.sink import batch_commit, task_writer
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.unique_append import UniqueAppend
 from fairlead_ingest.letters import settled
-from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.letters.tally import FAILED, NOT_LET_THROUGH, Still, Tally
 from fairlead_ingest.rows import evolution, gap_record
 from fairlead_ingest.table.commit import TableState
@@ -48,7 +48,7 @@ class Repair:
         self,
         table_format: TableFormat,
         table: Place,
-        selection: Selection,
+        selection: LetterSelection,
         correction: Correction,
         *,
         evolves: bool = False,
@@ -69,16 +69,20 @@ class Repair:
         self.letters = self._selected(whole, wanted, state)
 
     def run(
-        self, judge: Callable[[], Judge], *, dry_run: bool = False, progress: Callable[[int], None] = lambda _: None
+        self,
+        judge: Callable[[], LetterJudge],
+        *,
+        dry_run: bool = False,
+        progress: Callable[[int], None] = lambda _: None,
     ) -> Tally:
         """Repair what is selected; ``judge`` is made when there is something to judge. Raises ``Stop``, ``Wait``."""
         if not self.letters.num_rows:
             return self.tally
         if not dry_run:
             self._table_format.ensure(tables.beside(self._table, tables.REPAIRS), tables.REPAIRS_SCHEMA)
-        made: list[Judge] = []
+        made: list[LetterJudge] = []
 
-        def rules() -> Judge:
+        def rules() -> LetterJudge:
             if not made:
                 made.append(judge())
             return made[0]
@@ -90,7 +94,7 @@ class Repair:
     # --- inside
 
     def _repair(
-        self, window: pa.Table, rules: Callable[[], Judge], dry_run: bool, progress: Callable[[int], None]
+        self, window: pa.Table, rules: Callable[[], LetterJudge], dry_run: bool, progress: Callable[[int], None]
     ) -> None:
         """Few enough letters that both tables may remember which of them they hold."""
         rows = UniqueAppend(self._table_format, self._table, APPLICATION, window)
@@ -138,7 +142,7 @@ class Repair:
         corrected = chunk.set_column(place, "payload", pa.array(payloads, pa.binary()))
         return corrected.filter(pc.is_valid(corrected["payload"]))
 
-    def _judged(self, letters: pa.Table, judge: Judge, dry_run: bool) -> pa.Table:
+    def _judged(self, letters: pa.Table, judge: LetterJudge, dry_run: bool) -> pa.Table:
         """The rows that fit now; the others are counted."""
         for _ in range(GROWN_MAX):
             failures: dict[tuple[str, str], str] = {}
@@ -223,7 +227,7 @@ class Repair:
         )
 
 
-def _parts(letters: pa.Table, judge: Judge, failures: dict[tuple[str, str], str]) -> Iterator[pa.Table]:
+def _parts(letters: pa.Table, judge: LetterJudge, failures: dict[tuple[str, str], str]) -> Iterator[pa.Table]:
     """What the judge makes of them, in parts; where it fails it is halved until what makes it fail stands alone."""
     try:
         yield judge(letters)

@@ -25,7 +25,7 @@ from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.rows.transforms import quoted
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.store_path import Place, place
@@ -120,7 +120,7 @@ def time_ranges(
 
 def run(
     session: SparkSession,
-    settings: Settings,
+    settings: IngestSettings,
     pipeline: Pipeline,
     *,
     from_ms: int | None,

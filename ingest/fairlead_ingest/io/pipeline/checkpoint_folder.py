@@ -24,7 +24,7 @@ from typing import Final
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.pipeline.checkpoint_copy import Page
+from fairlead_ingest.pipeline.checkpoint_copy import CheckpointPage
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import TableState
@@ -131,7 +131,9 @@ def _remove_left(path: Path) -> None:
         os.close(lock)
 
 
-def _is_behind(checkpoint: Path, page: Page, table_format: TableFormat, table: Place, place: StorePath) -> bool:
+def _is_behind(
+    checkpoint: Path, page: CheckpointPage, table_format: TableFormat, table: Place, place: StorePath
+) -> bool:
     """The table is ahead of the copy's batch, by commits of the copy's own job: of its query, or of one whose copy lay
     here before (two machines that began at once). Raises ``Stop`` where it is by a job with another checkpoint."""
     application, batch = spark_checkpoint.application(checkpoint), page.batch

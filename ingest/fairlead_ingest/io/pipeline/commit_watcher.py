@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.round_robin import RoundRobin
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.pipeline import events
@@ -45,7 +45,7 @@ class CommitWatcher:
         table_format: TableFormat,
         table: Place,
         checkpoint: Path,
-        metrics: Metrics,
+        metrics: IngestMetrics,
         publisher: EventPublisher | None,
         connect: Callable[[], BulkClient],
     ) -> None:

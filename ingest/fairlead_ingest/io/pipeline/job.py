@@ -20,7 +20,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.latest import keeper
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.checkpoint_folder import CheckpointFolder
 from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
@@ -34,7 +34,7 @@ from fairlead_ingest.io.spark.session import activate, in_turns, is_local
 from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import spark_source
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source import starting_position
 from fairlead_ingest.table import commit
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -53,9 +53,9 @@ class Job:
     def __init__(
         self,
         session: SparkSession,
-        settings: Settings,
+        settings: IngestSettings,
         pipeline: Pipeline,
-        metrics: Metrics,
+        metrics: IngestMetrics,
         publisher: EventPublisher | None = None,
     ) -> None:
         self.name = pipeline.name

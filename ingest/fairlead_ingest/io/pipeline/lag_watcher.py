@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable
 
 from fairlead_ingest.io import status
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.round_robin import RoundRobin
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets
@@ -22,7 +22,7 @@ ASK_SECONDS_MAX = 5.0
 class LagWatcher:
     """Of one pipeline. Not thread-safe."""
 
-    def __init__(self, pipeline: Pipeline, metrics: Metrics, connect: Callable[[], BulkClient]) -> None:
+    def __init__(self, pipeline: Pipeline, metrics: IngestMetrics, connect: Callable[[], BulkClient]) -> None:
         self._pipeline = pipeline.name
         self._metrics = metrics
         self._connect = connect

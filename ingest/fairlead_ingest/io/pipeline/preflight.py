@@ -16,14 +16,14 @@ from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.table import object_store, tables
 from fairlead_ingest.rows import envelope, schema
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.preflight")
 
 
-def check(settings: Settings, jobs: list[Pipeline]) -> None:
+def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
     """Raises ``Stop`` naming the pipeline's file or function and what is wrong with it."""
     if settings.security == "mtls":
         for key in ("tls_ca", "tls_cert", "tls_key"):
@@ -51,7 +51,7 @@ def check(settings: Settings, jobs: list[Pipeline]) -> None:
             _probe_catalog(settings, job)
 
 
-def _probe_catalog(settings: Settings, job: Pipeline) -> None:
+def _probe_catalog(settings: IngestSettings, job: Pipeline) -> None:
     table_format = tables.of_pipeline(settings, job)
     try:
         table_format.version(settings.place(job.table))

@@ -18,13 +18,13 @@ from fairlead_ingest.io.pipeline import plugins
 from fairlead_ingest.io.spark.session import parallelism
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import schema, transforms
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 
 # News ends the wait in the service at once; without news this is how often an idle job asks.
 IDLE_WAIT_MS = 2000
 
 
-def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline) -> dict[str, str]:
+def source_options(session: SparkSession, settings: IngestSettings, pipeline: Pipeline) -> dict[str, str]:
     """The source's options as the settings say, but for where it starts."""
     limits = settings.limits
     options = {
@@ -50,7 +50,7 @@ def source_options(session: SparkSession, settings: Settings, pipeline: Pipeline
     return {key: str(value) for key, value in options.items()}
 
 
-def batch_seconds(settings: Settings) -> float:
+def batch_seconds(settings: IngestSettings) -> float:
     """How long a batch should take beside live topics; 0 where no one waits, or it was not asked for."""
     wanted, trigger = settings.limits.batch_seconds, settings.trigger_seconds
     # A shorter batch would wait for the trigger.
@@ -68,7 +68,7 @@ def judged_by(pipeline: Pipeline) -> str:
     return json.dumps({"name": contract.name, "version": contract.version}) if contract and contract.name else ""
 
 
-def contract_now(settings: Settings, pipeline: Pipeline) -> schema.Contract:
+def contract_now(settings: IngestSettings, pipeline: Pipeline) -> schema.Contract:
     """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
     contract = files.read(Path(str(pipeline.schema_file)))
     table_format, table = tables.of_pipeline(settings, pipeline), settings.place(pipeline.table)
@@ -76,7 +76,7 @@ def contract_now(settings: Settings, pipeline: Pipeline) -> schema.Contract:
     return contract if held is None else schema.grown(contract, from_arrow_schema(held.schema))
 
 
-def shaped(rows: DataFrame, settings: Settings, pipeline: Pipeline) -> DataFrame:
+def shaped(rows: DataFrame, settings: IngestSettings, pipeline: Pipeline) -> DataFrame:
     """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
     if pipeline.schema_file:
         rows = transforms.typed(rows, contract_now(settings, pipeline))

@@ -9,7 +9,7 @@ import datetime
 
 from deltalake.exceptions import DeltaError
 
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.store_path import Place
@@ -24,7 +24,7 @@ SIZE_SECONDS = 60.0
 class SizeWatcher:
     """Of one pipeline's table. Not thread-safe."""
 
-    def __init__(self, pipeline: str, table_format: TableFormat, table: Place, metrics: Metrics) -> None:
+    def __init__(self, pipeline: str, table_format: TableFormat, table: Place, metrics: IngestMetrics) -> None:
         self._pipeline = pipeline
         self._table_format = table_format
         self._table = table

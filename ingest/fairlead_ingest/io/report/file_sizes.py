@@ -10,7 +10,7 @@ from pathlib import Path
 from fairlead_ingest.io.table import files, object_store, ranged
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.report import layout
-from fairlead_ingest.report.layout import FileSize, Layout
+from fairlead_ingest.report.layout import FileLayout, FileSize
 from fairlead_ingest.table.store_path import Place, StorePath
 
 OPENED_MAX = 20
@@ -18,7 +18,7 @@ OPENED_MAX = 20
 _DATE_CHARS = len("2026-11-20")
 
 
-def of(table_format: TableFormat, table: Place, clock: Callable[[], float]) -> Layout:
+def of(table_format: TableFormat, table: Place, clock: Callable[[], float]) -> FileLayout:
     """``clock`` in seconds.  Raises ``OSError``, ``Wait``, ``Stop``."""
     named = table_format.files(table)
     sizes = object_store.sizes(table) if isinstance(table, StorePath) and named else {}

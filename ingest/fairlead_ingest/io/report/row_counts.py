@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from fairlead_ingest.report import delays
 from fairlead_ingest.report.delays import Delays
-from fairlead_ingest.report.facts import Delay
+from fairlead_ingest.report.facts import PriorityDelay
 from fairlead_ingest.report.over_time import OverTime
 
 BATCH_ROWS = 131_072
@@ -46,10 +46,10 @@ class RowCounts:
         found = sorted(self.by_priority.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
         return [(str(priority), count) for priority, count in found]
 
-    def delays(self) -> list[Delay]:
+    def delays(self) -> list[PriorityDelay]:
         """Of each priority that has rows with a time of acceptance."""
         return [
-            Delay(
+            PriorityDelay(
                 priority=priority,
                 rows=sum(counts.values()),
                 to_messaging=_quantiles(self.to_messaging[priority]),

@@ -14,7 +14,7 @@ from fairlead_ingest.io import status
 from fairlead_ingest.io.report import file_sizes, row_counts
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.report.facts import UNKNOWN, Commit, DeadLetters, Facts, Gap, TopicLag
+from fairlead_ingest.report.facts import UNKNOWN, CommitPoint, LetterCount, ReportGap, TableFacts, TopicLag
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -35,13 +35,13 @@ def of(
     lags: Sequence[TopicLag] | None = None,
     progress: Callable[[int], object] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
-) -> Facts:
+) -> TableFacts:
     """``since`` is the first day of ``days``; None: all days. ``progress`` gets the rows of each batch.
 
     Raises ``Stop`` where there is no table.
     """
     counted = row_counts.count(tables.existing(table_format, path), since, progress)
-    return Facts(
+    return TableFacts(
         name=name,
         table=str(path),
         rows=tables.count(table_format, path),
@@ -79,11 +79,11 @@ def lags(
     ]
 
 
-def _commits(table_format: TableFormat, path: Place) -> list[Commit]:
+def _commits(table_format: TableFormat, path: Place) -> list[CommitPoint]:
     """Oldest first; those that brought no row have no age."""
     found = [each for entry in table_format.last_entries(path, COMMITS_MAX) if (each := entry.batch()) is not None]
     return [
-        Commit(
+        CommitPoint(
             seconds=each.timestamp_ms / 1000,
             p50=_age(each.info.counts.ages, 0.5),
             p95=_age(each.info.counts.ages, 0.95),
@@ -103,13 +103,13 @@ def _hour(second: int) -> str:
     return datetime.datetime.fromtimestamp(second, datetime.UTC).strftime("%Y-%m-%d %H:00")
 
 
-def _gaps(table: ds.Dataset | None) -> list[Gap]:
+def _gaps(table: ds.Dataset | None) -> list[ReportGap]:
     """The newest first; none where there is no table, as beside one that was only ever backfilled."""
     if table is None:
         return []
     found = table.to_table().sort_by([("_ingested_at", "descending")]).slice(0, GAPS_MAX).to_pylist()
     return [
-        Gap(
+        ReportGap(
             reason=gap["reason"],
             topic=gap["_topic"],
             begins=_place(gap, "from"),
@@ -128,15 +128,15 @@ def _place(gap: dict[str, Any], end: str) -> str:
     return f"{gap[f'{end}_generation']}:{gap[f'{end}_position']}"
 
 
-def _dead_letters(table: ds.Dataset | None) -> list[DeadLetters]:
+def _dead_letters(table: ds.Dataset | None) -> list[LetterCount]:
     """By code and fields; a table that no job of this version has opened has neither."""
     if table is None:
         return []
     held = set(table.schema.names)
-    found: dict[tuple[str, tuple[str, ...]], DeadLetters] = {}
+    found: dict[tuple[str, tuple[str, ...]], LetterCount] = {}
     for batch in table.to_batches(columns=[name for name in ("error", "code", "fields") if name in held]):
         for row in batch.to_pylist():
             key = row.get("code") or UNKNOWN, tuple(row.get("fields") or ())
-            before = found.get(key) or DeadLetters(code=key[0], fields=key[1], rows=0, example=row["error"] or "")
+            before = found.get(key) or LetterCount(code=key[0], fields=key[1], rows=0, example=row["error"] or "")
             found[key] = replace(before, rows=before.rows + 1)
     return sorted(found.values(), key=lambda each: (-each.rows, each.code, each.fields))

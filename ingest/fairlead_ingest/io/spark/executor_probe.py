@@ -29,13 +29,13 @@ from pyspark.sql import SparkSession
 
 from fairlead_ingest import errors
 from fairlead_ingest.cluster import task_report
-from fairlead_ingest.cluster.task_report import Finding, TaskReport
+from fairlead_ingest.cluster.task_report import TaskFinding, TaskReport
 from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.spark.session import executors, is_kubernetes, is_local, parallelism
 from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import object_store
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -68,7 +68,7 @@ class Question:
     tls: Any
 
 
-def check(session: SparkSession, settings: Settings) -> list[TaskReport]:
+def check(session: SparkSession, settings: IngestSettings) -> list[TaskReport]:
     """Look at the executors that are there, at least one; waits until one comes. Raises ``Stop``."""
     if is_local(session):
         return []
@@ -124,7 +124,7 @@ def no_executor(session: SparkSession) -> str:
 class Looking(threading.Thread):
     """``check`` beside the caller, who may have to stop: Spark waits for a first executor without an end."""
 
-    def __init__(self, session: SparkSession, settings: Settings) -> None:
+    def __init__(self, session: SparkSession, settings: IngestSettings) -> None:
         super().__init__(name="executor-probe", daemon=True)
         self._session = session
         self._settings = settings
@@ -157,14 +157,14 @@ def _ask(session: SparkSession, question: Question) -> list[TaskReport]:
     reports: list[TaskReport] = []
     for _ in range(LOOKS_MAX):
         tasks = parallelism(session)
-        rows = session.range(0, tasks, 1, tasks).mapInArrow(Look(question), "report string").collect()
+        rows = session.range(0, tasks, 1, tasks).mapInArrow(ExecutorLook(question), "report string").collect()
         reports += [msgspec.json.decode(row["report"], type=TaskReport) for row in rows]
         if connect.is_remote(session) or len({each.executor for each in reports}) >= executors(session):
             break
     return reports
 
 
-def _question(settings: Settings, markers: dict[str, str]) -> Question:
+def _question(settings: IngestSettings, markers: dict[str, str]) -> Question:
     jobs = settings.jobs()
     places = [settings.place(job.table) for job in jobs]
     files = {key: getattr(settings, key) for key in ("tls_ca", "tls_cert", "tls_key")}
@@ -179,7 +179,7 @@ def _question(settings: Settings, markers: dict[str, str]) -> Question:
     )
 
 
-def _folders(settings: Settings, key: str) -> list[str]:
+def _folders(settings: IngestSettings, key: str) -> list[str]:
     """Those of this kind that are folders, absolute."""
     named = [str(getattr(job, key)) for job in settings.jobs()]
     return [str(Path(each).absolute()) for each in named if "://" not in each]
@@ -214,7 +214,7 @@ def _remove_left(folder: Path) -> None:
 # --- in the tasks
 
 
-class Look:
+class ExecutorLook:
     """A task's part, called by Spark with its rows; the class is found there by its name in this package."""
 
     def __init__(self, question: Question) -> None:
@@ -244,27 +244,27 @@ def _executor() -> str:
     return os.environ.get("SPARK_EXECUTOR_ID") or (inside[1] if inside else f"of process {os.getppid()}")
 
 
-def _files(files: dict[str, str]) -> list[Finding]:
+def _files(files: dict[str, str]) -> list[TaskFinding]:
     findings = []
     for key, path in files.items():
         try:
             Path(path).open("rb").close()
         except OSError as error:
-            findings.append(Finding(errors.WORKER_UNFIT, f"{key}: {path}: {error.strerror}"))
+            findings.append(TaskFinding(errors.WORKER_UNFIT, f"{key}: {path}: {error.strerror}"))
     return findings
 
 
-def _found(things: Iterable[Any], look: Callable[[Any], None]) -> list[Finding]:
+def _found(things: Iterable[Any], look: Callable[[Any], None]) -> list[TaskFinding]:
     findings = []
     for each in things:
         try:
             look(each)
         except (errors.Stop, errors.Wait) as error:
-            findings.append(Finding(error.code, str(error).partition(": ")[2]))
+            findings.append(TaskFinding(error.code, str(error).partition(": ")[2]))
         except Temporary as error:
-            findings.append(Finding(errors.UNREACHABLE, str(error)))
+            findings.append(TaskFinding(errors.UNREACHABLE, str(error)))
         except (Permanent, OSError) as error:
-            findings.append(Finding(errors.WORKER_UNFIT, str(error)))
+            findings.append(TaskFinding(errors.WORKER_UNFIT, str(error)))
     return findings
 
 

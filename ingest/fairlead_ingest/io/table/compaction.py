@@ -5,7 +5,7 @@ only while all of the old ones are in the table.  Where something else was commi
 top of that, so that an append is never lost.  The libraries' own ways are not used: of two at the same moment delta-rs
 lets both in, and every row is there twice; pyiceberg has none.  Old files stay on disk until vacuum takes them.
 
-A format says what a version of its table is (``Version``); all else is the same for each.
+A format says what a version of its table is (``CompactableVersion``); all else is the same for each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SORTED_BYTES: Final = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TablePart:
     """One file of the table; ``path`` as it is below it, ``rows`` where the log says how many."""
 
     path: str
@@ -48,15 +48,15 @@ class Partition:
 
     topic: str
     date: str
-    parts: tuple[Part, ...]
+    parts: tuple[TablePart, ...]
 
 
-class Version(Protocol):
+class CompactableVersion(Protocol):
     """One version of a table, as it was looked at."""
 
     number: int
     schema: pa.Schema
-    parts: list[Part]
+    parts: list[TablePart]
 
     def rows(self, paths: Collection[str]) -> ds.Dataset:
         """Of these files, all of which are in it."""
@@ -64,14 +64,16 @@ class Version(Protocol):
     def explained(self) -> AbstractContextManager[None]:
         """What a store answers while rows are read is said in a sentence of ours."""
 
-    def replace(self, removed: Sequence[Part], files: Sequence[WrittenFile]) -> None:
+    def replace(self, removed: Sequence[TablePart], files: Sequence[WrittenFile]) -> None:
         """The very next version has ``files`` instead of ``removed``. Raises ``Collided``: look again, it may stand."""
 
 
 class Compaction:
     """Of one table. ``look`` opens its newest version, or raises ``Stop`` where there is none."""
 
-    def __init__(self, table: Place, look: Callable[[], Version], writing: Callable[[Place], PartitionedFiles]) -> None:
+    def __init__(
+        self, table: Place, look: Callable[[], CompactableVersion], writing: Callable[[Place], PartitionedFiles]
+    ) -> None:
         self._table = table
         self._look = look
         self._writing = writing
@@ -79,7 +81,7 @@ class Compaction:
 
     def partitions(self) -> list[Partition]:
         """Oldest day first."""
-        found: dict[tuple[str, str], list[Part]] = {}
+        found: dict[tuple[str, str], list[TablePart]] = {}
         for part in self._look().parts:
             found.setdefault((part.date, part.topic), []).append(part)
         return [Partition(topic=topic, date=date, parts=tuple(parts)) for (date, topic), parts in sorted(found.items())]
@@ -112,7 +114,7 @@ class Compaction:
                     f"{self._table}: column {name} is {schema.field(name).type}; sort by one with single values",
                 )
 
-    def _write(self, group: Sequence[Part], target_bytes: int, sort_by: Sequence[str]) -> list[WrittenFile]:
+    def _write(self, group: Sequence[TablePart], target_bytes: int, sort_by: Sequence[str]) -> list[WrittenFile]:
         """Empty where files of the group are gone already."""
         now, wanted = self._look(), {part.path for part in group}
         if not wanted <= {part.path for part in now.parts}:
@@ -147,7 +149,7 @@ class Compaction:
             files += writing.close()
         return files
 
-    def _replace(self, group: Sequence[Part], files: Sequence[WrittenFile]) -> bool:
+    def _replace(self, group: Sequence[TablePart], files: Sequence[WrittenFile]) -> bool:
         """False where others have taken some of the files out meanwhile: theirs stands."""
 
         def attempt() -> bool:
@@ -165,9 +167,9 @@ class Compaction:
         )
 
 
-def _groups(parts: Sequence[Part], most: int, *, is_sorting: bool) -> Iterator[list[Part]]:
+def _groups(parts: Sequence[TablePart], most: int, *, is_sorting: bool) -> Iterator[list[TablePart]]:
     """Files that are read together; to be joined, those that are large already are left alone."""
-    group: list[Part] = []
+    group: list[TablePart] = []
     for part in parts:
         if part.size >= most and not is_sorting:
             continue

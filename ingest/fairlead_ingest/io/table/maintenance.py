@@ -13,7 +13,7 @@ from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.table.compaction import Compaction
 from fairlead_ingest.io.table.delta import compaction as delta_compaction
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.table.store_path import Place
 
 TARGET_BYTES = 128 * 1024 * 1024
@@ -22,7 +22,7 @@ RETENTION_HOURS_MIN = 1
 RETENTION_HOURS = 168
 
 
-def compaction(settings: Settings, pipeline: Pipeline) -> Compaction:
+def compaction(settings: IngestSettings, pipeline: Pipeline) -> Compaction:
     """Of a pipeline's table. Raises ``Stop`` where there is none, or its format has no such thing."""
     place = settings.place(pipeline.table)
     if (pipeline.table_format or settings.table_format) == tables.ICEBERG:
@@ -31,7 +31,7 @@ def compaction(settings: Settings, pipeline: Pipeline) -> Compaction:
     return delta_compaction.of(place)
 
 
-def _of_iceberg(settings: Settings, pipeline: Pipeline, place: Place) -> Compaction:
+def _of_iceberg(settings: IngestSettings, pipeline: Pipeline, place: Place) -> Compaction:
     table_format = tables.of_pipeline(settings, pipeline)  # says what is missing where it is not installed
     from fairlead_ingest.io.table.iceberg import compaction as iceberg_compaction
     from fairlead_ingest.io.table.iceberg.format import IcebergFormat

@@ -18,7 +18,7 @@ _DAY_CHARS = len("2026-11-20")
 _COLUMNS = ["id", "node", "_id", "_published_at", "_ingested_at", "_batch"]
 
 
-class Receipts:
+class TableReceipts:
     """Looks for one message in one table.
 
     ``node`` None: whichever node gave it that id. ``since`` None: on whatever day it was published.

@@ -21,7 +21,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.table_format import TableFormat, reached_by_rows
 from fairlead_ingest.rows.envelope import TIMESTAMP
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append
@@ -92,7 +92,7 @@ def of(name: str, catalog: Catalog | None = None) -> TableFormat:
     return _iceberg(catalog) if name == ICEBERG else delta
 
 
-def of_pipeline(settings: Settings, pipeline: Pipeline) -> TableFormat:
+def of_pipeline(settings: IngestSettings, pipeline: Pipeline) -> TableFormat:
     """The table format of one pipeline of a job. Raises ``Stop`` as ``of``."""
     return of(pipeline.table_format or settings.table_format, settings.catalog_of(pipeline.table_format))
 

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from fairlead_ingest.io.checkpoint import batch_times
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import go_on
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import batch_pace, batch_shares, data_loss_policy, offsets, place_after
@@ -37,7 +37,7 @@ Found = tuple[TopicOffset, Plan | None]
 class BatchPlanner:
     """Lives as long as the query, beside the driver. ``targets``: no further than these places, and no waiting."""
 
-    def __init__(self, options: Options, client: BulkClient, targets: Mapping[str, str] | None = None) -> None:
+    def __init__(self, options: SourceOptions, client: BulkClient, targets: Mapping[str, str] | None = None) -> None:
         self._options = options
         self._client = client
         self._targets = targets

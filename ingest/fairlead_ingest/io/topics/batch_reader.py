@@ -21,12 +21,12 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import ReadPartition, rows_of
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import offset_ranges
 from fairlead_ingest.source.offset_ranges import OffsetRange
-from fairlead_ingest.source.pushdown import Scope
+from fairlead_ingest.source.pushdown import ReadScope
 from fairlead_messaging.client.errors import TopicMissing
 
 _RELATIONS: dict[type[Filter], str] = {
@@ -43,7 +43,7 @@ _RELATIONS: dict[type[Filter], str] = {
 _PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
-def reader(options: Options) -> FairleadReader:
+def reader(options: SourceOptions) -> FairleadReader:
     """The reader for the session at hand: Spark refuses one that takes conditions where it may not give any."""
     return FilteringReader(options) if _PUSHING in sys.modules else FairleadReader(options)
 
@@ -51,9 +51,9 @@ def reader(options: Options) -> FairleadReader:
 class FairleadReader(DataSourceReader):
     """Everything stable at planning time that lies in scope; plans in the driver's process, reads in the tasks."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._scope = Scope(from_ms=options.from_ms, until_ms=options.until_ms)
+        self._scope = ReadScope(from_ms=options.from_ms, until_ms=options.until_ms)
 
     def partitions(self) -> Sequence[InputPartition]:
         if self._options.ranges is not None:

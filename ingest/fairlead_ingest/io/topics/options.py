@@ -35,7 +35,7 @@ _SPARK_TYPES: dict[Any, types.DataType] = {
 }
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The source's options, typed; travels into the tasks."""
 
     url: str
@@ -64,7 +64,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     transaction_seconds: float
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Options:
+    def of(cls, options: Mapping[str, str]) -> SourceOptions:
         """Typed options. Raises ``Stop`` naming the option that is wrong."""
         text = {key.lower(): value for key, value in options.items()}
         topics = _topics(_required(text, "topics"))

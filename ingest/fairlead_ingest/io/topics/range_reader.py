@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from fairlead_ingest import errors
 from fairlead_ingest.io import worker_memory
 from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import data_loss_policy
 from fairlead_ingest.source.offset_ranges import OffsetRange
@@ -40,7 +40,7 @@ class ReadPartition(InputPartition):
         return sum(each.rows for each in self.ranges)
 
 
-def rows_of(partition: ReadPartition, options: Options) -> Iterator[pa.RecordBatch]:
+def rows_of(partition: ReadPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     """The rows of a partition in the options' format. Raises ``Stop`` or ``Wait`` by code.
 
     Spark takes the next page only when the one before has passed all of its work; a task that began to ask then would
@@ -59,7 +59,7 @@ def one_ahead(elements: Iterator[T]) -> Iterator[T]:
             yield element
 
 
-def _rows_of(partition: ReadPartition, options: Options) -> Iterator[pa.RecordBatch]:
+def _rows_of(partition: ReadPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
     decode = options.decoder()
     with options.client() as client:
         for each in partition.ranges:
@@ -68,7 +68,7 @@ def _rows_of(partition: ReadPartition, options: Options) -> Iterator[pa.RecordBa
                     yield decode(each.topic, batch["id"], batch["ts"], batch["payload"])
 
 
-def fetch(client: BulkClient, wanted: OffsetRange, options: Options, notes: str = "") -> Iterator[pa.Table]:
+def fetch(client: BulkClient, wanted: OffsetRange, options: SourceOptions, notes: str = "") -> Iterator[pa.Table]:
     """The pages of one range, in order; what is missing is noted in ``notes``. Raises ``Stop`` or ``Wait`` by code."""
     after, rolled_back, gone = wanted.after, 0, False
     while after < wanted.upto:
@@ -99,7 +99,7 @@ def fetch(client: BulkClient, wanted: OffsetRange, options: Options, notes: str 
         unread_notes.note(Path(notes), wanted.topic, wanted.after, rolled_back, recreated=gone)
 
 
-def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
+def go_on(topic: str, after: str, error: Expired, options: SourceOptions) -> str:
     """Where reading goes on after a start has expired, by the policy for it; never further back. Raises ``Stop``."""
     if error.oldest <= after:
         raise error
@@ -107,7 +107,7 @@ def go_on(topic: str, after: str, error: Expired, options: Options) -> str:
     return error.oldest
 
 
-def recreated_in_batch(topic: str, generation: int, error: Exception, options: Options) -> None:
+def recreated_in_batch(topic: str, generation: int, error: Exception, options: SourceOptions) -> None:
     """What was planned over a generation that is gone can never be read. Raises ``Stop`` unless that is all right."""
     if options.on_recreated == "fail":
         raise errors.Stop(

@@ -23,7 +23,7 @@ from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics import batch_reader
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
 from fairlead_ingest.io.topics.batch_reader import FairleadReader
-from fairlead_ingest.io.topics.options import Options, spark_schema
+from fairlead_ingest.io.topics.options import SourceOptions, spark_schema
 from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreated_in_batch, rows_of
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
@@ -46,30 +46,30 @@ class FairleadDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        return spark_schema(Options.of(self.options).page_schema)
+        return spark_schema(SourceOptions.of(self.options).page_schema)
 
     def reader(self, schema: StructType) -> FairleadReader:
-        return batch_reader.reader(Options.of(self.options))
+        return batch_reader.reader(SourceOptions.of(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         if overwrite:
             raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a topic is never overwritten')
-        return TopicWriter(Options.of(self.options), schema.names)
+        return TopicWriter(SourceOptions.of(self.options), schema.names)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:
         checkpoint = self.options.get("checkpoint")
         if not checkpoint:
             raise errors.Stop(errors.BAD_OPTION, "checkpoint is required: the query's checkpointLocation once more")
-        return TopicStreamWriter(Options.of(self.options), schema.names, Path(checkpoint))
+        return TopicStreamWriter(SourceOptions.of(self.options), schema.names, Path(checkpoint))
 
     def streamReader(self, schema: StructType) -> FairleadStreamReader:
-        return FairleadStreamReader(Options.of(self.options))
+        return FairleadStreamReader(SourceOptions.of(self.options))
 
 
 class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches in the driver's process and reads offset ranges in the tasks'."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._targets: dict[str, str] | None = None
         self._client: BulkClient | None = None

@@ -27,7 +27,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import sync
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import reachable
 from fairlead_ingest.io.topics.topic_writer import PAYLOAD, kept_alive, lost_is_told, portions
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
@@ -43,7 +43,7 @@ DONE = "done"
 
 
 @dataclass
-class Stored(WriterCommitMessage):
+class StreamTaskStored(WriterCommitMessage):
     """How many rows one task stored, and under which transaction; None when it had no row."""
 
     rows: int
@@ -53,7 +53,7 @@ class Stored(WriterCommitMessage):
 class TopicStreamWriter(DataSourceStreamArrowWriter):
     """Column ``payload`` (binary or text) into the one topic of the options."""
 
-    def __init__(self, options: Options, columns: list[str], checkpoint: Path) -> None:
+    def __init__(self, options: SourceOptions, columns: list[str], checkpoint: Path) -> None:
         if len(options.topics) != 1:
             raise errors.Stop(errors.BAD_OPTION, "topics: exactly one to write into")
         if PAYLOAD not in columns:
@@ -62,7 +62,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         self._topic = options.topics[0]
         self._folder = checkpoint / FOLDER
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Stored:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamTaskStored:
         context = TaskContext.get()
         assert context is not None
         if context.attemptNumber() > 0:
@@ -71,13 +71,13 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         assert batch is not None and run is not None, "Spark says of every streaming task whose it is"
         return self.store(iterator, f"{batch}-{run}")
 
-    def store(self, iterator: Iterator[pa.RecordBatch], attempt: str) -> Stored:
+    def store(self, iterator: Iterator[pa.RecordBatch], attempt: str) -> StreamTaskStored:
         """Store the rows under the transaction of this attempt at a batch."""
         batches = (batch[PAYLOAD].to_pylist() for batch in iterator)
         parts = (payloads for rows in batches for payloads in portions(rows))
         part, rows = next(parts, None), 0
         if part is None:
-            return Stored(rows=0, pointer=None)
+            return StreamTaskStored(rows=0, pointer=None)
         with self._options.client() as client:
             with reachable():
                 pointer = self._transaction(client, attempt)
@@ -87,10 +87,10 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
                     client.store_in(pointer, self._topic, part)
                     rows += len(part)
                     part = next(parts, None)
-        return Stored(rows=rows, pointer=pointer)
+        return StreamTaskStored(rows=rows, pointer=pointer)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        pointers = {message.pointer for message in messages if isinstance(message, Stored)} - {None}
+        pointers = {message.pointer for message in messages if isinstance(message, StreamTaskStored)} - {None}
         if len(pointers) > 1:
             raise errors.Stop(errors.TASK_REPEATED, f"batch {batchId} was stored by several attempts; start again")
         pointer = pointers.pop() if pointers else None

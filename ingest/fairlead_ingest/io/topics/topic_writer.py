@@ -21,11 +21,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import reachable
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
 from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.renewal import Renewal
+from fairlead_messaging.client.io.renewal import TransactionRenewal
 from fairlead_wire.errors import Permanent, Temporary
 
 PAYLOAD = "payload"
@@ -35,7 +35,7 @@ STORE_BYTES = 3 * 1024 * 1024
 
 
 @dataclass
-class Stored(WriterCommitMessage):
+class TaskStored(WriterCommitMessage):
     """How many rows one task stored."""
 
     rows: int
@@ -44,7 +44,7 @@ class Stored(WriterCommitMessage):
 class TopicWriter(DataSourceArrowWriter):
     """Column ``payload`` (binary or text) into the one topic of the options. Made in the driver, where it begins."""
 
-    def __init__(self, options: Options, columns: list[str]) -> None:
+    def __init__(self, options: SourceOptions, columns: list[str]) -> None:
         if len(options.topics) != 1:
             raise errors.Stop(errors.BAD_OPTION, "topics: exactly one to write into")
         if PAYLOAD not in columns:
@@ -54,7 +54,7 @@ class TopicWriter(DataSourceArrowWriter):
         with options.client() as client, reachable():
             self._pointer = client.start_transaction(options.transaction_seconds)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Stored:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStored:
         context = TaskContext.get()
         if context is not None and context.attemptNumber() > 0:
             raise errors.Stop(errors.TASK_REPEATED, "a task was tried again; the whole write is given up, run it again")
@@ -65,10 +65,10 @@ class TopicWriter(DataSourceArrowWriter):
                     renewal.check()
                     client.store_in(self._pointer, self._topic, payloads)
                     rows += len(payloads)
-        return Stored(rows=rows)
+        return TaskStored(rows=rows)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        stored = sum(message.rows for message in messages if isinstance(message, Stored))
+        stored = sum(message.rows for message in messages if isinstance(message, TaskStored))
         with self._options.client() as client, reachable(), lost_is_told():
             if stored:
                 client.publish_stored(self._pointer, self._topic)
@@ -89,9 +89,13 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 @contextmanager
-def kept_alive(client: BulkClient, pointer: int, options: Options) -> Iterator[Renewal]:
+def kept_alive(client: BulkClient, pointer: int, options: SourceOptions) -> Iterator[TransactionRenewal]:
     """Renewed in the background, however long a task computes between two of its rows."""
-    with reachable(), lost_is_told(), Renewal(client, pointer, timeout_seconds=options.transaction_seconds) as renewal:
+    with (
+        reachable(),
+        lost_is_told(),
+        TransactionRenewal(client, pointer, timeout_seconds=options.transaction_seconds) as renewal,
+    ):
         yield renewal
 
 

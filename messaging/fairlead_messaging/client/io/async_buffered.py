@@ -15,14 +15,14 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.publisher import Options, Publisher
+from fairlead_messaging.client.io.publisher import Publisher, PublisherOptions
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 
 class AsyncBufferedPublisher(Publisher):
-    """For one event loop.  More arguments: ``Options``."""
+    """For one event loop.  More arguments: ``PublisherOptions``."""
 
-    def __init__(self, client: AsyncClient, namespace: str, name: str, **options: Unpack[Options]) -> None:
+    def __init__(self, client: AsyncClient, namespace: str, name: str, **options: Unpack[PublisherOptions]) -> None:
         super().__init__(namespace, name, **options)
         self._client = client
         self._something = asyncio.Event()

@@ -27,11 +27,11 @@ from yarl import URL
 
 from fairlead_messaging.api.responses import Message
 from fairlead_messaging.client import retry, script, transaction_coordinator
-from fairlead_messaging.client.cursor import Cursor, Reading
+from fairlead_messaging.client.cursor import Cursor, ReadOptions
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
 from fairlead_messaging.client.methods import AwaitingClient, Methods
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -84,8 +84,8 @@ class AsyncClient(Methods, AwaitingClient):
             await self._session.close()
             self._session = None
 
-    async def messages(self, namespace: str, name: str, **reading: Unpack[Reading]) -> AsyncIterator[Message]:
-        """Every message from a start on, page by page; arguments: ``Reading``.
+    async def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> AsyncIterator[Message]:
+        """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
         To go on another day start from the last message's id with ``inclusive=False``.
         """
@@ -94,7 +94,7 @@ class AsyncClient(Methods, AwaitingClient):
             for message in cursor.take(await self.do(cursor.ask())):
                 yield message
 
-    async def do(self, asked: Request[T]) -> T:
+    async def do(self, asked: ClientRequest[T]) -> T:
         """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
         return await script.perform_async(retry.send(asked, self._retries, random.random), self._attempt)
 
@@ -102,14 +102,14 @@ class AsyncClient(Methods, AwaitingClient):
         """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
         await script.perform_async(transaction_coordinator.commit(pointer, changes), self.take)
 
-    async def take(self, step: Request[Any] | Pause) -> Any:
+    async def take(self, step: ClientRequest[Any] | Pause) -> Any:
         """A step of a script: do the request, or wait."""
         return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self.do(step))
 
-    async def _attempt(self, step: Request[Any] | Pause) -> Any:
+    async def _attempt(self, step: ClientRequest[Any] | Pause) -> Any:
         return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self._send(step))
 
-    async def _send(self, asked: Request[Any]) -> Response:
+    async def _send(self, asked: ClientRequest[Any]) -> Response:
         """One attempt.  Raises as ``Connections.exchange`` does."""
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
@@ -145,7 +145,7 @@ class AsyncClient(Methods, AwaitingClient):
         except (aiohttp.ClientError, OSError) as error:
             raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
 
-    async def _body(self, asked: Request[Any], response: aiohttp.ClientResponse) -> bytes:
+    async def _body(self, asked: ClientRequest[Any], response: aiohttp.ClientResponse) -> bytes:
         limit = self._answer_bytes_max
         if (response.content_length or 0) <= limit:
             pieces, size = [], 0

@@ -15,7 +15,7 @@ from fairlead_messaging.client import requests
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, Tls
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.methods import BlockingClient, Method, on_topic
-from fairlead_messaging.client.request import Request, split
+from fairlead_messaging.client.request import ClientRequest, split
 from fairlead_messaging.client.script import Pause
 
 T = TypeVar("T")
@@ -60,11 +60,11 @@ class BulkClient(BlockingClient):
     offsets = Method(on_topic(requests.offsets))
     note_reader = Method(on_topic(requests.note_reader))
 
-    def do(self, asked: Request[T]) -> T:
+    def do(self, asked: ClientRequest[T]) -> T:
         """Send any request of ``client.requests``, once."""
         return self._client.do(asked)
 
-    def take(self, step: Request[Any] | Pause) -> Any:
+    def take(self, step: ClientRequest[Any] | Pause) -> Any:
         """A step of a script: do the request, or wait."""
         return self._client.take(step)
 

@@ -20,7 +20,7 @@ OnDrop = Callable[[int, FairleadError], None]
 _log = logs.get("messaging.publisher")
 
 
-class Options(TypedDict, total=False):
+class PublisherOptions(TypedDict, total=False):
     """How a publisher is made.  ``producer_id`` with ``epoch`` names this run of it and must never be used by another.
 
     Absent, they are made up.  ``on_drop(count, error)`` hears what the service refused and what was given up; not what
@@ -38,7 +38,7 @@ class Options(TypedDict, total=False):
 class Publisher:
     """One topic."""
 
-    def __init__(self, namespace: str, name: str, **options: Unpack[Options]) -> None:
+    def __init__(self, namespace: str, name: str, **options: Unpack[PublisherOptions]) -> None:
         self._buffer = PublishBuffer(
             namespace,
             name,

@@ -20,7 +20,7 @@ from typing import Any, Self
 from fairlead_messaging.client import renewal, script
 from fairlead_messaging.client.errors import TransactionLost
 from fairlead_messaging.client.methods import AwaitingClient, BlockingClient
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
 
 LEAVE_SECONDS = 1.0
@@ -31,7 +31,7 @@ class _Ended(BaseException):
     """The block was left."""
 
 
-class _Kept:
+class _RenewalResult:
     """What renewing a transaction found out."""
 
     _lost: TransactionLost | None = None
@@ -47,7 +47,7 @@ class _Kept:
             raise self._lost
 
 
-class Renewal(_Kept):
+class TransactionRenewal(_RenewalResult):
     """For a ``Client`` or ``BulkClient``; its thread asks beside the caller's."""
 
     def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:
@@ -78,7 +78,7 @@ class Renewal(_Kept):
         with contextlib.suppress(_Ended):
             self._lost = script.perform(self._script, self._do)
 
-    def _do(self, step: Request[Any] | Pause) -> Any:
+    def _do(self, step: ClientRequest[Any] | Pause) -> Any:
         if not isinstance(step, Pause):
             return self._client.do(step)
         if self._ended.wait(step.seconds):
@@ -86,7 +86,7 @@ class Renewal(_Kept):
         return None
 
 
-class AsyncRenewal(_Kept):
+class AsyncRenewal(_RenewalResult):
     """The same with ``async with``, for an ``AsyncClient``."""
 
     def __init__(self, client: AwaitingClient, pointer: int, *, timeout_seconds: float) -> None:

@@ -17,15 +17,15 @@ import time
 from types import TracebackType
 from typing import Self, Unpack
 
-from fairlead_messaging.client.io.publisher import Options, Publisher
+from fairlead_messaging.client.io.publisher import Publisher, PublisherOptions
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 
 class BufferedPublisher(Publisher):
-    """More arguments: ``Options``.  Sends from the moment it is made."""
+    """More arguments: ``PublisherOptions``.  Sends from the moment it is made."""
 
-    def __init__(self, client: Client, namespace: str, name: str, **options: Unpack[Options]) -> None:
+    def __init__(self, client: Client, namespace: str, name: str, **options: Unpack[PublisherOptions]) -> None:
         super().__init__(namespace, name, **options)
         self._client = client
         self._changed = threading.Condition()

@@ -21,7 +21,7 @@ from fairlead_messaging.api import headers
 from fairlead_messaging.api.responses import Message
 from fairlead_messaging.api.routes import BACKUP
 from fairlead_messaging.client import errors, retry, script, transaction_coordinator
-from fairlead_messaging.client.cursor import Cursor, Reading
+from fairlead_messaging.client.cursor import Cursor, ReadOptions
 from fairlead_messaging.client.io.connections import (
     ANSWER_BYTES_MAX,
     ANSWER_SECONDS,
@@ -31,7 +31,7 @@ from fairlead_messaging.client.io.connections import (
     Tls,
 )
 from fairlead_messaging.client.methods import BlockingClient, Methods
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
@@ -80,8 +80,8 @@ class Client(Methods, BlockingClient):
         """End the connections that are idle; another call makes new ones."""
         self._connections.close()
 
-    def messages(self, namespace: str, name: str, **reading: Unpack[Reading]) -> Iterator[Message]:
-        """Every message from a start on, page by page; arguments: ``Reading``.
+    def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> Iterator[Message]:
+        """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
         To go on another day start from the last message's id with ``inclusive=False``.
         """
@@ -99,7 +99,7 @@ class Client(Methods, BlockingClient):
             raise errors.of(f"GET {BACKUP.path}", found.status, found.headers, body)
         return found
 
-    def do(self, asked: Request[T]) -> T:
+    def do(self, asked: ClientRequest[T]) -> T:
         """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
         return script.perform(retry.send(asked, self._retries, random.random), self._attempt)
 
@@ -107,14 +107,14 @@ class Client(Methods, BlockingClient):
         """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
         script.perform(transaction_coordinator.commit(pointer, changes), self.take)
 
-    def take(self, step: Request[Any] | Pause) -> Any:
+    def take(self, step: ClientRequest[Any] | Pause) -> Any:
         """A step of a script: do the request, or wait."""
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
         return self.do(step)
 
-    def _attempt(self, step: Request[Any] | Pause) -> Any:
+    def _attempt(self, step: ClientRequest[Any] | Pause) -> Any:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None

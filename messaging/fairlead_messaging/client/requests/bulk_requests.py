@@ -21,7 +21,7 @@ from fairlead_messaging.api.responses import (
 )
 from fairlead_messaging.client import arrow_page
 from fairlead_messaging.client.arrow_page import ArrowPage
-from fairlead_messaging.client.request import Request, ask, order, to
+from fairlead_messaging.client.request import ClientRequest, ask, order, to
 from fairlead_messaging.client.response import Response
 
 
@@ -36,7 +36,7 @@ def plan(
     splits: int = 1,
     wait_ms: int = 0,
     generation: int | None = None,
-) -> Request[Plan]:
+) -> ClientRequest[Plan]:
     """How to read a topic beyond ``after``; waits up to ``wait_ms`` while nothing is there.
 
     Raises ``Expired``, ``GenerationChanged``, ``TopicMissing``.
@@ -53,7 +53,7 @@ def plan(
     return ask(routes.PLAN, namespace, name, body=body, wait_seconds=wait_ms / 1000)
 
 
-def offsets(namespace: str, name: str, at: str | int) -> Request[Offset]:
+def offsets(namespace: str, name: str, at: str | int) -> ClientRequest[Offset]:
     """Where ``at`` (``earliest``, ``latest`` or milliseconds since 1970) lies in the topic."""
     return ask(routes.OFFSETS, namespace, name, query=OffsetsQuery(ts=str(at)))
 
@@ -66,7 +66,7 @@ def note_reader(
     position: str,
     generation: int | None = None,
     table: TableNote | None = None,
-) -> Request[None]:
+) -> ClientRequest[None]:
     """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing.
 
     ``table``: of one that fills a table; services before 0.3 refuse it.
@@ -75,7 +75,7 @@ def note_reader(
     return order(routes.NOTE_READER, namespace, name, reader, body=body)
 
 
-def readers(namespace: str, name: str) -> Request[list[Reader]]:
+def readers(namespace: str, name: str) -> ClientRequest[list[Reader]]:
     """Named readers and how far each lags."""
 
     def found(response: Response) -> list[Reader]:
@@ -97,7 +97,7 @@ def poll_arrow(
     limit_rows: int | None = None,
     limit_bytes: int | None = None,
     generation: int | None = None,
-) -> Request[ArrowPage]:
+) -> ClientRequest[ArrowPage]:
     """One page of rows beyond ``after`` up to ``upto``, never past the stable position; needs pyarrow.
 
     Raises as ``plan``.

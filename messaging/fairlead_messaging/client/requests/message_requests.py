@@ -21,7 +21,7 @@ from fairlead_messaging.api.responses import (
     Placed,
     PublishedByProducer,
 )
-from fairlead_messaging.client.request import Request, ask, to
+from fairlead_messaging.client.request import ClientRequest, ask, to
 from fairlead_messaging.client.response import Response
 from fairlead_wire.errors import RemoteError
 
@@ -34,7 +34,7 @@ def publish(
     producer: Producer | None = None,
     ttl_seconds: int | None = None,
     traceparent: str | None = None,
-) -> Request[Placed]:
+) -> ClientRequest[Placed]:
     """Durable when it returns.  With a producer it is safe to repeat; without one a lost answer is never repeated.
 
     ``traceparent``: the W3C trace context of the call; a service that records spans continues it.
@@ -76,7 +76,7 @@ def poll(
     wait_ms: int = 0,
     read_committed: bool = False,
     transaction: bytes | None = None,
-) -> Request[Page]:
+) -> ClientRequest[Page]:
     """One page.  ``start_from``: an id (hex), a time in milliseconds, or None for the oldest message.
 
     ``wait_ms`` waits for the first message.  ``read_committed`` stops at the first undecided message; ``transaction``:
@@ -100,6 +100,6 @@ def poll(
     return to(routes.POLL, namespace, name, body=body, decode=page, wait_seconds=wait_ms / 1000)
 
 
-def inspect(namespace: str, name: str, *, after: str = "", limit: int = 100) -> Request[list[Inspected]]:
+def inspect(namespace: str, name: str, *, after: str = "", limit: int = 100) -> ClientRequest[list[Inspected]]:
     """Rows with their state, without consuming anything; ``after`` is an id (hex)."""
     return ask(routes.INSPECT, namespace, name, query=InspectQuery(after=after, limit=limit))

@@ -10,7 +10,7 @@ from fairlead_messaging.api.responses import (
     Subscription,
 )
 from fairlead_messaging.client.errors import Denied
-from fairlead_messaging.client.request import Request, ask, gone, order
+from fairlead_messaging.client.request import ClientRequest, ask, gone, order
 from fairlead_messaging.client.requests.policy import given
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
@@ -23,7 +23,7 @@ def put_subscription(
     url: str,
     delivery: DeliveryPolicy | None = None,
     dead_letter_topic: str | None = None,
-) -> Request[None]:
+) -> ClientRequest[None]:
     """Push committed messages to ``url`` from now on; put again it changes and keeps its place.
 
     ``delivery``: its own policy; without it the topic's counts, else the default.
@@ -34,17 +34,17 @@ def put_subscription(
     return order(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
 
 
-def subscription(namespace: str, name: str, subscription: str) -> Request[Subscription]:
+def subscription(namespace: str, name: str, subscription: str) -> ClientRequest[Subscription]:
     """One subscription and how it goes."""
     return ask(routes.GET_SUBSCRIPTION, namespace, name, subscription)
 
 
-def subscriptions(namespace: str, name: str) -> Request[list[Subscription]]:
+def subscriptions(namespace: str, name: str) -> ClientRequest[list[Subscription]]:
     """All subscriptions of a topic, by name."""
     return ask(routes.SUBSCRIPTIONS, namespace, name)
 
 
-def delete_subscription(namespace: str, name: str, subscription: str) -> Request[None]:
+def delete_subscription(namespace: str, name: str, subscription: str) -> ClientRequest[None]:
     """Nothing more is pushed to it."""
     missing = gone(Denied, error_codes.SUBSCRIPTION_NOT_FOUND)
     return order(routes.DELETE_SUBSCRIPTION, namespace, name, subscription, on_refusal=missing)

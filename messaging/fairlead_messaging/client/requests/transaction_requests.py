@@ -22,18 +22,18 @@ from fairlead_messaging.api.responses import (
     Renewed,
     Started,
 )
-from fairlead_messaging.api.routes import Route
+from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.client.errors import Denied, TransactionOver
-from fairlead_messaging.client.request import Request, ask, order, to
+from fairlead_messaging.client.request import ClientRequest, ask, order, to
 
-_FINISH: dict[How, tuple[Route[Any], str]] = {
+_FINISH: dict[How, tuple[ApiRoute[Any], str]] = {
     "commit": (routes.COMMIT, "committed"),
     "abort": (routes.ABORT, "aborted"),
     "invalidate": (routes.INVALIDATE, "invalid"),
 }
 
 
-def start_transaction(timeout_seconds: float | None = None) -> Request[Started]:
+def start_transaction(timeout_seconds: float | None = None) -> ClientRequest[Started]:
     """``timeout_seconds``: the service's 30 by default, at most 600 unless it is set so; then it becomes invalid by
     itself, unless it is renewed before.
 
@@ -42,7 +42,7 @@ def start_transaction(timeout_seconds: float | None = None) -> Request[Started]:
     return ask(routes.START, body=StartRequest(timeout=timeout_seconds))
 
 
-def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> Request[Renewed]:
+def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> ClientRequest[Renewed]:
     """Let it live on: ``timeout_seconds`` from now, else as long as it asked for at its start.
 
     No renewal carries it beyond ``renewable``, nor lets it hold up readers longer than their topic allows.
@@ -53,7 +53,7 @@ def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> Req
 
 def finish_transaction(
     pointer: int, how: How, changes: Sequence[str] = (), *, may_be_done: bool = False
-) -> Request[None]:
+) -> ClientRequest[None]:
     """Commit, abort or invalidate.  ``changes``: keys changed; a commit that another one overtook is a conflict.
 
     ``may_be_done``: an earlier attempt had no answer, so that it is in this state already is as good.
@@ -72,7 +72,7 @@ def finish_transaction(
 
 def transactions(
     state: TransactionState = "in_progress", *, limit: int = LIST_LIMIT_DEFAULT, before: int | None = None
-) -> Request[list[OpenTransaction]]:
+) -> ClientRequest[list[OpenTransaction]]:
     """Open transactions and the topics whose readers wait for them, oldest first.
 
     With ``state`` finished ones and how they ended, newest first, at most ``limit`` that began before the pointer
@@ -81,7 +81,7 @@ def transactions(
     return ask(routes.LIST_TRANSACTIONS, query=TransactionsQuery(state=state, limit=limit, before=before))
 
 
-def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[bytes]:
+def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[bytes]:
     """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is.
 
     Repeated after a lost answer only without payloads: what was stored is published once.
@@ -93,12 +93,12 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
     )
 
 
-def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> Request[None]:
+def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[None]:
     """Store under a transaction, for a later publish of nothing.  What was published before comes first."""
     body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
     return order(routes.STORE, namespace, name, body=body, repeatable=False)
 
 
-def roll_back(namespace: str, name: str, detail: bytes) -> Request[None]:
+def roll_back(namespace: str, name: str, detail: bytes) -> ClientRequest[None]:
     """Take back what a ``publish_in`` of an open transaction published; ``detail`` is what it returned."""
     return order(routes.ROLLBACK, namespace, name, body=msgspec.Raw(detail))

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access import subject, topic_glob
-from fairlead_messaging.server.access.access_table import AccessTable, Entry
+from fairlead_messaging.server.access.access_table import AccessEntry, AccessTable
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
@@ -54,8 +54,8 @@ class AccessModel(Model):
             yield Mistake("topics", "grants nothing: each pattern takes topics away; add * to begin with all")
 
     @property
-    def entry(self) -> Entry:
-        return Entry(
+    def entry(self) -> AccessEntry:
+        return AccessEntry(
             subject.parse(self.subject), frozenset(map(Verb, self.verbs)), tuple(map(topic_glob.parse, self.topics))
         )
 

@@ -20,7 +20,7 @@ from fairlead_messaging.server.access.topic_glob import TopicGlob
 IDENTITIES_KEPT: Final = 1024
 
 
-class Entry(msgspec.Struct, frozen=True):
+class AccessEntry(msgspec.Struct, frozen=True):
     """One ``[[access]]`` entry."""
 
     subject: Subject
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Grants(msgspec.Struct, frozen=True):
     """What one identity may do."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[AccessEntry, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.entries)
@@ -66,7 +66,7 @@ class Grants(msgspec.Struct, frozen=True):
 class AccessTable:
     """By subject."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[AccessEntry]) -> None:
         self._entries = tuple(entries)
         self._of = lru_cache(IDENTITIES_KEPT)(self._find)
 

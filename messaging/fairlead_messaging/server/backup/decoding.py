@@ -17,8 +17,8 @@ from fairlead_messaging.server.backup.frame import (
     MAGIC,
     ROW,
     ROWS,
+    BackupHeader,
     End,
-    Header,
 )
 from fairlead_messaging.server.backup.sources import Source
 
@@ -51,7 +51,7 @@ class Decoder:
         kind, content = self._frame()
         if kind != HEADER:
             raise BadBackup("its header is missing")
-        self.header = _decoded(content, Header, "header")
+        self.header = _decoded(content, BackupHeader, "header")
         if self.header.format != FORMAT:
             raise BadBackup(f"it has format {self.header.format}; this program reads format {FORMAT}")
         if not 0 <= self.header.taken_ms <= TAKEN_MS_MAX:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_messaging.server.backup.frame import END, FORMAT, HEADER, MAGIC, ROW, ROWS, End, Header, framed
+from fairlead_messaging.server.backup.frame import END, FORMAT, HEADER, MAGIC, ROW, ROWS, BackupHeader, End, framed
 
 BLOCK_BYTES: Final = 1024 * 1024
 """Of keys and values in a frame, before they are packed; a larger row has one to itself."""
@@ -28,7 +28,7 @@ def encode(
         digest.update(data)
         return data, held
 
-    header = Header(format=FORMAT, program=program, service=service, taken_ms=taken_ms)
+    header = BackupHeader(format=FORMAT, program=program, service=service, taken_ms=taken_ms)
     yield piece(MAGIC + framed(HEADER, msgspec.json.encode(header)), 0)
     for block, held in _blocks(rows):
         count, size = count + held, size + len(block) - held * ROW.size

@@ -17,7 +17,7 @@ FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of a frame's content, packed or not: far above the largest row, which one request must have brought."""
 
 
-class Header(msgspec.Struct, frozen=True):
+class BackupHeader(msgspec.Struct, frozen=True):
     """Of what it is a backup; ``taken_ms`` is the time of its snapshot."""
 
     format: int

@@ -14,7 +14,7 @@ class Source(Protocol):
         ...
 
 
-class Sink(Protocol):
+class ByteSink(Protocol):
     """Something that takes all bytes it is given."""
 
     def write(self, data: bytes, /) -> int: ...
@@ -38,7 +38,7 @@ class Pieces:
 class Copied:
     """What is read from ``source`` is in ``sink``, too."""
 
-    def __init__(self, source: Source, sink: Sink) -> None:
+    def __init__(self, source: Source, sink: ByteSink) -> None:
         self._source, self._sink = source, sink
 
     def read(self, size: int, /) -> bytes:

@@ -31,7 +31,7 @@ Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class RowContext:
     """What the meaning of a row depends on beside itself.
 
     ``open_states``: the transactions readers must know of; ``generations``: of each topic, negative when it is deleted.
@@ -48,7 +48,7 @@ class Context:
         return self.generations.get(key.topic) != key.generation
 
 
-def decode(key: RowKey, value: bytes, context: Context) -> Fields:
+def decode(key: RowKey, value: bytes, context: RowContext) -> Fields:
     """What is shown of one row.  Raises: Undecodable with what is wrong."""
     shown = _of_key(key)
     try:
@@ -78,7 +78,7 @@ def _of_key(key: RowKey) -> Fields:
     return shown
 
 
-def _topic(key: RowKey, value: bytes, _: Context) -> Fields:
+def _topic(key: RowKey, value: bytes, _: RowContext) -> Fields:
     assert key.topic is not None
     found = topic.decode(*key.topic, value)
     return {
@@ -89,7 +89,7 @@ def _topic(key: RowKey, value: bytes, _: Context) -> Fields:
     }
 
 
-def _message(key: RowKey, value: bytes, context: Context) -> Fields:
+def _message(key: RowKey, value: bytes, context: RowContext) -> Fields:
     assert key.position is not None
     row = _row(value)
     shown: Fields = {
@@ -109,7 +109,7 @@ def _message(key: RowKey, value: bytes, context: Context) -> Fields:
     return shown | {"kind": "message", **_body(row.payload, context)}
 
 
-def _payload(key: RowKey, value: bytes, context: Context) -> Fields:
+def _payload(key: RowKey, value: bytes, context: RowContext) -> Fields:
     assert key.position is not None and key.pointer is not None
     row = _row(value)
     if row.pointer or row.is_reference:
@@ -121,7 +121,7 @@ def _payload(key: RowKey, value: bytes, context: Context) -> Fields:
     return shown | _body(row.payload, context)
 
 
-def _transaction(key: RowKey, value: bytes, _: Context) -> Fields:
+def _transaction(key: RowKey, value: bytes, _: RowContext) -> Fields:
     found = transaction.decode(value)
     if found.pointer != key.pointer:
         raise Undecodable(f"the record is that of transaction {found.pointer}")
@@ -151,7 +151,7 @@ def _touched(each: Touched) -> Fields:
     }
 
 
-def _producer(key: RowKey, value: bytes, _: Context) -> Fields:
+def _producer(key: RowKey, value: bytes, _: RowContext) -> Fields:
     if len(value) < 8 or (value[0] == 0 and len(value) % 16 != 8) or value[0] > 1 or (value[0] and len(value) < 16):
         raise Undecodable(f"no page of numbers has {len(value)} bytes")
     known = sequences.decode(value)
@@ -168,26 +168,26 @@ def _producer(key: RowKey, value: bytes, _: Context) -> Fields:
     }
 
 
-def _fence(key: RowKey, value: bytes, _: Context) -> Fields:
+def _fence(key: RowKey, value: bytes, _: RowContext) -> Fields:
     if len(value) != 16:
         raise Undecodable(f"a fence has 16 bytes, not {len(value)}")
     epochs = Epochs(value)
     return {"producer": key.name, "newest_epoch": epochs.newest, "fenced_epoch": epochs.fenced}
 
 
-def _subscription(key: RowKey, value: bytes, _: Context) -> Fields:
+def _subscription(key: RowKey, value: bytes, _: RowContext) -> Fields:
     shown: Fields = msgspec.to_builtins(subscription.decode(value))
     return {"name": key.name, **shown, "url": _without_secrets(shown["url"])}
 
 
-def _reader(key: RowKey, value: bytes, _: Context) -> Fields:
+def _reader(key: RowKey, value: bytes, _: RowContext) -> Fields:
     found = msgspec.json.decode(value)
     if not isinstance(found, dict):
         raise Undecodable("a reader's record is an object")
     return {"name": key.name, **found}
 
 
-def _log_end(key: RowKey, value: bytes, _: Context) -> Fields:
+def _log_end(key: RowKey, value: bytes, _: RowContext) -> Fields:
     if len(value) != 30:
         raise Undecodable(f"the end of a log has 30 bytes, not {len(value)}")
     end = running_totals.decode_log_end(value)
@@ -197,7 +197,7 @@ def _log_end(key: RowKey, value: bytes, _: Context) -> Fields:
     }  # fmt: skip
 
 
-def _mark(key: RowKey, value: bytes, _: Context) -> Fields:
+def _mark(key: RowKey, value: bytes, _: RowContext) -> Fields:
     assert key.position is not None
     if len(value) != 16:
         raise Undecodable(f"a running total has 16 bytes, not {len(value)}")
@@ -205,12 +205,12 @@ def _mark(key: RowKey, value: bytes, _: Context) -> Fields:
     return {"index": "running_total", **_time("upto", key.position), "messages": total.rows, "bytes": total.size}
 
 
-def _expiry(key: RowKey, value: bytes, _: Context) -> Fields:
+def _expiry(key: RowKey, value: bytes, _: RowContext) -> Fields:
     assert key.position is not None and key.expires_ms is not None
     return {"index": "expiry", "expires": moment(key.expires_ms), **_time("published", key.position)}
 
 
-def _reference(key: RowKey, value: bytes, _: Context) -> Fields:
+def _reference(key: RowKey, value: bytes, _: RowContext) -> Fields:
     assert key.position is not None
     if len(value) < 8 + 2 * POSITION_BYTES:
         raise Undecodable("it names no payload rows")
@@ -224,23 +224,23 @@ def _reference(key: RowKey, value: bytes, _: Context) -> Fields:
     }  # fmt: skip
 
 
-def _removed(key: RowKey, value: bytes, _: Context) -> Fields:
+def _removed(key: RowKey, value: bytes, _: RowContext) -> Fields:
     if len(value) != POSITION_BYTES:
         raise Undecodable(f"a position has {POSITION_BYTES} bytes, not {len(value)}")
     return {"index": "removed", **_time("upto", decode_position(value))}
 
 
-def _long(key: RowKey, value: bytes, _: Context) -> Fields:
+def _long(key: RowKey, value: bytes, _: RowContext) -> Fields:
     return {"index": "long_commit", "transaction": key.pointer}
 
 
-def _service(key: RowKey, value: bytes, _: Context) -> Fields:
+def _service(key: RowKey, value: bytes, _: RowContext) -> Fields:
     if key.name == "pointer":
         return {"name": key.name, "value": int.from_bytes(value, "big")}
     return {"name": key.name, "value": value.decode()}
 
 
-_DECODERS: dict[bytes, Callable[[RowKey, bytes, Context], Fields]] = {
+_DECODERS: dict[bytes, Callable[[RowKey, bytes, RowContext], Fields]] = {
     keys.METADATA: _topic,
     keys.MESSAGE: _message,
     keys.PAYLOAD: _payload,
@@ -260,7 +260,7 @@ _DECODERS: dict[bytes, Callable[[RowKey, bytes, Context], Fields]] = {
 }
 
 
-def _row(value: bytes) -> rows.Row:
+def _row(value: bytes) -> rows.MessageRow:
     if not value:
         raise Undecodable("the value is empty")
     flags = value[0]
@@ -272,7 +272,7 @@ def _row(value: bytes) -> rows.Row:
     return rows.decode(value)
 
 
-def _state(pointer: int, context: Context) -> str:
+def _state(pointer: int, context: RowContext) -> str:
     """As `fairlead topics inspect` says it."""
     if pointer < 0:
         return "hidden"
@@ -284,7 +284,7 @@ def _time(name: str, position: Position) -> Fields:
     return {name: moment(position.timestamp), f"{name}_ms": position.timestamp, "sequence": position.sequence}
 
 
-def _body(payload: bytes, context: Context) -> Fields:
+def _body(payload: bytes, context: RowContext) -> Fields:
     shown: Fields = {"bytes": len(payload)}
     if context.body_bytes_max:
         shown["body"] = base64.b64encode(payload[: context.body_bytes_max]).decode()

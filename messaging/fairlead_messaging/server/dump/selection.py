@@ -21,7 +21,7 @@ _TRANSACTIONS = frozenset([keys.OPEN, keys.FINISHED])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class DumpSelection:
     """``since_ms`` inclusive, ``until_ms`` exclusive: when a message was published, a payload written, a transaction
     begun.  Without ``tables`` all of them."""
 
@@ -35,7 +35,7 @@ class Selection:
     @property
     def is_everything(self) -> bool:
         """Then also what belongs to no table is shown."""
-        return self == Selection()
+        return self == DumpSelection()
 
     def letters(self) -> Iterator[bytes]:
         """Of the tables that may hold something, in the order in which they are shown."""

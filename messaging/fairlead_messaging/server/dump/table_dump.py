@@ -12,15 +12,15 @@ from typing import Any, Protocol
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.dump import row_key, row_value
 from fairlead_messaging.server.dump.row_key import BY_TOPIC, TABLE_OF, RowKey, Undecodable
-from fairlead_messaging.server.dump.row_value import Context, Fields
-from fairlead_messaging.server.dump.selection import Selection
+from fairlead_messaging.server.dump.row_value import Fields, RowContext
+from fairlead_messaging.server.dump.selection import DumpSelection
 from fairlead_messaging.server.log import keys, topic
 from fairlead_messaging.server.transactions import transaction
 
 HIGHEST_KEY = b"\xff" * 32
 
 
-class Rows(Protocol):
+class DumpedStore(Protocol):
     """A store that does not change."""
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]: ...
@@ -35,7 +35,7 @@ class Count:
     undecodable: int = 0
 
 
-def context(store: Rows, body_bytes_max: int = 0) -> Context:
+def context(store: DumpedStore, body_bytes_max: int = 0) -> RowContext:
     """What the meaning of rows depends on; a damaged record of a topic or a transaction is passed over here."""
     open_states: dict[int, str] = {}
     generations: dict[tuple[str, str], int] = {}
@@ -60,10 +60,12 @@ def context(store: Rows, body_bytes_max: int = 0) -> Context:
                     continue
         except StorageError:
             continue
-    return Context(open_states=open_states, generations=generations, body_bytes_max=body_bytes_max)
+    return RowContext(open_states=open_states, generations=generations, body_bytes_max=body_bytes_max)
 
 
-def lines(store: Rows, selection: Selection, meaning: Context, *, raw_keys: bool = False) -> Generator[Fields]:
+def lines(
+    store: DumpedStore, selection: DumpSelection, meaning: RowContext, *, raw_keys: bool = False
+) -> Generator[Fields]:
     """Each row that was asked for; one that is damaged has ``undecodable`` (why) and its raw ``key`` in hex."""
     for key, _, shown in _walk(store, selection, meaning):
         if raw_keys or "undecodable" in shown:
@@ -71,7 +73,7 @@ def lines(store: Rows, selection: Selection, meaning: Context, *, raw_keys: bool
         yield shown
 
 
-def counts(store: Rows, selection: Selection, meaning: Context) -> Generator[Fields]:
+def counts(store: DumpedStore, selection: DumpSelection, meaning: RowContext) -> Generator[Fields]:
     """How many rows and bytes each table has, by topic and generation."""
     found: dict[tuple[str, str, int | None], Count] = {}
     for key, value, shown in _walk(store, selection, meaning):
@@ -89,7 +91,7 @@ def counts(store: Rows, selection: Selection, meaning: Context) -> Generator[Fie
         yield where | {"rows": count.rows, "bytes": count.bytes, "undecodable": count.undecodable}
 
 
-def _walk(store: Rows, selection: Selection, meaning: Context) -> Iterator[tuple[bytes, bytes, Fields]]:
+def _walk(store: DumpedStore, selection: DumpSelection, meaning: RowContext) -> Iterator[tuple[bytes, bytes, Fields]]:
     for letter in selection.letters():
         low, high = selection.range(letter)
         yield from _table(store, letter, low, high, selection, meaning)
@@ -98,7 +100,7 @@ def _walk(store: Rows, selection: Selection, meaning: Context) -> Iterator[tuple
 
 
 def _table(
-    store: Rows, letter: bytes, low: bytes, high: bytes, selection: Selection, meaning: Context
+    store: DumpedStore, letter: bytes, low: bytes, high: bytes, selection: DumpSelection, meaning: RowContext
 ) -> Iterator[tuple[bytes, bytes, Fields]]:
     while low < high:
         last = b""
@@ -114,7 +116,7 @@ def _table(
         low = max(_behind_topic(last), low) if last and letter in BY_TOPIC else high
 
 
-def _shown(letter: bytes, key: bytes, value: bytes, selection: Selection, meaning: Context) -> Fields | None:
+def _shown(letter: bytes, key: bytes, value: bytes, selection: DumpSelection, meaning: RowContext) -> Fields | None:
     """None: it was not asked for."""
     shown: Fields = {"table": TABLE_OF[letter]}
     try:
@@ -133,7 +135,7 @@ def _shown(letter: bytes, key: bytes, value: bytes, selection: Selection, meanin
         return shown | {"undecodable": str(error), "value_bytes": len(value)}
 
 
-def _strays(store: Rows) -> Iterator[tuple[bytes, bytes, Fields]]:
+def _strays(store: DumpedStore) -> Iterator[tuple[bytes, bytes, Fields]]:
     """Rows of no table."""
     letters = sorted(TABLE_OF)
     gaps = zip((b"", *map(keys.above, letters)), (*letters, HIGHEST_KEY), strict=True)

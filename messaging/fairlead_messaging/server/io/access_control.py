@@ -20,7 +20,7 @@ from fairlead_messaging.server.access.access_table import AccessTable
 from fairlead_messaging.server.access.caller import Caller
 from fairlead_messaging.server.access.subject import Identity
 from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
@@ -44,7 +44,7 @@ class AccessControl:
     def __init__(
         self,
         table: AccessTable,
-        metrics: Metrics,
+        metrics: MessagingMetrics,
         reviewer: TokenReviewer | None = None,
         *,
         wall: Callable[[], float] = time.time,
@@ -163,7 +163,7 @@ def _seconds(text: str) -> float:
 
 
 def of_settings(
-    settings: MessagingSettings, metrics: Metrics, *, wall: Callable[[], float] = time.time
+    settings: MessagingSettings, metrics: MessagingMetrics, *, wall: Callable[[], float] = time.time
 ) -> AccessControl:
     """As the settings have it; with ``security = "insecure"`` it is not asked."""
     if settings.security == "mtls" and not settings.access:

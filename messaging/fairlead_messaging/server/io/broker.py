@@ -17,7 +17,7 @@ from fairlead_messaging.server.io.notifier import Notifier
 from fairlead_messaging.server.io.snapshot_readers import SnapshotReaders
 from fairlead_messaging.server.io.transaction_keeper import TransactionKeeper
 from fairlead_messaging.server.log import keys, reader, topics
-from fairlead_messaging.server.log.topic import Topic, expand_system_topics
+from fairlead_messaging.server.log.topic import TopicGeneration, expand_system_topics
 from fairlead_messaging.server.memory_budget import MemoryBudget
 from fairlead_messaging.server.page_cache import CachedPage, PageCache, PageKey
 from fairlead_messaging.server.quotas.quota_model import Quotas
@@ -109,14 +109,14 @@ class Broker:
         """As ``SnapshotReaders.copy``."""
         return self._readers.copy(make)
 
-    def topic(self, namespace: str, name: str) -> Topic:
+    def topic(self, namespace: str, name: str) -> TopicGeneration:
         """The living topic as it stands on disk.  Raises NotFound, Refused."""
         try:
             return topics.lookup(self._kv, namespace, name)
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
 
-    def cached(self, topic: Topic, key: PageKey, isolation: str) -> CachedPage | None:
+    def cached(self, topic: TopicGeneration, key: PageKey, isolation: str) -> CachedPage | None:
         """A page that another reader got before, if the store would still answer the same."""
         try:
             log_end = self._kv.get(keys.log_end(topic))

@@ -31,7 +31,7 @@ class Total(Collector):
         yield CounterMetricFamily(self._name, self._text, value=self._value)
 
 
-class Totals(Collector):
+class LabelledTotals(Collector):
     """The same for each value of one label."""
 
     def __init__(self, name: str, text: str, label: str) -> None:
@@ -48,7 +48,7 @@ class Totals(Collector):
         yield family
 
 
-class Metrics:
+class MessagingMetrics:
     """One registry per running service."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Metrics:
         )
         self.oldest_seconds = self._gauge("transactions_oldest_seconds", "Age of the oldest of these; 0: none")
         self.unmarked = self._gauge("transactions_unmarked", "Aborted ones whose messages are not all marked yet")
-        self.ended = Totals(PREFIX + "transactions_ended", "Transactions the service ended by itself", "reason")
+        self.ended = LabelledTotals(PREFIX + "transactions_ended", "Transactions the service ended by itself", "reason")
         self.registry.register(self.ended)
         self.transactions_unavailable = self._gauge(
             "transactions_unavailable", "1 while calls that need transactions are refused, else 0"

@@ -15,11 +15,11 @@ from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.log import keys, topics
-from fairlead_messaging.server.log.message import Message, Messages
-from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.producers.producer import Producer
+from fairlead_messaging.server.log.message import LoggedMessage, Messages
+from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.producers.producer import NumberedProducer
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import (
     dead_letter,
@@ -35,16 +35,16 @@ from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
     Loaded,
-    Pause,
-    Read,
+    PushPause,
+    PushResult,
+    ReadPage,
     Save,
     Send,
-    Sent,
     Step,
     StoreDeadLetter,
 )
-from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
-from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
+from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
+from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
 from fairlead_wire.http import retry_after
 from fairlead_wire.io import logs
 
@@ -68,14 +68,14 @@ def unlimited(_namespace: str, _messages: Messages) -> AbstractContextManager[No
     return contextlib.nullcontext()
 
 
-class Sender:
+class PushSender:
     """Posts messages to endpoints, over connections that all subscriptions share."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
         self._resolver = EndpointResolver()
 
-    async def send(self, name: Name, url: str, item: Item) -> Sent:
+    async def send(self, name: Name, url: str, item: PushItem) -> PushResult:
         if self._session is None:
             # One connection for each subscription: with fewer, those to endpoints that do not answer keep others out.
             limit = min(SUBSCRIPTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
@@ -92,10 +92,10 @@ class Sender:
             async with self._session.post(url, data=item.payload, headers=headers, allow_redirects=False) as response:
                 status, asked = response.status, response.headers.get("Retry-After")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return Sent((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
+            return PushResult((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
         if endpoint.is_delivered(status):
-            return Sent()
-        return Sent(
+            return PushResult()
+        return PushResult(
             f"status {status}", endpoint.is_final(status), retry_after.seconds(asked, endpoint.RETRY_AFTER_SECONDS_MAX)
         )
 
@@ -109,14 +109,14 @@ class PushPerformer:
     """The steps of one subscription; ``trouble`` is what holds it up beside its endpoint, "" when nothing does."""
 
     def __init__(
-        self, name: Name, broker: Broker, sender: Sender, metrics: Metrics, storing: Storing = unlimited
+        self, name: Name, broker: Broker, sender: PushSender, metrics: MessagingMetrics, storing: Storing = unlimited
     ) -> None:
         self._name = name
         self._broker = broker
         self._sender = sender
         self._metrics = metrics
         self._storing = storing
-        self._record: Subscription | None = None
+        self._record: SubscriptionRecord | None = None
         """As it stands on disk, as far as is known here."""
         self.trouble = ""
 
@@ -131,7 +131,7 @@ class PushPerformer:
                 loaded = await self._load()
                 self._record, self.trouble = loaded.record, ""
                 return loaded
-            case Read():
+            case ReadPage():
                 return await self._read(step)
             case Find(id=message_id, generation=generation):
                 return await self._broker.read(
@@ -145,7 +145,7 @@ class PushPerformer:
                 return await self._store_dead_letter(item, topic)
             case Save():
                 return await self._save(step)
-            case Pause(until_ms=until_ms):
+            case PushPause(until_ms=until_ms):
                 while (left_ms := until_ms - self._broker.now_ms()) > 0 and not self._broker.closing:  # noqa: ASYNC110
                     await asyncio.sleep(min(left_ms / 1000, PAUSE_SECONDS_MAX))
                 return None
@@ -171,7 +171,7 @@ class PushPerformer:
 
         return await self._broker.read(look)
 
-    async def _read(self, step: Read) -> PushPage:
+    async def _read(self, step: ReadPage) -> PushPage:
         def look(snapshot: Snapshot) -> PushPage:
             return push_page.read(
                 snapshot,
@@ -185,11 +185,11 @@ class PushPerformer:
         topic = self._name[:2]
         return await self._broker.read_until(topic, look, lambda page: page.is_enough(step.after), step.wait_ms)
 
-    async def _store_dead_letter(self, item: Item, dead_letter_topic: str) -> None:
+    async def _store_dead_letter(self, item: PushItem, dead_letter_topic: str) -> None:
         namespace, topic = dead_letter.topic_names(dead_letter_topic)
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
-        producer = Producer(id=dead_letter.producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,))
-        letter = Publish(namespace=namespace, name=topic, messages=[Message(item.payload)], producer=producer)
+        producer = NumberedProducer(id=dead_letter.producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,))
+        letter = Publish(namespace=namespace, name=topic, messages=[LoggedMessage(item.payload)], producer=producer)
         # Counted like what clients publish: subscriptions that hand letters round would fill the disk for all.
         with self._storing(namespace, letter.messages):
             await self._broker.change(letter, len(item.payload))
@@ -225,7 +225,7 @@ class PushPerformer:
                 "message_given_up", topic=label, subscription=name, id=record.position, reason=record.last_error
             )
 
-    def _of_generation(self, snapshot: Snapshot, generation: int) -> Topic:
+    def _of_generation(self, snapshot: Snapshot, generation: int) -> TopicGeneration:
         """Raises: NotFound when the living topic is another one."""
         living = topics.lookup(snapshot, *self._name[:2])
         if living.generation != generation:

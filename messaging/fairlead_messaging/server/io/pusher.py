@@ -15,8 +15,8 @@ from typing import Any
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.metrics import Metrics
-from fairlead_messaging.server.io.push_performer import Name, PushPerformer, Sender, Storing, unlimited
+from fairlead_messaging.server.io.metrics import MessagingMetrics
+from fairlead_messaging.server.io.push_performer import Name, PushPerformer, PushSender, Storing, unlimited
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import effective_policy, push, subscription
 from fairlead_messaging.server.subscriptions.push import Push, Step
@@ -30,7 +30,7 @@ _log = logs.get("messaging.pusher")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Running:
+class _RunningPush:
     """The task of one subscription, with its script and what performs it."""
 
     push: Push
@@ -41,13 +41,13 @@ class _Running:
 class Pusher:
     """Starts and stops the tasks as subscriptions come and go."""
 
-    def __init__(self, broker: Broker, metrics: Metrics, storing: Storing = unlimited) -> None:
+    def __init__(self, broker: Broker, metrics: MessagingMetrics, storing: Storing = unlimited) -> None:
         self._broker = broker
         self._metrics = metrics
         self._storing = storing
         self._random = Random()
-        self._running: dict[Name, _Running] = {}
-        self._sender = Sender()
+        self._running: dict[Name, _RunningPush] = {}
+        self._sender = PushSender()
         self._looking: asyncio.Task[None] | None = None
 
     @property
@@ -67,7 +67,7 @@ class Pusher:
         """Begin with a subscription, or begin again after it was changed; one that is gone just ends."""
         self._end(name)
         performer = PushPerformer(name, self._broker, self._sender, self._metrics, self._storing)
-        running = _Running(push=Push(self._broker.now_ms, self._random), performer=performer)
+        running = _RunningPush(push=Push(self._broker.now_ms, self._random), performer=performer)
         self._running[name] = running
         running.task = asyncio.create_task(self._push(name, running))
         running.task.add_done_callback(lambda _: self._forget(name, running))
@@ -86,7 +86,7 @@ class Pusher:
         if before is not None and before.task is not None:
             before.task.cancel()
 
-    def _forget(self, name: Name, running: _Running) -> None:
+    def _forget(self, name: Name, running: _RunningPush) -> None:
         if self._running.get(name) is running:
             del self._running[name]
 
@@ -126,7 +126,7 @@ class Pusher:
             ):
                 self.renew(name)
 
-    async def _push(self, name: Name, running: _Running) -> None:
+    async def _push(self, name: Name, running: _RunningPush) -> None:
         while not self._broker.closing:
             try:
                 await self._run(running)
@@ -138,7 +138,7 @@ class Pusher:
                 await asyncio.sleep(DEFECT_PAUSE_SECONDS)
                 running.push = Push(self._broker.now_ms, self._random)
 
-    async def _run(self, running: _Running) -> None:
+    async def _run(self, running: _RunningPush) -> None:
         script = running.push.run()
         step: Step = next(script)
         while not self._broker.closing:

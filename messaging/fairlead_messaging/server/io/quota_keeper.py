@@ -16,7 +16,7 @@ from typing import Final
 
 from fairlead_messaging.api.errors import OverQuota, StorageError, Unavailable
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.log.message import Messages, columns
 from fairlead_messaging.server.quotas import measure
 from fairlead_messaging.server.quotas.byte_rate import ByteRate
@@ -37,7 +37,7 @@ class QuotaKeeper:
     """``start`` before the first publish: what is stored already counts."""
 
     def __init__(
-        self, broker: Broker, quotas: Quotas, metrics: Metrics, *, steady: Callable[[], float] = time.monotonic
+        self, broker: Broker, quotas: Quotas, metrics: MessagingMetrics, *, steady: Callable[[], float] = time.monotonic
     ) -> None:
         self._broker = broker
         self._quotas = quotas

@@ -13,12 +13,12 @@ from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, 
 from fairlead_messaging.server.log import keys, reader, running_totals
 from fairlead_messaging.server.log.row_state import Uncommitted
 from fairlead_messaging.server.log.running_totals import RunningTotal
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class BulkRange:
     """after < id ≤ upto; ``rows`` and ``size`` (bytes) are what was stored there."""
 
     after: MessageId
@@ -28,16 +28,16 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class BulkPlan:
     """What to read next: ``upto`` is the last id included, ``after`` when there is nothing."""
 
     upto: MessageId
     rows: int
     size: int
-    ranges: tuple[Range, ...]
+    ranges: tuple[BulkRange, ...]
 
 
-def check_generation(topic: Topic, expected: int | None) -> None:
+def check_generation(topic: TopicGeneration, expected: int | None) -> None:
     """Raises: Conflict when the reader began in another generation."""
     if expected is not None and expected != topic.generation:
         raise Conflict(
@@ -46,7 +46,7 @@ def check_generation(topic: Topic, expected: int | None) -> None:
         )  # fmt: skip
 
 
-def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted | None) -> MessageId:
+def last_stable(snapshot: Snapshot, topic: TopicGeneration, first_uncommitted: Uncommitted | None) -> MessageId:
     """Ids at or below never change: the last durable one, or just below the first uncommitted message.
 
     For a reader that starts behind an uncommitted message: ids from its start on, at or below.
@@ -59,7 +59,7 @@ def last_stable(snapshot: Snapshot, topic: Topic, first_uncommitted: Uncommitted
     return min(last, before(first_uncommitted.message_id)) if first_uncommitted is not None else last
 
 
-def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> MessageId:
+def oldest(snapshot: Snapshot, topic: TopicGeneration, now_ms: int) -> MessageId:
     """The exclusive start that yields every living message; FIRST when there never was one."""
     bound = reader.oldest_live(topic, now_ms)
     prefix = keys.table(keys.MESSAGE, topic)
@@ -68,7 +68,7 @@ def oldest(snapshot: Snapshot, topic: Topic, now_ms: int) -> MessageId:
     return max(last_expired(snapshot, topic, now_ms), FIRST)
 
 
-def last_expired(snapshot: Snapshot, topic: Topic, now_ms: int) -> MessageId:
+def last_expired(snapshot: Snapshot, topic: TopicGeneration, now_ms: int) -> MessageId:
     """The id after which nothing has outlived the topic's time to live: of the last such row, removed or not."""
     removed = snapshot.get(keys.table(keys.REMOVED, topic))
     bound = reader.oldest_live(topic, now_ms)
@@ -85,7 +85,7 @@ def shown(position: MessageId) -> str:
 
 def plan(
     snapshot: Snapshot,
-    topic: Topic,
+    topic: TopicGeneration,
     *,
     after: MessageId,
     upto: MessageId,
@@ -93,7 +93,7 @@ def plan(
     limit_bytes: int,
     splits: int,
     now_ms: int,
-) -> Plan:
+) -> BulkPlan:
     """At most ``splits`` ranges of about the same weight, together within the limits.
 
     ``upto`` must not lie beyond the last stable offset.  At least one row is planned when there is one.
@@ -105,18 +105,18 @@ def plan(
         else (start, RunningTotal())
     )
     if not whole.rows:
-        return Plan(upto=after, rows=0, size=0, ranges=())
-    ranges: list[Range] = []
+        return BulkPlan(upto=after, rows=0, size=0, ranges=())
+    ranges: list[BulkRange] = []
     low = after
     share_rows, share_size = -(-whole.rows // splits), -(-whole.size // splits)
     while len(ranges) < splits - 1 and max(low, start) < end:
         high, part = running_totals.split_at(snapshot, topic, max(low, start), end, share_rows, max(share_size, 1))
         if not part.rows:
             break
-        ranges.append(Range(after=low, upto=high, rows=part.rows, size=part.size))
+        ranges.append(BulkRange(after=low, upto=high, rows=part.rows, size=part.size))
         low = high
     if low < end:
         done = RunningTotal(sum(each.rows for each in ranges), sum(each.size for each in ranges))
         rest = whole.minus(done)
-        ranges.append(Range(after=low, upto=end, rows=rest.rows, size=rest.size))
-    return Plan(upto=end, rows=whole.rows, size=whole.size, ranges=tuple(ranges))
+        ranges.append(BulkRange(after=low, upto=end, rows=rest.rows, size=rest.size))
+    return BulkPlan(upto=end, rows=whole.rows, size=whole.size, ranges=tuple(ranges))

@@ -13,9 +13,9 @@ from operator import itemgetter
 
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, MessageId, id_of
 from fairlead_messaging.server.log import arrow, keys, reader
-from fairlead_messaging.server.log.reader import JUDGED_ROWS_MAX, OffsetRange, Page
+from fairlead_messaging.server.log.reader import JUDGED_ROWS_MAX, MessagePage, ReadRange
 from fairlead_messaging.server.log.row_state import RowStates
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 PIECE_ROWS = 1024
@@ -25,7 +25,7 @@ PIECE_BYTES = 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class BulkPage:
-    """``parts`` joined are one Arrow stream; the rest is as in ``reader.Page``."""
+    """``parts`` joined are one Arrow stream; the rest is as in ``reader.MessagePage``."""
 
     next_position: MessageId
     parts: list[memoryview] = field(default_factory=lambda: [arrow.HEAD])
@@ -39,7 +39,7 @@ class BulkPage:
 
 def read(
     snapshot: Snapshot,
-    topic: Topic,
+    topic: TopicGeneration,
     *,
     after: MessageId,
     upto: MessageId,
@@ -49,7 +49,7 @@ def read(
     states: RowStates | None = None,
 ) -> BulkPage:
     """The messages ``reader.read`` would answer, as an Arrow stream."""
-    asked = OffsetRange(
+    asked = ReadRange(
         after=max(after, reader.oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
     )
     page = BulkPage(next_position=asked.after)
@@ -83,11 +83,11 @@ def read(
 _FLAGS = itemgetter(0)
 
 
-def _left(page: BulkPage, asked: OffsetRange) -> OffsetRange | None:
+def _left(page: BulkPage, asked: ReadRange) -> ReadRange | None:
     """What still belongs into the page; None when one of its limits was met."""
     if page.count >= asked.limit or page.size >= asked.bytes_max or page.judged >= JUDGED_ROWS_MAX:
         return None
-    return OffsetRange(
+    return ReadRange(
         after=page.next_position,
         upto=asked.upto,
         limit=asked.limit - page.count,
@@ -96,7 +96,7 @@ def _left(page: BulkPage, asked: OffsetRange) -> OffsetRange | None:
     )
 
 
-def _take_plain(page: BulkPage, left: OffsetRange, places: list[bytes], values: list[bytes]) -> None:
+def _take_plain(page: BulkPage, left: ReadRange, places: list[bytes], values: list[bytes]) -> None:
     """Add plain rows, as many as there is room for."""
     count = min(len(places), left.limit)
     size = sum(map(len, values[:count])) - count
@@ -111,7 +111,7 @@ def _take_plain(page: BulkPage, left: OffsetRange, places: list[bytes], values: 
     page.next_position = id_of(keys.position(places[count - 1]))
 
 
-def _add(page: BulkPage, judged: Page) -> None:
+def _add(page: BulkPage, judged: MessagePage) -> None:
     if judged.ids:
         page.parts.append(arrow.encode(judged.ids, judged.payloads))
     page.count += len(judged.ids)

@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import NewType
 
 from fairlead_messaging.api.message_id import POSITION_BYTES, PositionBytes
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 
 Prefix = NewType("Prefix", bytes)
 """What the keys of one table of one topic begin with."""
@@ -69,23 +69,23 @@ def metadata_names(key: bytes) -> tuple[str, str]:
     return namespace, name
 
 
-def log_end(topic: Topic) -> bytes:
+def log_end(topic: TopicGeneration) -> bytes:
     return LOG_END + names(topic.namespace, topic.name)
 
 
-def table(letter: bytes, topic: Topic) -> Prefix:
+def table(letter: bytes, topic: TopicGeneration) -> Prefix:
     """Prefix of one table's rows of this generation."""
     return Prefix(letter + names(topic.namespace, topic.name) + topic.generation.to_bytes(4, "big"))
 
 
-def dead_generations(letter: bytes, topic: Topic) -> tuple[bytes, bytes]:
+def dead_generations(letter: bytes, topic: TopicGeneration) -> tuple[bytes, bytes]:
     """Key range of one table's rows of all generations that are no longer reachable."""
     prefix = letter + names(topic.namespace, topic.name)
     first_live = topic.generation if topic.exists else -topic.generation + 1
     return prefix, prefix + first_live.to_bytes(4, "big")
 
 
-def payloads(topic: Topic, pointer: int) -> Prefix:
+def payloads(topic: TopicGeneration, pointer: int) -> Prefix:
     """Prefix of the payload rows of one transaction."""
     return Prefix(table(PAYLOAD, topic) + pointer.to_bytes(8, "big"))
 
@@ -95,7 +95,7 @@ def _producer_id(producer_id: str) -> bytes:
     return len(raw).to_bytes(2, "big") + raw
 
 
-def producer(topic: Topic, producer_id: str, epoch: int) -> bytes:
+def producer(topic: TopicGeneration, producer_id: str, epoch: int) -> bytes:
     return table(PRODUCER, topic) + _producer_id(producer_id) + epoch.to_bytes(8, "big")
 
 
@@ -108,15 +108,15 @@ def first_of_page(producer: bytes, page: bytes) -> int:
     return int.from_bytes(page[len(producer) :], "big")
 
 
-def fence(topic: Topic, producer_id: str) -> bytes:
+def fence(topic: TopicGeneration, producer_id: str) -> bytes:
     return table(FENCE, topic) + _producer_id(producer_id)
 
 
-def reader(topic: Topic, name: str) -> bytes:
+def reader(topic: TopicGeneration, name: str) -> bytes:
     return table(READER, topic) + name.encode()
 
 
-def subscription(topic: Topic, name: str) -> bytes:
+def subscription(topic: TopicGeneration, name: str) -> bytes:
     return table(SUBSCRIPTION, topic) + name.encode()
 
 

@@ -23,7 +23,7 @@ from fairlead_messaging.api.message_id import (
 )
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.row_state import RowState, RowStates
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 LASTING_MS = 2**63 - 1
@@ -33,7 +33,7 @@ JUDGED_ROWS_MAX = 50_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Page:
+class MessagePage:
     """Messages as two columns; ``next_position`` is the exclusive start of the next page.
 
     ``complete`` says that the scan reached the end, or the first uncommitted row (``blocked``), and not a limit.
@@ -68,7 +68,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetRange:
+class ReadRange:
     """What a page may hold: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
 
     after: MessageId
@@ -78,14 +78,14 @@ class OffsetRange:
     now_ms: int
 
 
-def oldest_live(topic: Topic, now_ms: int) -> MessageId:
+def oldest_live(topic: TopicGeneration, now_ms: int) -> MessageId:
     """The exclusive start below which everything has outlived the topic's time to live."""
     return before_time(max(0, now_ms - topic.ttl_seconds * 1000))
 
 
 def read(
     snapshot: Snapshot,
-    topic: Topic,
+    topic: TopicGeneration,
     *,
     after: MessageId,
     upto: MessageId = LAST,
@@ -93,13 +93,13 @@ def read(
     bytes_max: int,
     now_ms: int,
     states: RowStates | None = None,
-) -> Page:
+) -> MessagePage:
     """Messages with after < id ≤ upto that are alive at ``now_ms`` (milliseconds), oldest first.
 
     Without ``states`` everything is shown, rolled-back rows too (the seed's non-transactional reader).
     A page holds at most ``limit`` messages and ends once ``bytes_max`` payload bytes are reached.
     """
-    asked = OffsetRange(
+    asked = ReadRange(
         after=max(after, oldest_live(topic, now_ms)), upto=upto, limit=limit, bytes_max=bytes_max, now_ms=now_ms
     )
     prefix = keys.table(keys.MESSAGE, topic)
@@ -108,11 +108,15 @@ def read(
 
 
 def select_visible(
-    found: Iterable[tuple[bytes, bytes]], snapshot: Snapshot, topic: Topic, asked: OffsetRange, states: RowStates | None
-) -> Page:
+    found: Iterable[tuple[bytes, bytes]],
+    snapshot: Snapshot,
+    topic: TopicGeneration,
+    asked: ReadRange,
+    states: RowStates | None,
+) -> MessagePage:
     """The page that consecutive rows of the message table make; ``complete`` when all of them were passed."""
     after, limit, bytes_max = asked.after, asked.limit, asked.bytes_max
-    page = Page(next_position=after)
+    page = MessagePage(next_position=after)
     ids, payloads = cast("list[bytes]", page.ids), page.payloads  # naming each a MessageId would be a call for each
     size = 0
     for key, value in found:
@@ -147,7 +151,9 @@ def select_visible(
     return page
 
 
-def _read_row(position: PositionBytes, row: rows.Row, page: Page, asked: OffsetRange, state: RowState) -> None:
+def _read_row(
+    position: PositionBytes, row: rows.MessageRow, page: MessagePage, asked: ReadRange, state: RowState
+) -> None:
     """A message in the row itself: shown, or counted by why not; the page is blocked by an uncommitted living one."""
     _note_expiry(position, row.ttl_seconds, page)
     if state is RowState.ABORTED:
@@ -165,12 +171,12 @@ def _read_row(position: PositionBytes, row: rows.Row, page: Page, asked: OffsetR
     page.next_position = _past(position, page, asked.upto)
 
 
-def _past(position: PositionBytes, page: Page, upto: MessageId) -> MessageId:
+def _past(position: PositionBytes, page: MessagePage, upto: MessageId) -> MessageId:
     """The position after everything of one row, never beyond what was asked for."""
     return min(max(page.next_position, last_of(position)), upto)
 
 
-def _note_expiry(position: PositionBytes, ttl_seconds: int, page: Page) -> None:
+def _note_expiry(position: PositionBytes, ttl_seconds: int, page: MessagePage) -> None:
     if ttl_seconds:
         page.lasts_until_ms = min(page.lasts_until_ms, timestamp_of(position) + ttl_seconds * 1000)
 
@@ -182,11 +188,11 @@ def is_expired(position: PositionBytes, ttl_seconds: int, now_ms: int) -> bool:
 
 def _read_payloads(
     snapshot: Snapshot,
-    topic: Topic,
+    topic: TopicGeneration,
     position: PositionBytes,
-    row: rows.Row,
-    page: Page,
-    asked: OffsetRange,
+    row: rows.MessageRow,
+    page: MessagePage,
+    asked: ReadRange,
     state: RowState,
 ) -> None:
     """The payload rows a reference stands for, from where the reader stopped last time."""

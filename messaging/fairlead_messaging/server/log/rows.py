@@ -16,7 +16,7 @@ from typing import NamedTuple
 HAS_POINTER, HAS_TTL, IS_REFERENCE = 1, 2, 4
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A decoded message row; ``pointer`` 0 means published without a transaction, ``ttl`` 0 the topic's own."""
 
     pointer: int
@@ -47,7 +47,7 @@ def encode_all(payloads: Sequence[bytes], ttls: Sequence[int] = (), pointer: int
     return [head + payload for payload in payloads]
 
 
-def decode(value: bytes) -> Row:
+def decode(value: bytes) -> MessageRow:
     flags = value[0]
     start, pointer, ttl = 1, 0, 0
     if flags & HAS_POINTER:
@@ -56,7 +56,7 @@ def decode(value: bytes) -> Row:
     if flags & HAS_TTL:
         ttl = int.from_bytes(value[start : start + 4], "big")
         start += 4
-    return Row(pointer, ttl, bool(flags & IS_REFERENCE), value[start:])
+    return MessageRow(pointer, ttl, bool(flags & IS_REFERENCE), value[start:])
 
 
 def rolled_back(value: bytes) -> bytes:

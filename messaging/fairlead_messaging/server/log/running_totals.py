@@ -22,7 +22,7 @@ from fairlead_messaging.api.message_id import (
     position_of,
 )
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 MARK_ROWS = 1024
@@ -74,7 +74,9 @@ def decode_log_end(raw: bytes) -> LogEnd:
     )
 
 
-def row_size(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"", upto: bytes = b"") -> RunningTotal:
+def row_size(
+    snapshot: Snapshot, topic: TopicGeneration, value: bytes, after: bytes = b"", upto: bytes = b""
+) -> RunningTotal:
     """What one message row adds: itself, or the payload rows it refers to.
 
     ``after`` (exclusive) and ``upto`` (inclusive) are positions of payload rows, for a range that begins or ends
@@ -94,14 +96,16 @@ def row_size(snapshot: Snapshot, topic: Topic, value: bytes, after: bytes = b"",
     return total
 
 
-def last_mark(snapshot: Snapshot, topic: Topic, position: PositionBytes) -> tuple[PositionBytes, RunningTotal]:
+def last_mark(
+    snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes
+) -> tuple[PositionBytes, RunningTotal]:
     """The last mark at or below a position (10 bytes), and its total; the beginning when there is none."""
     prefix = keys.table(keys.MARK, topic)
     found = snapshot.last_below(prefix, prefix + position + b"\x00")
     return (keys.position(found[0]), decode(found[1])) if found else (position_of(FIRST), RunningTotal())
 
 
-def upto(snapshot: Snapshot, topic: Topic, position: PositionBytes) -> RunningTotal:
+def upto(snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes) -> RunningTotal:
     """The total of all rows at or below a position."""
     marked, total = last_mark(snapshot, topic, position)
     prefix = keys.table(keys.MESSAGE, topic)
@@ -110,7 +114,7 @@ def upto(snapshot: Snapshot, topic: Topic, position: PositionBytes) -> RunningTo
     return total
 
 
-def passed(snapshot: Snapshot, topic: Topic, message_id: MessageId) -> int:
+def passed(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId) -> int:
     """Messages ever held up to the id: never more than that, and exactly that at the last position given out.
 
     In between, what has been removed by its own time to live since the last mark is missing.
@@ -121,7 +125,7 @@ def passed(snapshot: Snapshot, topic: Topic, message_id: MessageId) -> int:
     return upto(snapshot, topic, position_of(message_id)).rows
 
 
-def exactly(snapshot: Snapshot, topic: Topic, message_id: MessageId) -> RunningTotal | None:
+def exactly(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId) -> RunningTotal | None:
     """As ``upto``, but None where rows have been removed that it would have to count, or inside of a reference."""
     if message_id[POSITION_BYTES:] not in (NO_PAYLOAD, LAST[POSITION_BYTES:]):
         return None
@@ -142,7 +146,7 @@ def exactly(snapshot: Snapshot, topic: Topic, message_id: MessageId) -> RunningT
     return here if all_of_it == whole else None
 
 
-def everything(snapshot: Snapshot, topic: Topic) -> RunningTotal:
+def everything(snapshot: Snapshot, topic: TopicGeneration) -> RunningTotal:
     """The total of this generation."""
     raw = snapshot.get(keys.log_end(topic))
     if raw is None:
@@ -152,7 +156,7 @@ def everything(snapshot: Snapshot, topic: Topic) -> RunningTotal:
 
 
 def split_at(
-    snapshot: Snapshot, topic: Topic, after: MessageId, upto_id: MessageId, count: int, size: int
+    snapshot: Snapshot, topic: TopicGeneration, after: MessageId, upto_id: MessageId, count: int, size: int
 ) -> tuple[MessageId, RunningTotal]:
     """The furthest id within after < id ≤ upto such that the range has at most ``count`` messages and ``size`` bytes.
 

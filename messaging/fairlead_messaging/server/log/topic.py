@@ -53,7 +53,7 @@ def parse_ttl(value: object, what: str = "ttl") -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class TopicGeneration:
     """One generation of a topic; ``properties`` are the texts a caller sees, ``ttl`` always among them.
 
     ``delivery``: the delivery policy as the caller gave it, for subscriptions that have none of their own.
@@ -100,15 +100,15 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """Absent in records of earlier versions."""
 
 
-def encode(topic: Topic) -> bytes:
+def encode(topic: TopicGeneration) -> bytes:
     policy = dict(topic.delivery) if topic.delivery is not None else None
     texts = dict(sorted(topic.properties.items()))
     return msgspec.json.encode(_Record(topic.generation, topic.ttl_seconds, texts, policy))
 
 
-def decode(namespace: str, name: str, raw: bytes) -> Topic:
+def decode(namespace: str, name: str, raw: bytes) -> TopicGeneration:
     record = msgspec.json.decode(raw, type=_Record)
-    return Topic(
+    return TopicGeneration(
         namespace=namespace,
         name=name,
         generation=record.generation,
@@ -118,7 +118,7 @@ def decode(namespace: str, name: str, raw: bytes) -> Topic:
     )
 
 
-class Properties(NamedTuple):
+class TopicProperties(NamedTuple):
     """What a caller may say of a topic: ``texts`` are all properties but the time to live and the delivery policy."""
 
     ttl_seconds: int
@@ -126,7 +126,7 @@ class Properties(NamedTuple):
     delivery: dict[str, Any] | None = None
 
 
-def parse_properties(raw: object, default_ttl_seconds: int) -> Properties:
+def parse_properties(raw: object, default_ttl_seconds: int) -> TopicProperties:
     """A caller's properties.  What is absent returns to its default; their own ``generation`` is never honoured.
 
     Raises: Refused naming everything that is wrong, with the code of the first.
@@ -137,7 +137,7 @@ def parse_properties(raw: object, default_ttl_seconds: int) -> Properties:
         raise Refused("topic properties must be a JSON object", code="bad_properties")
     if len(raw) > PROPERTIES_MAX:
         raise Refused(f"at most {PROPERTIES_MAX} properties", code="bad_properties")
-    found = Properties(default_ttl_seconds, {})
+    found = TopicProperties(default_ttl_seconds, {})
     refusals: list[Refused] = []
     for key, value in raw.items():
         try:

@@ -19,10 +19,10 @@ from fairlead_messaging.api.message_id import (
     position_of,
 )
 from fairlead_messaging.server.log import keys, rows, running_totals, topics
-from fairlead_messaging.server.log.message import Message, Messages, columns
+from fairlead_messaging.server.log.message import LoggedMessage, Messages, columns
 from fairlead_messaging.server.log.running_totals import MARK_BYTES, MARK_ROWS, LogEnd, RunningTotal
 from fairlead_messaging.server.log.sequencer import Sequencer
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
@@ -33,7 +33,7 @@ PIECE_MESSAGES = 4096
 class TopicLog:
     """Of one topic over all its generations; dropped when a batch fails."""
 
-    def __init__(self, kv: OrderedKV, topic: Topic | None) -> None:
+    def __init__(self, kv: OrderedKV, topic: TopicGeneration | None) -> None:
         self._kv = kv
         self.topic = topic
         self.sequencer = Sequencer(None)
@@ -43,13 +43,13 @@ class TopicLog:
             self._prepare(topic)
             self._recover(topic)
 
-    def _prepare(self, topic: Topic) -> None:
+    def _prepare(self, topic: TopicGeneration) -> None:
         if topic.exists:
             self.message_prefix = keys.table(keys.MESSAGE, topic)
             self._mark_prefix = keys.table(keys.MARK, topic)
             self._expiry_prefix = keys.table(keys.EXPIRY, topic)
 
-    def _recover(self, topic: Topic) -> None:
+    def _recover(self, topic: TopicGeneration) -> None:
         """Go on after the last position given out: as written with each batch, or the newest row's, if later."""
         candidates: list[Position] = []
         written = self._kv.get(keys.log_end(topic))
@@ -93,7 +93,7 @@ class TopicLog:
         assert first is not None
         return decode_position(first), decode_position(positions[-1])
 
-    def _append_one(self, message: bytes | Message, batch: Batch, now_ms: int, pointer: int) -> Position:
+    def _append_one(self, message: bytes | LoggedMessage, batch: Batch, now_ms: int, pointer: int) -> Position:
         payload, ttl_seconds = (message, 0) if isinstance(message, bytes) else message
         position = self.sequencer.next(now_ms)
         encoded = position.encode()
@@ -137,7 +137,7 @@ class TopicLog:
             start += len(run)
             self.count(positions[start - 1], len(run), sum(run), batch)
 
-    def replace(self, topic: Topic) -> bool:
+    def replace(self, topic: TopicGeneration) -> bool:
         """Take over a created, updated or deleted record; positions go on from where they were.
 
         True when it is of another generation, of which nothing is known yet.
@@ -153,7 +153,7 @@ class TopicLog:
         """Positions up to this one were given out, whether or not they were stored."""
         self.sequencer = Sequencer(max(position, self.sequencer.last))
 
-    def living(self, namespace: str, name: str) -> Topic:
+    def living(self, namespace: str, name: str) -> TopicGeneration:
         """Raises: NotFound when there is no living topic."""
         if self.topic is None or not self.topic.exists:
             raise topics.missing(namespace, name)

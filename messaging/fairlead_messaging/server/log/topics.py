@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.log import keys, topic
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Batch, Gets
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
-def record(source: Gets, namespace: str, name: str) -> Topic | None:
+def record(source: Gets, namespace: str, name: str) -> TopicGeneration | None:
     """The topic's record, deleted or not; None when there never was one."""
     topic.check_name("namespace", namespace)
     topic.check_name("topic", name)
@@ -17,7 +17,7 @@ def record(source: Gets, namespace: str, name: str) -> Topic | None:
     return topic.decode(namespace, name, raw) if raw is not None else None
 
 
-def lookup(source: Gets, namespace: str, name: str) -> Topic:
+def lookup(source: Gets, namespace: str, name: str) -> TopicGeneration:
     """The living topic.
 
     Raises: NotFound when there is none, Refused for names that cannot be.
@@ -44,14 +44,14 @@ def namespaces(snapshot: Snapshot) -> list[str]:
     return sorted({found.namespace for found in _scan(snapshot, keys.METADATA) if found.exists})
 
 
-def every(snapshot: Snapshot) -> list[Topic]:
+def every(snapshot: Snapshot) -> list[TopicGeneration]:
     """Every record, deleted ones too: what cleanup walks."""
     return _scan(snapshot, keys.METADATA)
 
 
-def _scan(snapshot: Snapshot, prefix: bytes) -> list[Topic]:
+def _scan(snapshot: Snapshot, prefix: bytes) -> list[TopicGeneration]:
     return [topic.decode(*keys.metadata_names(key), raw) for key, raw in snapshot.scan(prefix, keys.above(prefix))]
 
 
-def write(batch: Batch, changed: Topic) -> None:
+def write(batch: Batch, changed: TopicGeneration) -> None:
     batch.put(keys.metadata(changed.namespace, changed.name), topic.encode(changed))

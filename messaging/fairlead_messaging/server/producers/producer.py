@@ -17,7 +17,7 @@ RETENTION_SECONDS_MIN = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
+class NumberedProducer:
     """Who publishes: ``sequences`` holds one number per message of the request."""
 
     id: str
@@ -35,7 +35,7 @@ class Epochs:
         self.newest = int.from_bytes(raw[:8], "big") if raw else 0
         self.fenced = int.from_bytes(raw[8:16], "big") if raw else 0
 
-    def check(self, producer: Producer) -> None:
+    def check(self, producer: NumberedProducer) -> None:
         """Raises: Conflict when the epoch was fenced, or asks for fencing and is not the newest."""
         if producer.epoch < self.fenced or (producer.fence and producer.epoch < self.newest):
             raise Conflict(
@@ -44,7 +44,7 @@ class Epochs:
                 newest=self.newest,
             )
 
-    def note(self, producer: Producer) -> bool:
+    def note(self, producer: NumberedProducer) -> bool:
         """Take the epoch in; True when something changed and must be stored."""
         newest = max(self.newest, producer.epoch)
         fenced = max(self.fenced, producer.epoch) if producer.fence else self.fenced
@@ -58,7 +58,7 @@ class Epochs:
 
 def make(
     *, producer_id: str, epoch: int, sequence: int | None, sequences: Sequence[int] | None, fence: bool, messages: int
-) -> Producer:
+) -> NumberedProducer:
     """A request's producer, with exactly one sequence number per message.
 
     Raises: Refused saying what is wrong.
@@ -74,4 +74,4 @@ def make(
         raise Refused(f"producer.sequences has {len(numbers)} numbers for {messages} messages", code="bad_producer")
     if numbers and not 0 <= min(numbers) <= max(numbers) <= SEQUENCE_NUMBER_MAX:
         raise Refused(f"sequence numbers must be 0 to {SEQUENCE_NUMBER_MAX}", code="bad_producer")
-    return Producer(id=producer_id, epoch=epoch, sequences=numbers, fence=fence)
+    return NumberedProducer(id=producer_id, epoch=epoch, sequences=numbers, fence=fence)

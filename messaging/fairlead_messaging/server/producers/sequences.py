@@ -77,7 +77,7 @@ class Intervals:
         return upper
 
 
-class Page:
+class SequencePage:
     """Numbers from ``first`` up to ``end`` (exclusive; None: whatever follows); ``updated_ms``: when it last grew."""
 
     __slots__ = ("end", "first", "intervals", "is_dirty", "updated_ms")
@@ -122,7 +122,7 @@ def decode(row: bytes) -> Intervals:
     return Intervals([base + start for start, _ in runs], [base + end - 1 for _, end in runs])
 
 
-class Known:
+class KnownSequences:
     """All pages of one (id, epoch); ``key`` is the first one's.  Pages are read when numbers fall into them.
 
     It runs ahead of the store by the batch being built; ``trim`` may be called once that is stored, and a batch that
@@ -132,9 +132,9 @@ class Known:
     def __init__(self, kv: OrderedKV, key: bytes) -> None:
         self._kv = kv
         self._key = key
-        self._pages: list[Page] = []
+        self._pages: list[SequencePage] = []
         self._firsts: list[int] = []
-        self._latest: Page | None = None
+        self._latest: SequencePage | None = None
 
     def split(self, sequences: tuple[int, ...]) -> tuple[list[int], list[int]]:
         """Indexes of the messages to store and of those already known; a number given twice is stored once.
@@ -177,14 +177,14 @@ class Known:
         else:
             self._keep([page for page in self._pages if page is self._latest])
 
-    def _keep(self, pages: list[Page]) -> None:
+    def _keep(self, pages: list[SequencePage]) -> None:
         self._pages, self._firsts = pages, [page.first for page in pages]
         self._latest = pages[-1] if pages else None
 
-    def _key_of(self, page: Page) -> bytes:
+    def _key_of(self, page: SequencePage) -> bytes:
         return keys.producer_page(self._key, page.first)
 
-    def _page(self, number: int) -> Page:
+    def _page(self, number: int) -> SequencePage:
         """The page of a number, from the store if need be."""
         latest = self._latest
         if latest is not None and latest.holds(number):
@@ -207,26 +207,28 @@ class Known:
         if at < len(self._firsts) and self._firsts[at] == first:
             self._pages[at].end = end  # the page that ended it was removed: its numbers were too old to be kept
             return
-        page = Page(first, end, Intervals(), 0) if found is None else Page(first, end, decode(found[1]), 0)
+        page = (
+            SequencePage(first, end, Intervals(), 0) if found is None else SequencePage(first, end, decode(found[1]), 0)
+        )
         if found is not None:
             page.updated_ms = updated_ms(found[1])
         self._insert(page)
         while len(page.intervals) > PAGE_INTERVALS_MAX:  # from before there were pages
             page = self._cut(page, PAGE_INTERVALS_MAX)
 
-    def _divide(self, page: Page, sequence: int) -> None:
+    def _divide(self, page: SequencePage, sequence: int) -> None:
         """At its end when numbers rise, as they mostly do: full pages stay full.  Else in the middle."""
         rises = page.intervals.lows[-1] == sequence
         self._cut(page, len(page.intervals) - 1 if rises else len(page.intervals) // 2)
 
-    def _cut(self, page: Page, index: int) -> Page:
-        upper = Page(page.intervals.lows[index], page.end, page.intervals.cut(index), page.updated_ms)
+    def _cut(self, page: SequencePage, index: int) -> SequencePage:
+        upper = SequencePage(page.intervals.lows[index], page.end, page.intervals.cut(index), page.updated_ms)
         page.end = upper.first
         page.is_dirty = upper.is_dirty = True
         self._insert(upper)
         return upper
 
-    def _insert(self, page: Page) -> None:
+    def _insert(self, page: SequencePage) -> None:
         at = bisect.bisect_left(self._firsts, page.first)
         self._pages.insert(at, page)
         self._firsts.insert(at, page.first)

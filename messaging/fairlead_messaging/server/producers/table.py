@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.producers.producer import Epochs
-from fairlead_messaging.server.producers.sequences import Known
+from fairlead_messaging.server.producers.sequences import KnownSequences
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 
 PRODUCERS_CACHED_MAX = 4096
@@ -18,8 +18,8 @@ class ProducerTable:
 
     def __init__(self, kv: OrderedKV) -> None:
         self._kv = kv
-        self._known: OrderedDict[tuple[str, int], Known] = OrderedDict()
-        self._asked: list[Known] = []
+        self._known: OrderedDict[tuple[str, int], KnownSequences] = OrderedDict()
+        self._asked: list[KnownSequences] = []
         """Since the last ``trim``."""
         self._epochs: OrderedDict[str, Epochs] = OrderedDict()
 
@@ -28,16 +28,16 @@ class ProducerTable:
         self._known.clear()
         self._epochs.clear()
 
-    def known(self, topic: Topic, producer_id: str, epoch: int) -> Known:
+    def known(self, topic: TopicGeneration, producer_id: str, epoch: int) -> KnownSequences:
         found = self._known.get((producer_id, epoch))
         if found is None:
-            found = self._known[producer_id, epoch] = Known(self._kv, keys.producer(topic, producer_id, epoch))
+            found = self._known[producer_id, epoch] = KnownSequences(self._kv, keys.producer(topic, producer_id, epoch))
         else:
             self._known.move_to_end((producer_id, epoch))
         self._asked.append(found)
         return found
 
-    def epochs(self, topic: Topic, producer_id: str) -> Epochs:
+    def epochs(self, topic: TopicGeneration, producer_id: str) -> Epochs:
         found = self._epochs.get(producer_id)
         if found is None:
             found = self._epochs[producer_id] = Epochs(self._kv.get(keys.fence(topic, producer_id)))

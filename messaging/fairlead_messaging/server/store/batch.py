@@ -15,7 +15,7 @@ class Gets(Protocol):
     def get(self, key: bytes) -> bytes | None: ...
 
 
-class Mark(NamedTuple):
+class BatchMark(NamedTuple):
     """How much a batch held at some moment."""
 
     operations: int
@@ -34,11 +34,11 @@ class Batch:
         self._rewritten: set[bytes] = set()
         self._emptied: list[tuple[bytes, bytes]] = []
 
-    def mark(self) -> Mark:
+    def mark(self) -> BatchMark:
         """Where it stands now, for ``cut``."""
-        return Mark(len(self.operations), self.size)
+        return BatchMark(len(self.operations), self.size)
 
-    def cut(self, mark: Mark) -> None:
+    def cut(self, mark: BatchMark) -> None:
         """Take back what ``put`` and ``delete`` added since the mark."""
         del self.operations[mark.operations :]
         self.size = mark.size

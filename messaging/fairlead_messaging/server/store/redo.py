@@ -23,7 +23,7 @@ class BucketChanges(msgspec.Struct, array_like=True):
     rows: list[tuple[bytes, bytes | None]]
 
 
-class Record(msgspec.Struct, array_like=True):
+class RedoRecord(msgspec.Struct, array_like=True):
     """All of one batch."""
 
     number: int
@@ -43,19 +43,19 @@ class Record(msgspec.Struct, array_like=True):
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(Record)
+_DECODER: Final = msgspec.msgpack.Decoder(RedoRecord)
 
 
-def encode(record: Record) -> bytes:
+def encode(record: RedoRecord) -> bytes:
     return _ENCODER.encode(record)
 
 
-def decode(raw: bytes) -> Record:
+def decode(raw: bytes) -> RedoRecord:
     """Raises: msgspec.MsgspecError."""
     return _DECODER.decode(raw)
 
 
-def record_of(layer: Layer, directory: Directory, changes: Changes) -> Record:
+def record_of(layer: Layer, directory: Directory, changes: Changes) -> RedoRecord:
     """``directory`` as it is with the changes."""
     by_bucket: dict[bytes, BucketChanges] = {}
 
@@ -70,7 +70,7 @@ def record_of(layer: Layer, directory: Directory, changes: Changes) -> Record:
             of(bucket).ranges.append((first, last))
     for key, value in layer.points.items():
         of(directory.bucket(key)).rows.append((key, value))
-    return Record(layer.number, dict.fromkeys(changes.added, 0), changes.dropped, list(by_bucket.values()))
+    return RedoRecord(layer.number, dict.fromkeys(changes.added, 0), changes.dropped, list(by_bucket.values()))
 
 
 def pieces(value: bytes, size: int) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.log import keys, topic
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.subscriptions import effective_policy, subscription
@@ -16,10 +16,10 @@ from fairlead_messaging.server.subscriptions.commands import (
     RecordDelivery,
     SubscriptionCommand,
 )
-from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, Subscription
+from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
 
 
-def change(kv: OrderedKV, living: Topic, command: SubscriptionCommand, batch: Batch) -> None:
+def change(kv: OrderedKV, living: TopicGeneration, command: SubscriptionCommand, batch: Batch) -> None:
     """Raises: NotFound for one that is not there, Refused for a bad name, a bad dead letter topic or too many.
 
     A record of another generation, revision or policy is NotFound or Conflict: it is about what is no longer.
@@ -57,7 +57,7 @@ def _missing(name: str) -> NotFound:
     return NotFound(f"subscription {name} does not exist", code="subscription_not_found")
 
 
-def _in_place(record: Subscription, raw: bytes | None) -> Subscription:
+def _in_place(record: SubscriptionRecord, raw: bytes | None) -> SubscriptionRecord:
     """A changed subscription goes on where it stands, with its attempts begun anew."""
     if raw is None:
         return record
@@ -74,7 +74,7 @@ def _in_place(record: Subscription, raw: bytes | None) -> Subscription:
     )
 
 
-def _check_room(kv: OrderedKV, living: Topic) -> None:
+def _check_room(kv: OrderedKV, living: TopicGeneration) -> None:
     with kv.snapshot() as snapshot:
         count = sum(1 for _ in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)))
     if count >= SUBSCRIPTIONS_MAX:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.server.commands import TopicCommand
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class PutSubscription(TopicCommand[None]):
     """Create a subscription at the record's position, or change an existing one where it stands."""
 
     subscription: str
-    record: Subscription
+    record: SubscriptionRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class RecordDelivery(TopicCommand[None]):
 
     generation: int
     subscription: str
-    record: Subscription
+    record: SubscriptionRecord
     policy: str
 
 

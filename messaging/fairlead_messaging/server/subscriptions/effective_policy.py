@@ -11,15 +11,15 @@ import hashlib
 
 import msgspec
 
-from fairlead_messaging.server.log.topic import Topic
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 DIGEST_BYTES = 8
 
 
-def of(topic: Topic, record: Subscription) -> DeliveryPolicy:
+def of(topic: TopicGeneration, record: SubscriptionRecord) -> DeliveryPolicy:
     return delivery.choose(topic.policy, record.policy)
 
 

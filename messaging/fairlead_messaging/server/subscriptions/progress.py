@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlead_messaging.server.subscriptions import effective_policy
-from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
+from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 
@@ -17,14 +17,14 @@ LETTER_RETRY_MS = 5_000
 
 
 def failed(
-    record: Subscription,
+    record: SubscriptionRecord,
     policy: DeliveryPolicy,
     reason: str,
     now_ms: int,
     *,
     uniform: Uniform,
     retry_after_seconds: float | None,
-) -> Subscription | None:
+) -> SubscriptionRecord | None:
     """The record with its next attempt; None when the policy allows no more."""
     wait = delivery.next_delay(
         policy,
@@ -47,21 +47,21 @@ def failed(
     )
 
 
-def under(record: Subscription, policy: str) -> Subscription:
+def under(record: SubscriptionRecord, policy: str) -> SubscriptionRecord:
     """The record as it stands under the policy with this digest: attempts counted under another begin anew."""
     if not record.attempts or record.attempts_under in ("", policy):
         return record
     return msgspec.structs.replace(record, attempts=0, waited_seconds=0.0, previous_seconds=0.0, next_attempt_ms=0)
 
 
-def within_its_wait(record: Subscription, now_ms: int) -> Subscription:
+def within_its_wait(record: SubscriptionRecord, now_ms: int) -> SubscriptionRecord:
     """The record with a next attempt no further away than its wait: after a clock stepped back it would be."""
     latest_ms = now_ms + max(int(record.previous_seconds * 1000), LETTER_RETRY_MS)
     return record if record.next_attempt_ms <= latest_ms else msgspec.structs.replace(record, next_attempt_ms=latest_ms)
 
 
 def moved(
-    record: Subscription,
+    record: SubscriptionRecord,
     position: str,
     *,
     delivered: int = 0,
@@ -69,7 +69,7 @@ def moved(
     dropped: int = 0,
     expired: int = 0,
     reason: str = "",
-) -> Subscription:
+) -> SubscriptionRecord:
     """The record after a message was dealt with; attempts begin anew.  ``reason``: why it was given up."""
     return msgspec.structs.replace(
         record,
@@ -87,19 +87,19 @@ def moved(
 
 
 def set_aside(
-    record: Subscription, position: str, *, expired: int, reason: str, letter_error: str
-) -> Subscription | None:
+    record: SubscriptionRecord, position: str, *, expired: int, reason: str, letter_error: str
+) -> SubscriptionRecord | None:
     """The record with a message given up whose dead letter cannot be written now; None when too many wait already."""
     if len(record.undeliverable) >= UNDELIVERABLE_MAX:
         return None
     after = moved(record, position, expired=expired, reason=reason)
-    waiting = (*record.undeliverable, Undeliverable(position, reason[:REASON_CHARS_MAX]))
+    waiting = (*record.undeliverable, GivenUpMessage(position, reason[:REASON_CHARS_MAX]))
     return msgspec.structs.replace(after, undeliverable=waiting, dead_letter_error=letter_error[:REASON_CHARS_MAX])
 
 
 def resolved(
-    record: Subscription, letter: Undeliverable, *, dead: int = 0, dropped: int = 0, expired: int = 0
-) -> Subscription:
+    record: SubscriptionRecord, letter: GivenUpMessage, *, dead: int = 0, dropped: int = 0, expired: int = 0
+) -> SubscriptionRecord:
     """The record after one of those set aside was dealt with."""
     left = tuple(each for each in record.undeliverable if each.id != letter.id)
     return msgspec.structs.replace(
@@ -112,7 +112,7 @@ def resolved(
     )
 
 
-def waits_for_letters(record: Subscription, reason: str, now_ms: int) -> Subscription:
+def waits_for_letters(record: SubscriptionRecord, reason: str, now_ms: int) -> SubscriptionRecord:
     """The record when a message can neither be delivered nor set aside: it stays, and is tried again later."""
     return msgspec.structs.replace(
         record, next_attempt_ms=now_ms + LETTER_RETRY_MS, dead_letter_error=reason[:REASON_CHARS_MAX]

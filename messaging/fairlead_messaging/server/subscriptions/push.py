@@ -23,8 +23,8 @@ import msgspec
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, OverQuota, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
 from fairlead_messaging.server.subscriptions import effective_policy, progress
-from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
-from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
+from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
+from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
@@ -41,13 +41,13 @@ class Load:
 class Loaded(NamedTuple):
     """The record, the generation of the living topic, and the policy that counts."""
 
-    record: Subscription
+    record: SubscriptionRecord
     generation: int
     policy: DeliveryPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadPage:
     """Answers a PushPage after this id of this generation, waiting for something to come."""
 
     after: MessageId
@@ -68,11 +68,11 @@ class Send:
     """Answers Sent."""
 
     url: str
-    item: Item
+    item: PushItem
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class PushResult:
     """``error`` "" when delivered; ``final``: repeating is pointless; how long the endpoint asked to wait."""
 
     error: str = ""
@@ -84,7 +84,7 @@ class Sent:
 class StoreDeadLetter:
     """Store the message in the dead letter topic, once however often it is asked."""
 
-    item: Item
+    item: PushItem
     topic: str
 
 
@@ -95,13 +95,13 @@ class Save:
     Conflict when the subscription was put anew or its policy changed, NotFound when it is gone.
     """
 
-    record: Subscription
+    record: SubscriptionRecord
     generation: int
     policy: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PushPause:
     """Do nothing until the clock says so: the policy's own wait."""
 
     until_ms: int
@@ -115,12 +115,12 @@ class BackOff:
     reason: str
 
 
-def version_of(record: Subscription, policy: DeliveryPolicy) -> str:
+def version_of(record: SubscriptionRecord, policy: DeliveryPolicy) -> str:
     """Changes when a running subscription has to begin again: it was put anew, or another policy counts."""
     return f"{record.revision}/{effective_policy.digest(policy)}"
 
 
-Step = Load | Read | Find | Send | StoreDeadLetter | Save | Pause | BackOff
+Step = Load | ReadPage | Find | Send | StoreDeadLetter | Save | PushPause | BackOff
 Script = Generator[Step, Any, None]
 
 
@@ -166,18 +166,18 @@ class Push:
         wait_ms = IDLE_WAIT_MS
         if record.undeliverable:
             wait_ms = min(wait_ms, max(0, self._letters_due_ms - self._now_ms()))
-        page: PushPage = yield Read(after, generation, wait_ms)
+        page: PushPage = yield ReadPage(after, generation, wait_ms)
         for item in page.items:
             record = yield from self._deliver(record, item)
         if page.end > (bytes.fromhex(record.position) if record.position else FIRST):
             yield from self._save(progress.moved(record, page.end.hex(), expired=page.expired))
 
-    def _save(self, record: Subscription) -> Generator[Step, Any, Subscription]:
+    def _save(self, record: SubscriptionRecord) -> Generator[Step, Any, SubscriptionRecord]:
         assert self._generation is not None
         yield Save(record, self._generation, self._digest)
         return record
 
-    def _deliver(self, record: Subscription, item: Item) -> Generator[Step, Any, Subscription]:
+    def _deliver(self, record: SubscriptionRecord, item: PushItem) -> Generator[Step, Any, SubscriptionRecord]:
         """Returns the record behind the message; it is durable by then."""
         position = item.id.hex()
         uniform = delivery.generator_of(self._policy, self._random)
@@ -189,9 +189,9 @@ class Push:
             record = progress.within_its_wait(record, now_ms)
             if record.next_attempt_ms > now_ms:
                 until_ms = min(record.next_attempt_ms, item.expires_ms + 1)
-                yield Pause(min(until_ms, self._letters_due_ms) if record.undeliverable else until_ms)
+                yield PushPause(min(until_ms, self._letters_due_ms) if record.undeliverable else until_ms)
                 continue
-            sent: Sent = yield Send(record.url, item)
+            sent: PushResult = yield Send(record.url, item)
             if not sent.error:
                 return (yield from self._save(progress.moved(record, position, delivered=1, expired=item.expired)))
             again = None
@@ -211,7 +211,9 @@ class Push:
                 again = after
             record = yield from self._save(again)
 
-    def _give_up(self, record: Subscription, item: Item, reason: str) -> Generator[Step, Any, Subscription]:
+    def _give_up(
+        self, record: SubscriptionRecord, item: PushItem, reason: str
+    ) -> Generator[Step, Any, SubscriptionRecord]:
         """Returns the record behind the message, or where it stood when even its letter has to wait."""
         position = item.id.hex()
         if record.dead_letter_topic is None:
@@ -229,7 +231,7 @@ class Push:
             return (yield from self._save(aside))
         return progress.waits_for_letters(record, refusal, self._now_ms())
 
-    def _store_letter(self, item: Item, topic: str) -> Generator[Step, Any, str]:
+    def _store_letter(self, item: PushItem, topic: str) -> Generator[Step, Any, str]:
         """Why its topic does not take the letter; "" when it is durable.  Raises: Unavailable, the store's trouble."""
         try:
             yield StoreDeadLetter(item, topic)
@@ -241,7 +243,7 @@ class Push:
             return error.message
         return ""
 
-    def _store_waiting_letters(self, record: Subscription) -> Generator[Step, Any, Subscription]:
+    def _store_waiting_letters(self, record: SubscriptionRecord) -> Generator[Step, Any, SubscriptionRecord]:
         """Try what waits again, when it is due."""
         left_ms = self._letters_due_ms - self._now_ms()
         # More is left than there ever was when the clock stepped back.
@@ -259,10 +261,10 @@ class Push:
         return record
 
     def _store_waiting(
-        self, record: Subscription, letter: Undeliverable
-    ) -> Generator[Step, Any, tuple[Subscription, str]]:
+        self, record: SubscriptionRecord, letter: GivenUpMessage
+    ) -> Generator[Step, Any, tuple[SubscriptionRecord, str]]:
         assert self._generation is not None
-        item: Item | None = yield Find(parse_hex(letter.id), self._generation)
+        item: PushItem | None = yield Find(parse_hex(letter.id), self._generation)
         if item is None:
             after = progress.resolved(record, letter, expired=1)
         elif record.dead_letter_topic is None:

@@ -22,7 +22,7 @@ from fairlead_messaging.api.message_id import (
 )
 from fairlead_messaging.server.log import keys, rows, running_totals
 from fairlead_messaging.server.log.row_state import RowState
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
@@ -31,7 +31,7 @@ JUDGED_ROWS_MAX = 50_000
 """Rows passed over before a page ends early, so that one look is bounded work."""
 
 
-class Item(NamedTuple):
+class PushItem(NamedTuple):
     """A message to push until ``expires_ms``; ``expired`` are those over between the one before and this."""
 
     id: MessageId
@@ -44,7 +44,7 @@ class Item(NamedTuple):
 class PushPage:
     """``end`` is how far it reaches, with ``expired`` behind the last item; ``complete``: nothing more now."""
 
-    items: list[Item] = field(default_factory=list)
+    items: list[PushItem] = field(default_factory=list)
     end: MessageId
     expired: int = 0
     complete: bool = False
@@ -54,7 +54,9 @@ class PushPage:
         return bool(self.items) or self.end > after or not self.complete
 
 
-def read(snapshot: Snapshot, topic: Topic, *, after: MessageId, limit: int, bytes_max: int, now_ms: int) -> PushPage:
+def read(
+    snapshot: Snapshot, topic: TopicGeneration, *, after: MessageId, limit: int, bytes_max: int, now_ms: int
+) -> PushPage:
     """At most ``limit`` messages after an id, ended by ``bytes_max`` payload bytes."""
     page = PushPage(end=after)
     _count_removed(snapshot, topic, page)
@@ -75,7 +77,7 @@ def read(snapshot: Snapshot, topic: Topic, *, after: MessageId, limit: int, byte
             elif now_ms > expires_ms:
                 page.end, page.expired = message_id, page.expired + 1
             else:
-                page.items.append(Item(message_id, payload, expires_ms, page.expired))
+                page.items.append(PushItem(message_id, payload, expires_ms, page.expired))
                 page.end, page.expired = message_id, 0
                 size += len(payload)
             if len(page.items) >= limit or size >= bytes_max or passed >= JUDGED_ROWS_MAX:
@@ -84,7 +86,7 @@ def read(snapshot: Snapshot, topic: Topic, *, after: MessageId, limit: int, byte
     return page
 
 
-def find(snapshot: Snapshot, topic: Topic, message_id: MessageId, now_ms: int) -> Item | None:
+def find(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId, now_ms: int) -> PushItem | None:
     """One committed message by its id; None when it is removed or expired."""
     position = position_of(message_id)
     value = snapshot.get(keys.table(keys.MESSAGE, topic) + position)
@@ -97,7 +99,7 @@ def find(snapshot: Snapshot, topic: Topic, message_id: MessageId, now_ms: int) -
             return None
         row = rows.decode(stored)
     expires_ms = _expires_ms(topic, position, row.ttl_seconds)
-    return Item(message_id, row.payload, expires_ms) if now_ms <= expires_ms else None
+    return PushItem(message_id, row.payload, expires_ms) if now_ms <= expires_ms else None
 
 
 def tombstone(ttl_seconds: int) -> bytes:
@@ -105,7 +107,7 @@ def tombstone(ttl_seconds: int) -> bytes:
     return rows.encode(b"", max(1, ttl_seconds))
 
 
-def _count_removed(snapshot: Snapshot, topic: Topic, page: PushPage) -> None:
+def _count_removed(snapshot: Snapshot, topic: TopicGeneration, page: PushPage) -> None:
     """Cleaning waits for subscriptions, but not for ever: what it took after all is counted by the running totals."""
     removed = snapshot.get(keys.table(keys.REMOVED, topic))
     if removed is None or removed <= page.end[:POSITION_BYTES]:
@@ -117,13 +119,18 @@ def _count_removed(snapshot: Snapshot, topic: Topic, page: PushPage) -> None:
 
 
 def _has_living(
-    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, after: MessageId, now_ms: int
+    snapshot: Snapshot,
+    topic: TopicGeneration,
+    position: PositionBytes,
+    row: rows.MessageRow,
+    after: MessageId,
+    now_ms: int,
 ) -> bool:
     return any(now_ms <= expires_ms for _, _, expires_ms in _messages(snapshot, topic, position, row, after))
 
 
 def _messages(
-    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, after: MessageId
+    snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes, row: rows.MessageRow, after: MessageId
 ) -> Iterator[tuple[MessageId, bytes, int]]:
     """(id, payload, last millisecond of its life) of the messages of one row after an id."""
     if not row.is_reference:
@@ -140,6 +147,6 @@ def _messages(
             yield id_of(position, keys.position(key)), stored.payload, _expires_ms(topic, position, stored.ttl_seconds)
 
 
-def _expires_ms(topic: Topic, position: PositionBytes, ttl_seconds: int) -> int:
+def _expires_ms(topic: TopicGeneration, position: PositionBytes, ttl_seconds: int) -> int:
     """Its own ttl or the topic's, whichever is shorter, from its publication."""
     return timestamp_of(position) + min(ttl_seconds or topic.ttl_seconds, topic.ttl_seconds) * 1000

@@ -23,7 +23,7 @@ from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.api.message_id import FIRST, MessageId, before, parse_hex
 from fairlead_messaging.api.requests import SubscriptionRequest
 from fairlead_messaging.server.log import keys, topic, topics
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, endpoint
 from fairlead_wire.backoff import delivery
@@ -35,14 +35,14 @@ SUBSCRIPTIONS_MAX = 1000
 """Over all topics."""
 
 
-class Undeliverable(msgspec.Struct, frozen=True):
+class GivenUpMessage(msgspec.Struct, frozen=True):
     """A message given up whose dead letter is not written yet, and why it was given up."""
 
     id: str
     reason: str
 
 
-class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The durable record.  ``position`` (hex, exclusive) is the last message dealt with; times in milliseconds.
 
     ``delivery``: its own delivery policy as it was given, None for none; which one counts says ``effective_policy``.
@@ -62,7 +62,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     dead_lettered: int = 0
     dropped: int = 0
     expired: int = 0
-    undeliverable: tuple[Undeliverable, ...] = ()
+    undeliverable: tuple[GivenUpMessage, ...] = ()
     dead_letter_error: str = ""
     """Why the last dead letter could not be written; "" when it could."""
     revision: str = ""
@@ -108,7 +108,7 @@ class _Earlier(msgspec.Struct):
     delivery: DeliveryPolicy | None = None
 
 
-def parse(raw: object) -> Subscription:
+def parse(raw: object) -> SubscriptionRecord:
     """What a caller may say of one.  Raises: Refused naming everything that is wrong."""
     wrong = [*struct_mistakes.find(raw, SubscriptionRequest)]
     said = raw if isinstance(raw, dict) else {}
@@ -128,18 +128,18 @@ def parse(raw: object) -> Subscription:
     if wrong:
         raise Refused("; ".join(map(str, wrong)), code="bad_subscription")
     asked = msgspec.convert(raw, SubscriptionRequest)
-    return Subscription(url=asked.url, delivery=policy, dead_letter_topic=asked.dead_letter_topic)
+    return SubscriptionRecord(url=asked.url, delivery=policy, dead_letter_topic=asked.dead_letter_topic)
 
 
-def of_topic(snapshot: Snapshot, living: Topic) -> dict[str, Subscription]:
+def of_topic(snapshot: Snapshot, living: TopicGeneration) -> dict[str, SubscriptionRecord]:
     """Subscriptions of this generation by name."""
     prefix = keys.table(keys.SUBSCRIPTION, living)
     return {key[len(prefix) :].decode(): decode(raw) for key, raw in snapshot.scan(prefix, keys.above(prefix))}
 
 
-def every(snapshot: Snapshot) -> Iterator[tuple[Topic, str, Subscription]]:
+def every(snapshot: Snapshot) -> Iterator[tuple[TopicGeneration, str, SubscriptionRecord]]:
     """(topic, name, record) of every subscription of a living topic."""
-    living: dict[bytes, Topic | None] = {}
+    living: dict[bytes, TopicGeneration | None] = {}
     for key, raw in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)):
         namespace, name, rest = key[1:].split(b":", 2)
         generation, subscription = rest[:4], rest[4:]
@@ -155,12 +155,12 @@ def every(snapshot: Snapshot) -> Iterator[tuple[Topic, str, Subscription]]:
             yield owner, subscription.decode(), decode(raw)
 
 
-def encode(record: Subscription) -> bytes:
+def encode(record: SubscriptionRecord) -> bytes:
     return msgspec.json.encode(record)
 
 
-def decode(raw: bytes) -> Subscription:
-    found = msgspec.json.decode(raw, type=Subscription)
+def decode(raw: bytes) -> SubscriptionRecord:
+    found = msgspec.json.decode(raw, type=SubscriptionRecord)
     if found.delivery is None and b'"delivery":' in raw:
         policy = msgspec.json.decode(raw, type=_Earlier).delivery
         if policy not in (None, DeliveryPolicy()):

@@ -8,7 +8,7 @@ from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.commands import Command, T, TopicCommand
 from fairlead_messaging.server.log.message import Messages
-from fairlead_messaging.server.transactions.manager import Started
+from fairlead_messaging.server.transactions.manager import StartedTransaction
 from fairlead_messaging.server.transactions.transaction import Transaction
 
 
@@ -19,7 +19,7 @@ class TransactionCommand(Command[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start(TransactionCommand[Started]):
+class Start(TransactionCommand[StartedTransaction]):
     """Begin one; it becomes invalid after ``timeout_seconds`` unless it is renewed."""
 
     timeout_seconds: float
@@ -27,7 +27,7 @@ class Start(TransactionCommand[Started]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renew(TransactionCommand[Transaction]):
+class RenewTransaction(TransactionCommand[Transaction]):
     """Let it live on, as if it had begun now; None: by its own timeout."""
 
     pointer: int
@@ -61,14 +61,14 @@ class Invalidate(TransactionCommand[Transaction]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
+class ExpiredTransactions:
     """Transactions that the service ended."""
 
     transactions: tuple[Transaction, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireTransactions(TransactionCommand[Expired]):
+class ExpireTransactions(TransactionCommand[ExpiredTransactions]):
     """Transactions whose time is up, or that held up readers for too long, become invalid; answers which did."""
 
 

@@ -10,7 +10,7 @@ from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import transaction
 from fairlead_messaging.server.transactions.deadline import TransactionLimits, held_until_ms, lifetime_end_ms
-from fairlead_messaging.server.transactions.transaction import State, Transaction, TransactionView
+from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState, TransactionView
 
 FINISHED_LOOKED_MAX = 20_000
 """Finished transactions looked at in one request; the next one goes on before the last that was answered."""
@@ -25,7 +25,7 @@ def in_progress(snapshot: Snapshot) -> list[Transaction]:
 
 
 def finished(
-    snapshot: Snapshot, states: Collection[State], *, before: int = POINTER_MAX, limit: int
+    snapshot: Snapshot, states: Collection[TransactionState], *, before: int = POINTER_MAX, limit: int
 ) -> list[Transaction]:
     """Newest first, at most ``limit`` that began before the transaction ``before``; damaged records are left out."""
     # Aborted ones whose rows are to be marked.
@@ -57,15 +57,17 @@ def shown(
 ) -> responses.OpenTransaction:
     """As the interface answers it: topics that the one who asks may know of."""
     touched = [each for each in found.touched if caller.sees(each.namespace, each.name)]
-    is_open = found.state is State.IN_PROGRESS
+    is_open = found.state is TransactionState.IN_PROGRESS
     held = [
-        responses.Held(topic=f"{each.namespace}/{each.name}", since=each.first.timestamp, until=until)
+        responses.HeldTopic(topic=f"{each.namespace}/{each.name}", since=each.first.timestamp, until=until)
         for each in touched
         if is_open and each.first is not None
         if (until := held_until_ms(found, each, limits, now_ms)) is not None
     ]
     stored = [
-        responses.Stored(topic=f"{each.namespace}/{each.name}", messages=each.pending_rows, bytes=each.pending_bytes)
+        responses.StoredPayloads(
+            topic=f"{each.namespace}/{each.name}", messages=each.pending_rows, bytes=each.pending_bytes
+        )
         for each in touched
         if is_open and each.pending_rows
     ]

@@ -14,13 +14,13 @@ from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
 from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
 from fairlead_messaging.server.transactions import conflicts, transaction
 from fairlead_messaging.server.transactions.conflicts import DIGEST_BYTES, CommittedKeys
 from fairlead_messaging.server.transactions.deadline import TransactionLimits, deadline, lifetime_end_ms
-from fairlead_messaging.server.transactions.transaction import State, Transaction
+from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 POINTERS_PER_MS = 1_000_000
@@ -42,7 +42,7 @@ OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class StartedTransaction:
     transaction: Transaction
     snapshot: TransactionSnapshot
 
@@ -98,7 +98,7 @@ class TransactionManager:
 
     @property
     def in_progress(self) -> list[Transaction]:
-        return [each for each in self.open.values() if each.state is State.IN_PROGRESS]
+        return [each for each in self.open.values() if each.state is TransactionState.IN_PROGRESS]
 
     @property
     def rolling(self) -> list[Transaction]:
@@ -107,7 +107,7 @@ class TransactionManager:
 
     @property
     def unmarked(self) -> list[Transaction]:
-        return [each for each in self.open.values() if each.state is not State.IN_PROGRESS]
+        return [each for each in self.open.values() if each.state is not TransactionState.IN_PROGRESS]
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When the next one ends that is neither renewed nor finished before."""
@@ -118,7 +118,7 @@ class TransactionManager:
         """When the oldest transaction in progress began."""
         return min((each.started_ms for each in self.in_progress), default=None)
 
-    def start(self, timeout_seconds: float, batch: Batch, now_ms: int, owner: str = "") -> Started:
+    def start(self, timeout_seconds: float, batch: Batch, now_ms: int, owner: str = "") -> StartedTransaction:
         """Raises: Unavailable when too many are open."""
         if len(self.open) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
@@ -128,7 +128,7 @@ class TransactionManager:
         self._last = max(self._last + 1, now_ms * POINTERS_PER_MS)
         started = Transaction(
             pointer=self._last,
-            state=State.IN_PROGRESS,
+            state=TransactionState.IN_PROGRESS,
             started_ms=now_ms,
             expires_ms=now_ms + int(timeout_seconds * 1000),
             timeout_seconds=timeout_seconds,
@@ -142,7 +142,7 @@ class TransactionManager:
         self.open[started.pointer] = started
         batch.put(keys.service("pointer"), self._last.to_bytes(8, "big"))
         self.write(started, batch)
-        return Started(transaction=started, snapshot=others)
+        return StartedTransaction(transaction=started, snapshot=others)
 
     def state(self, pointer: int) -> str:
         """The state in words, ``unknown`` for a pointer that never was or is forgotten."""
@@ -164,12 +164,12 @@ class TransactionManager:
         Raises: Conflict with its state otherwise.
         """
         found = self.find(pointer)
-        if found is None or found.state is not State.IN_PROGRESS:
+        if found is None or found.state is not TransactionState.IN_PROGRESS:
             state = found.state.value if found is not None else "unknown"
             raise _over(pointer, state, found.ended_by if found is not None else "")
         end = deadline(found, self.limits, now_ms)
         if now_ms > end.at_ms:
-            raise _over(pointer, State.INVALID.value, end.ended_by)
+            raise _over(pointer, TransactionState.INVALID.value, end.ended_by)
         return found
 
     def renew(self, pointer: int, timeout_seconds: float | None, batch: Batch, now_ms: int) -> Transaction:
@@ -206,27 +206,29 @@ class TransactionManager:
             raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
         changed = conflicts.digests(changes)
         if self.committed_keys.conflict(pointer, changed):
-            return self._finish(found, State.ABORTED, batch, now_ms, "conflict")
+            return self._finish(found, TransactionState.ABORTED, batch, now_ms, "conflict")
         found.changed = b"".join(changed)
-        return self._finish(found, State.COMMITTED, batch, now_ms)
+        return self._finish(found, TransactionState.COMMITTED, batch, now_ms)
 
     def abort(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
         """Raises: Conflict when it is not in progress."""
-        return self._finish(self.writable(pointer, now_ms), State.ABORTED, batch, now_ms)
+        return self._finish(self.writable(pointer, now_ms), TransactionState.ABORTED, batch, now_ms)
 
     def invalidate(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
         """For operators: ends one that holds up the readers.  Raises: Conflict when it is not in progress."""
         found = self.find(pointer)
-        if found is None or found.state is not State.IN_PROGRESS:
+        if found is None or found.state is not TransactionState.IN_PROGRESS:
             self.writable(pointer, now_ms)
         assert found is not None
-        return self._finish(found, State.INVALID, batch, now_ms, "invalidate")
+        return self._finish(found, TransactionState.INVALID, batch, now_ms, "invalidate")
 
     def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
         """Those whose time is up, or that held up readers for as long as these bear, become invalid."""
         ends = [(each, deadline(each, self.limits, now_ms)) for each in self.in_progress]
         return [
-            self._finish(each, State.INVALID, batch, now_ms, end.ended_by) for each, end in ends if now_ms > end.at_ms
+            self._finish(each, TransactionState.INVALID, batch, now_ms, end.ended_by)
+            for each, end in ends
+            if now_ms > end.at_ms
         ]
 
     def mark_aborted(self, batch: Batch) -> bool:
@@ -254,7 +256,9 @@ class TransactionManager:
         self._fresh.clear()
         self._closed.clear()
 
-    def mark(self, pointer: int, topic: Topic, first: Position, last: Position, batch: Batch) -> Position | None:
+    def mark(
+        self, pointer: int, topic: TopicGeneration, first: Position, last: Position, batch: Batch
+    ) -> Position | None:
         """Mark a transaction's rows from ``first`` to ``last``, a bounded piece; returns where to go on, or None."""
         prefix = keys.table(keys.MESSAGE, topic)
         looked = size = 0
@@ -291,7 +295,7 @@ class TransactionManager:
         return False
 
     def _finish(
-        self, found: Transaction, state: State, batch: Batch, now_ms: int, ended_by: EndedBy = ""
+        self, found: Transaction, state: TransactionState, batch: Batch, now_ms: int, ended_by: EndedBy = ""
     ) -> Transaction:
         found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
         found.ended_by = ended_by
@@ -303,7 +307,7 @@ class TransactionManager:
                 )
         for touched in found.touched:
             touched.rolling = None  # a transaction that did not commit shows nothing
-        if state is not State.COMMITTED:
+        if state is not TransactionState.COMMITTED:
             self._fresh.add(found.pointer)
         elif found.changed and _is_long(found.pointer, found.finished_at):
             batch.put(keys.long_commit(found.pointer), b"")
@@ -312,7 +316,7 @@ class TransactionManager:
         return found
 
     def _note_changes(self, found: Transaction) -> None:
-        if found.state is not State.COMMITTED or self._oldest_open() > found.finished_at:
+        if found.state is not TransactionState.COMMITTED or self._oldest_open() > found.finished_at:
             return  # none is open that could be in conflict with it
         whole = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
         self.committed_keys.add(whole or conflicts.digests(found.changes), found.finished_at)

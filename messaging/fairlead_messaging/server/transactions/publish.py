@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.message_id import decode_position
-from fairlead_messaging.server.commands import Publish, Published
+from fairlead_messaging.server.commands import Publish, PublishedAt
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.message import columns
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions.commands import Store
@@ -17,7 +17,9 @@ from fairlead_messaging.server.transactions.manager import TransactionManager
 from fairlead_messaging.server.transactions.transaction import Touched, Transaction
 
 
-def publish(log: TopicLog, transactions: TransactionManager, command: Publish, batch: Batch, now_ms: int) -> Published:
+def publish(
+    log: TopicLog, transactions: TransactionManager, command: Publish, batch: Batch, now_ms: int
+) -> PublishedAt:
     """Rows with the pointer; without messages one reference to what was stored before under it.
 
     Rows may come before stored payloads and not after: ``stored_already``.
@@ -51,7 +53,7 @@ def publish(log: TopicLog, transactions: TransactionManager, command: Publish, b
     touched.extend(first, last, columns(command.messages)[1])
     touched.hold_up_seconds = topic.hold_up_seconds_max or 0
     transactions.write(writing, batch)
-    return Published(first=first, last=last)
+    return PublishedAt(first=first, last=last)
 
 
 def check_published(found: Transaction, lives: Callable[[Touched], bool]) -> None:
@@ -85,7 +87,7 @@ def store(log: TopicLog, transactions: TransactionManager, command: Store, batch
     transactions.write(writing, batch)
 
 
-def _open_to_transactions(log: TopicLog, namespace: str, name: str) -> Topic:
+def _open_to_transactions(log: TopicLog, namespace: str, name: str) -> TopicGeneration:
     topic = log.living(namespace, name)
     if topic.transactional == "refused":
         raise Refused("this topic takes no transactional messages", code="transaction_refused")

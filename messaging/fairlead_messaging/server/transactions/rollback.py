@@ -12,13 +12,13 @@ from itertools import islice
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, SEQUENCE_MAX, Position, decode_position
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.log.topic_log import TopicLog
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.transactions.commands import Rollback
 from fairlead_messaging.server.transactions.manager import TransactionManager
-from fairlead_messaging.server.transactions.transaction import Rolling, State, Touched, Transaction
+from fairlead_messaging.server.transactions.transaction import Rolling, Touched, Transaction, TransactionState
 
 LOOK_AHEAD_ROWS_MAX = 4096
 """Rows looked at to find where readers may go on to after a rollback."""
@@ -37,12 +37,12 @@ def roll_back(
     touched = found.in_topic(topic) if found is not None else None
     if found is None or touched is None or touched.last is None or not command.first <= command.last <= touched.last:
         raise _forged()
-    if found.state is State.COMMITTED:
+    if found.state is TransactionState.COMMITTED:
         raise Conflict(
             f"transaction {command.pointer} is committed", code="transaction_not_in_progress", state="committed"
         )
     _check_ends(kv, topic, command, now_ms, touched)
-    if found.state is not State.IN_PROGRESS:
+    if found.state is not TransactionState.IN_PROGRESS:
         return  # every row is hidden already, or about to be
     if touched.rolling is not None:
         if (touched.rolling.first, touched.rolling.last) != (command.first, command.last):
@@ -79,7 +79,7 @@ def _slice(
         transactions.write(found, batch)
 
 
-def _check_ends(kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, touched: Touched) -> None:
+def _check_ends(kv: OrderedKV, topic: TopicGeneration, command: Rollback, now_ms: int, touched: Touched) -> None:
     """Raises: Refused unless the detail begins and ends at a row of its pointer, or where one may have expired."""
     prefix = keys.table(keys.MESSAGE, topic)
     # The topic's time to live may have been shorter for a while: only the mark says what went then.
@@ -92,7 +92,7 @@ def _check_ends(kv: OrderedKV, topic: Topic, command: Rollback, now_ms: int, tou
             raise _forged()
 
 
-def _next_own(kv: OrderedKV, topic: Topic, pointer: int, after: Position, last: Position) -> Position | None:
+def _next_own(kv: OrderedKV, topic: TopicGeneration, pointer: int, after: Position, last: Position) -> Position | None:
     """The transaction's first row after those rolled back that is not rolled back itself: readers wait for no other.
 
     None when there is none; a place before it where it is not found at once, or where not all its rows are stored yet.

@@ -16,12 +16,12 @@ from fairlead_messaging.api.errors import StorageError, Unavailable
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.batch import Gets
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 
-class State(Enum):
+class TransactionState(Enum):
     IN_PROGRESS = "in_progress"
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -60,16 +60,16 @@ class Touched(msgspec.Struct, kw_only=True):
     rolling: Rolling | None = None
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> TopicGeneration:
         """Enough of the topic to build keys with."""
-        return Topic(namespace=self.namespace, name=self.name, generation=self.generation, ttl_seconds=1)
+        return TopicGeneration(namespace=self.namespace, name=self.name, generation=self.generation, ttl_seconds=1)
 
     @property
     def has_stored(self) -> bool:
         """Whether payloads were ever stored, published since or not."""
         return self.stored > Position(0, 0)
 
-    def is_of(self, topic: Topic) -> bool:
+    def is_of(self, topic: TopicGeneration) -> bool:
         return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
 
     def extend(self, first: Position, last: Position, ttls: Iterable[int] = ()) -> None:
@@ -85,7 +85,7 @@ class Touched(msgspec.Struct, kw_only=True):
         begin = self.begin or self.first  # records of an older version know only the latter
         return begin is not None and self.last is not None and begin <= position <= self.last
 
-    def may_be_removed(self, position: Position, topic: Topic, now_ms: int) -> bool:
+    def may_be_removed(self, position: Position, topic: TopicGeneration, now_ms: int) -> bool:
         """Whether a row of this transaction could have stood here and be gone by now, past a time to live."""
         if not self.spans(position):
             return False
@@ -97,7 +97,7 @@ class Transaction(msgspec.Struct, kw_only=True):
     """The durable record of one transaction; times in milliseconds."""
 
     pointer: int
-    state: State
+    state: TransactionState
     started_ms: int
     expires_ms: int
     finished_ms: int = 0
@@ -119,17 +119,19 @@ class Transaction(msgspec.Struct, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Readers must still know of it."""
-        return self.state is State.IN_PROGRESS or (self.state is not State.COMMITTED and not self.rows_marked)
+        return self.state is TransactionState.IN_PROGRESS or (
+            self.state is not TransactionState.COMMITTED and not self.rows_marked
+        )
 
     @property
     def timeout(self) -> float:
         """Seconds from one renewal to the next."""
         return self.timeout_seconds or (self.expires_ms - self.started_ms) / 1000
 
-    def in_topic(self, topic: Topic) -> Touched | None:
+    def in_topic(self, topic: TopicGeneration) -> Touched | None:
         return next((each for each in self.touched if each.is_of(topic)), None)
 
-    def touch(self, topic: Topic) -> Touched:
+    def touch(self, topic: TopicGeneration) -> Touched:
         """What it did in this topic so far, to be changed; nothing yet at first."""
         found = self.in_topic(topic)
         if found is None:
@@ -138,7 +140,7 @@ class Transaction(msgspec.Struct, kw_only=True):
         return found
 
 
-class Finished(msgspec.Struct, kw_only=True):
+class FinishedTransaction(msgspec.Struct, kw_only=True):
     """What is asked of most finished transactions: without their keys, which may be megabytes."""
 
     pointer: int
@@ -146,10 +148,10 @@ class Finished(msgspec.Struct, kw_only=True):
     finished_at: int = 0
 
 
-def decode_finished(raw: bytes) -> Finished | None:
+def decode_finished(raw: bytes) -> FinishedTransaction | None:
     """None for a damaged record."""
     try:
-        return msgspec.json.decode(raw, type=Finished)
+        return msgspec.json.decode(raw, type=FinishedTransaction)
     except ValueError:
         return None
 
@@ -220,12 +222,12 @@ class TransactionView:
         self.in_progress: dict[int, Transaction] = {}
         self.aborted: set[int] = set()
         for found in read_open(snapshot):
-            if found.state is State.IN_PROGRESS:
+            if found.state is TransactionState.IN_PROGRESS:
                 self.in_progress[found.pointer] = found
             else:
                 self.aborted.add(found.pointer)
 
-    def spans(self, topic: Topic) -> Iterator[tuple[int, Position, Position]]:
+    def spans(self, topic: TopicGeneration) -> Iterator[tuple[int, Position, Position]]:
         """(pointer, first, last): the open transactions with rows in a topic, and what bounds those of each."""
         for each in self.in_progress.values():
             touched = each.in_topic(topic)

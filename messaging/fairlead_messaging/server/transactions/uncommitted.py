@@ -9,7 +9,7 @@ from __future__ import annotations
 from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, PositionBytes, id_of
 from fairlead_messaging.server.log import keys, reader, rows
 from fairlead_messaging.server.log.row_state import Uncommitted
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
@@ -18,7 +18,7 @@ SCAN_ROWS_MAX = 50_000
 
 
 def first(
-    snapshot: Snapshot, view: TransactionView, topic: Topic, *, now_ms: int, after: MessageId = FIRST
+    snapshot: Snapshot, view: TransactionView, topic: TopicGeneration, *, now_ms: int, after: MessageId = FIRST
 ) -> Uncommitted | None:
     """The first uncommitted message with an id above ``after``; None when there is none."""
     spans = {pointer: (begin.encode(), end.encode()) for pointer, begin, end in view.spans(topic)}
@@ -43,7 +43,12 @@ def first(
 
 
 def _waits(
-    snapshot: Snapshot, topic: Topic, position: PositionBytes, row: rows.Row, start: MessageId, now_ms: int
+    snapshot: Snapshot,
+    topic: TopicGeneration,
+    position: PositionBytes,
+    row: rows.MessageRow,
+    start: MessageId,
+    now_ms: int,
 ) -> bool:
     """Whether an uncommitted row holds a message behind ``start`` that has not expired."""
     if not row.is_reference:

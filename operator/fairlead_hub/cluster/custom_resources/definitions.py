@@ -23,7 +23,7 @@ from fairlead_hub.cluster.custom_resources import (
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
 
 
-class Column(msgspec.Struct, frozen=True):
+class PrinterColumn(msgspec.Struct, frozen=True):
     """Of ``kubectl get``; wide ones are shown with ``-o wide`` only."""
 
     name: str
@@ -32,7 +32,7 @@ class Column(msgspec.Struct, frozen=True):
     wide: bool = False
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One custom resource; ``comment`` stands above its file."""
 
     kind: str
@@ -42,7 +42,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     short: str
     comment: str
     description: str
-    columns: tuple[Column, ...]
+    columns: tuple[PrinterColumn, ...]
     spec: type[pydantic.BaseModel] | None = None
     spec_description: str = ""
     spec_required: bool = True
@@ -91,7 +91,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         return {"description": self.description, "type": "object", **required, "properties": properties}
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: PrinterColumn) -> dict[str, Any]:
     wide = {"priority": 1} if column.wide else {}
     return {"name": column.name, "type": column.type, "jsonPath": column.path, **wide}
 
@@ -100,25 +100,25 @@ def _condition(type: str, field: str) -> str:
     return f'.status.conditions[?(@.type=="{type}")].{field}'
 
 
-_AGE = Column("Age", ".metadata.creationTimestamp", "date")
-_MESSAGE = Column("Message", ".status.message")
+_AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
+_MESSAGE = PrinterColumn("Message", ".status.message")
 _RECORD: Mapping[str, Any] = {
     "description": (
         "What one edge node holds of one object. The node's own store is the truth; this record may lag, never lead."
     ),
     "columns": (
-        Column("Node", ".spec.nodeName"),
-        Column("Kind", ".spec.objectKind"),
-        Column("Name", ".spec.objectName"),
-        Column("Wanted", ".status.wantedResourceVersion"),
-        Column("Held", ".status.objectResourceVersion"),
-        Column("State", ".status.state"),
-        Column("Retries", ".status.retries", "integer"),
+        PrinterColumn("Node", ".spec.nodeName"),
+        PrinterColumn("Kind", ".spec.objectKind"),
+        PrinterColumn("Name", ".spec.objectName"),
+        PrinterColumn("Wanted", ".status.wantedResourceVersion"),
+        PrinterColumn("Held", ".status.objectResourceVersion"),
+        PrinterColumn("State", ".status.state"),
+        PrinterColumn("Retries", ".status.retries", "integer"),
         _AGE,
-        Column("Since", _condition("Synced", "lastTransitionTime"), "date", wide=True),
-        Column("Reason", ".status.reason", wide=True),
-        Column("Message", _condition("Synced", "message"), wide=True),
-        Column("Next retry", ".status.nextRetryTime", wide=True),
+        PrinterColumn("Since", _condition("Synced", "lastTransitionTime"), "date", wide=True),
+        PrinterColumn("Reason", ".status.reason", wide=True),
+        PrinterColumn("Message", _condition("Synced", "message"), wide=True),
+        PrinterColumn("Next retry", ".status.nextRetryTime", wide=True),
     ),
     "spec": statuses.ObjectSyncSpec,
     "spec_description": "Which object on which node; never changes.",
@@ -129,7 +129,7 @@ _RECORD: Mapping[str, Any] = {
 
 
 ALL = (
-    Definition(
+    ResourceDefinition(
         kind="SyncRule",
         scope="Cluster",
         plural="syncrules",
@@ -138,10 +138,10 @@ ALL = (
         comment="Which kinds go to which nodes.  Without one nothing is sent but EdgeRoutes.",
         description="Which kinds of objects go to which edge nodes.",
         columns=(
-            Column("Nodes", ".status.matchedNodes", "integer"),
-            Column("Objects", ".status.matchedObjects", "integer"),
-            Column("Accepted", _condition("Accepted", "status")),
-            Column("Listed", _condition("Listed", "status")),
+            PrinterColumn("Nodes", ".status.matchedNodes", "integer"),
+            PrinterColumn("Objects", ".status.matchedObjects", "integer"),
+            PrinterColumn("Accepted", _condition("Accepted", "status")),
+            PrinterColumn("Listed", _condition("Listed", "status")),
             _AGE,
             _MESSAGE,
         ),
@@ -149,7 +149,7 @@ ALL = (
         spec_description="Which objects go to which edge nodes.",
         status=statuses.SyncRuleStatus,
     ),
-    Definition(
+    ResourceDefinition(
         kind="EdgeRoutes",
         scope="Cluster",
         plural="edgeroutes",
@@ -158,10 +158,10 @@ ALL = (
         comment="Routes for what applications publish at the edge; delivered like any other object.",
         description="Routes of an edge: the route manifest, and which nodes it is for.",
         columns=(
-            Column("Nodes", ".status.matchedNodes", "integer"),
-            Column("Accepted", ".status.acceptedNodes", "integer"),
-            Column("Refused", ".status.refusedNodes", "integer"),
-            Column("Lagging", ".status.laggingNodes", "integer"),
+            PrinterColumn("Nodes", ".status.matchedNodes", "integer"),
+            PrinterColumn("Accepted", ".status.acceptedNodes", "integer"),
+            PrinterColumn("Refused", ".status.refusedNodes", "integer"),
+            PrinterColumn("Lagging", ".status.laggingNodes", "integer"),
             _AGE,
             _MESSAGE,
         ),
@@ -169,7 +169,7 @@ ALL = (
         spec_description="Which nodes route how; routes as in the manifest of Azure IoT Edge.",
         status=statuses.EdgeRoutesStatus,
     ),
-    Definition(
+    ResourceDefinition(
         kind="ObjectSync",
         scope="Namespaced",
         plural="objectsyncs",
@@ -178,7 +178,7 @@ ALL = (
         comment="What one edge node holds of one object, in that one's namespace.  Written by the hub, read by people.",
         **_RECORD,
     ),
-    Definition(
+    ResourceDefinition(
         kind="ClusterObjectSync",
         scope="Cluster",
         plural="clusterobjectsyncs",
@@ -187,7 +187,7 @@ ALL = (
         comment="What one edge node holds of one cluster-scoped object.  Written by the hub, read by people.",
         **_RECORD,
     ),
-    Definition(
+    ResourceDefinition(
         kind="EdgeNode",
         scope="Cluster",
         plural="edgenodes",
@@ -203,22 +203,22 @@ ALL = (
             " under this id."
         ),
         columns=(
-            Column("Connected", ".status.connected", "boolean"),
-            Column("Objects wanted", ".status.objectsWanted", "integer"),
-            Column("Objects held", ".status.objectsHeld", "integer"),
-            Column("Parked", ".status.objectsParked", "integer"),
-            Column("Deletions stopped", ".status.deletionGuard.count", "integer"),
-            Column("Queued", ".status.queuedMessages", "integer"),
-            Column("Last contact", ".status.lastContactTime", "date"),
-            Column("Paused", ".status.paused"),
-            Column("Rules", _condition("RulesReadable", "reason")),
+            PrinterColumn("Connected", ".status.connected", "boolean"),
+            PrinterColumn("Objects wanted", ".status.objectsWanted", "integer"),
+            PrinterColumn("Objects held", ".status.objectsHeld", "integer"),
+            PrinterColumn("Parked", ".status.objectsParked", "integer"),
+            PrinterColumn("Deletions stopped", ".status.deletionGuard.count", "integer"),
+            PrinterColumn("Queued", ".status.queuedMessages", "integer"),
+            PrinterColumn("Last contact", ".status.lastContactTime", "date"),
+            PrinterColumn("Paused", ".status.paused"),
+            PrinterColumn("Rules", _condition("RulesReadable", "reason")),
             _AGE,
-            Column("Agent", ".status.agentVersion", wide=True),
-            Column("Hub", ".status.hub", wide=True),
-            Column("Dead letters", ".status.deadLetters", "integer", wide=True),
-            Column("Identity", ".status.identity.state", wide=True),
-            Column("Expires", ".status.identity.expires", wide=True),
-            Column("To table p95", ".status.toTable[0].p95Seconds", wide=True),  # of the most urgent priority
+            PrinterColumn("Agent", ".status.agentVersion", wide=True),
+            PrinterColumn("Hub", ".status.hub", wide=True),
+            PrinterColumn("Dead letters", ".status.deadLetters", "integer", wide=True),
+            PrinterColumn("Identity", ".status.identity.state", wide=True),
+            PrinterColumn("Expires", ".status.identity.expires", wide=True),
+            PrinterColumn("To table p95", ".status.toTable[0].p95Seconds", wide=True),  # of the most urgent priority
         ),
         spec=identity_specs.EdgeNodeSpec,
         spec_description="What people say of the node for good; absent in most.",
@@ -226,7 +226,7 @@ ALL = (
         status=statuses.EdgeNodeStatus,
         status_description="Written by the hub alone, on transitions and every few minutes.",
     ),
-    Definition(
+    ResourceDefinition(
         kind="JoinToken",
         scope="Cluster",
         plural="jointokens",
@@ -238,14 +238,14 @@ ALL = (
             " secret once; named by the id in its text."
         ),
         columns=(
-            Column("Node", ".spec.node"),
-            Column("Pattern", ".spec.pattern"),
-            Column("Uses", ".spec.uses", "integer"),
-            Column("Used by", ".status.usedBy"),
-            Column("Expires", ".spec.expires"),  # kubectl shows a date that is to come as <invalid>
+            PrinterColumn("Node", ".spec.node"),
+            PrinterColumn("Pattern", ".spec.pattern"),
+            PrinterColumn("Uses", ".spec.uses", "integer"),
+            PrinterColumn("Used by", ".status.usedBy"),
+            PrinterColumn("Expires", ".spec.expires"),  # kubectl shows a date that is to come as <invalid>
             _AGE,
-            Column("Replace", ".spec.replace", "boolean", wide=True),
-            Column("Hub", ".status.url", wide=True),
+            PrinterColumn("Replace", ".spec.replace", "boolean", wide=True),
+            PrinterColumn("Hub", ".status.url", wide=True),
         ),
         spec=identity_specs.JoinTokenSpec,
         spec_description="Whom it admits; never changes.",

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 import pydantic
 from pydantic import Field
 
-from fairlead_hub.cluster.custom_resources.specs import Written, closed, like
-from fairlead_hub.cluster.custom_resources.statuses import Reported, Status
+from fairlead_hub.cluster.custom_resources.specs import SpecModel, closed, like
+from fairlead_hub.cluster.custom_resources.statuses import ResourceStatus, StatusModel
 from fairlead_wire.validation import mistakes
 
 NODE = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
@@ -21,7 +21,7 @@ _TIME: dict[str, Any] = {"format": "date-time"}
 _IMMUTABLE = ("self == oldSelf", "a join token never changes; delete it and make another")
 
 
-class Revoked(Written):
+class Revoked(SpecModel):
     model_config = closed()
 
     before: str = Field(
@@ -32,13 +32,13 @@ class Revoked(Written):
     reason: str | None = Field(default=None, max_length=1024, description="For people.")
 
 
-class EdgeNodeSpec(Written):
+class EdgeNodeSpec(SpecModel):
     model_config = closed()
 
     revoked: Revoked | None = Field(default=None, description="Which certificates of this node are refused.")
 
 
-class JoinTokenSpec(Written):
+class JoinTokenSpec(SpecModel):
     model_config = closed(_IMMUTABLE, ("has(self.node) != has(self.pattern)", "one of node and pattern"))
 
     secret_sha256: Annotated[str, like(_HEX_64, "is no SHA-256 in hexadecimal")] = Field(
@@ -73,7 +73,7 @@ class JoinTokenSpec(Written):
         return self
 
 
-class JoinTokenUse(Reported):
+class JoinTokenUse(StatusModel):
     node: str = Field(description="Who was admitted.", max_length=253)
     key_sha256: str = Field(alias="keySHA256", description="Of its public key.", max_length=64)
     serial: str = Field(description="Of its certificate, in hexadecimal.", max_length=64)
@@ -89,7 +89,7 @@ class JoinTokenUse(Reported):
     )
 
 
-class JoinTokenStatus(Status):
+class JoinTokenStatus(ResourceStatus):
     pins: list[Annotated[str, Field(max_length=64)]] | None = Field(
         default=None,
         max_length=4,

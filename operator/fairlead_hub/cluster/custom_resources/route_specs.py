@@ -14,7 +14,7 @@ from typing import Annotated, Final
 import pydantic
 from pydantic import AfterValidator, Field
 
-from fairlead_hub.cluster.custom_resources.specs import SELECTOR, LabelSelector, Written, closed, like
+from fairlead_hub.cluster.custom_resources.specs import SELECTOR, LabelSelector, SpecModel, closed, like
 from fairlead_hub.cluster.custom_resources.structural_schema import PRESERVE
 from fairlead_wire.events import event
 from fairlead_wire.validation import mistakes, route_manifest
@@ -44,7 +44,7 @@ RouteText = Annotated[
 ]
 
 
-class RouteObject(Written):
+class RouteObject(SpecModel):
     """A key that is not known has no effect, as in Azure IoT Edge; the node warns of it."""
 
     model_config = pydantic.ConfigDict(extra="ignore", json_schema_extra={PRESERVE: True})
@@ -76,7 +76,7 @@ class RouteObject(Written):
     )
 
 
-class StoreAndForward(Written):
+class StoreAndForward(SpecModel):
     model_config = pydantic.ConfigDict(extra="ignore", json_schema_extra={PRESERVE: True})
 
     time_to_live_secs: Annotated[int, Field(ge=-1, le=route_manifest.TTL_SECONDS_MAX)] | None = Field(
@@ -89,7 +89,7 @@ class StoreAndForward(Written):
     )
 
 
-class EdgeRoutesSpec(Written):
+class EdgeRoutesSpec(SpecModel):
     model_config = closed()
 
     node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
@@ -111,7 +111,7 @@ class EdgeRoutesSpec(Written):
     )
 
 
-class EdgeRoutesReach(Written):
+class EdgeRoutesReach(SpecModel):
     """What the hub has to understand of EdgeRoutes: which nodes they are for.  The rest is for the nodes to judge."""
 
     model_config = closed()

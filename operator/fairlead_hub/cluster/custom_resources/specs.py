@@ -14,7 +14,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from fairlead_hub.cluster.custom_resources.structural_schema import CLOSED
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_wire.backoff.delivery import DELAY_SECONDS_LIMIT, RETRIES_LIMIT
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.model import Model
@@ -53,7 +53,7 @@ LabelValue = Annotated[
 Priority = Annotated[int, Field(ge=0, le=9)]
 
 
-class Written(Model):
+class SpecModel(Model):
     """Keys as Kubernetes writes them: ``nodeSelector``."""
 
     model_config = pydantic.ConfigDict(alias_generator=to_camel)
@@ -70,7 +70,7 @@ def closed(*rules: tuple[str, str], **more: Any) -> pydantic.ConfigDict:
     return pydantic.ConfigDict(json_schema_extra=extra)
 
 
-class LabelExpression(Written):
+class LabelExpression(SpecModel):
     model_config = closed(
         (
             "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
@@ -99,7 +99,7 @@ class LabelExpression(Written):
 _KEYS = LABEL_KEY.replace("\\", "\\\\")
 
 
-class LabelSelector(Written):
+class LabelSelector(SpecModel):
     model_config = closed(**NULLABLE)
 
     match_labels: dict[str, LabelValue] | None = Field(
@@ -171,7 +171,7 @@ _DELIVERY_RULES = (
 )
 
 
-class DeliverySpec(Written):
+class DeliverySpec(SpecModel):
     model_config = pydantic.ConfigDict(
         alias_generator=None,
         json_schema_extra={_RULES: [{"rule": rule, "message": message} for rule, message in _DELIVERY_RULES]},
@@ -211,9 +211,9 @@ class DeliverySpec(Written):
         self.policy()
         return self
 
-    def policy(self) -> Delivery:
+    def policy(self) -> NodeDelivery:
         """With the hub's defaults for what is not set.  Raises ``mistakes.Wrong``."""
-        return Delivery(**self.model_dump(exclude_none=True))
+        return NodeDelivery(**self.model_dump(exclude_none=True))
 
 
 RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
@@ -224,7 +224,7 @@ _DELIVERY = "How a failed delivery is tried again; absent keys are the hub's def
 _PRIORITY = "0 goes first; absent is 5."
 
 
-class ResourceEntry(Written):
+class ResourceEntry(SpecModel):
     model_config = closed(
         (
             "!has(self.select) || self.select != 'bound' || (self.apiVersion == 'v1' && self.kind == 'Pod')",
@@ -279,7 +279,7 @@ class ResourceEntry(Written):
         return self
 
 
-class SyncRuleSpec(Written):
+class SyncRuleSpec(SpecModel):
     model_config = closed()
 
     node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)

@@ -28,17 +28,17 @@ def _keyed(key: str) -> dict[str, Any]:
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
 
 
-class Reported(pydantic.BaseModel):
+class StatusModel(pydantic.BaseModel):
     """Fields that are not there yet are left out."""
 
     model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
-class Status(Reported):
+class ResourceStatus(StatusModel):
     model_config = pydantic.ConfigDict(json_schema_extra=_ATOMIC)
 
 
-class Condition(Reported):
+class ConditionStatus(StatusModel):
     type: str = Field(description="Which condition.", max_length=316)
     status: Literal["True", "False", "Unknown"] = Field(description="True, False or Unknown.")
     reason: str | None = Field(default=None, description="One CamelCase word, for programs.", max_length=1024)
@@ -50,7 +50,7 @@ class Condition(Reported):
 
 
 Conditions = Annotated[
-    list[Condition] | None,
+    list[ConditionStatus] | None,
     Field(
         default=None,
         max_length=16,
@@ -64,7 +64,7 @@ ObservedGeneration = Annotated[
 ]
 
 
-class LastReadable(Reported):
+class LastReadable(StatusModel):
     generation: int | None = Field(
         default=None, description="The generation it was read in; 0 when that is not known.", json_schema_extra=_INT64
     )
@@ -73,7 +73,7 @@ class LastReadable(Reported):
     )
 
 
-class SyncRuleStatus(Status):
+class SyncRuleStatus(ResourceStatus):
     observed_generation: ObservedGeneration
     matched_nodes: int | None = Field(default=None, description="Edge nodes it selects.")
     matched_objects: int | None = Field(default=None, description="Objects it selects, for whichever node.")
@@ -96,7 +96,7 @@ class SyncRuleStatus(Status):
     conditions: Conditions
 
 
-class RouteMistake(Reported):
+class RouteMistake(StatusModel):
     route: str | None = Field(default=None, description="Name of the route.")
     message: str | None = Field(default=None, description="What is wrong.")
     line: int | None = Field(default=None, description="From 1.")
@@ -104,7 +104,7 @@ class RouteMistake(Reported):
     end_column: int | None = Field(default=None, description="Where it ends.")
 
 
-class FailingNode(Reported):
+class FailingNode(StatusModel):
     node: str = Field(description="The edge node.")
     state: Literal["Refused", "Lagging"] = Field(
         description=(
@@ -118,7 +118,7 @@ class FailingNode(Reported):
     )
 
 
-class EdgeRoutesStatus(Status):
+class EdgeRoutesStatus(ResourceStatus):
     observed_generation: ObservedGeneration
     matched_nodes: int | None = Field(default=None, description="Edge nodes it selects.")
     accepted_nodes: int | None = Field(default=None, description="Nodes that accepted all of it.")
@@ -144,7 +144,7 @@ class EdgeRoutesStatus(Status):
     conditions: Conditions
 
 
-class ObjectSyncSpec(Reported):
+class ObjectSyncSpec(StatusModel):
     model_config = pydantic.ConfigDict(json_schema_extra={**_ATOMIC, "x-kubernetes-validations": [_IMMUTABLE]})
 
     node_name: str = Field(min_length=1, max_length=253, description="The edge node, named as its Node.")
@@ -163,7 +163,7 @@ class ObjectSyncSpec(Reported):
     )
 
 
-class ObjectSyncStatus(Status):
+class ObjectSyncStatus(ResourceStatus):
     object_resource_version: str | None = Field(
         default=None,
         max_length=128,
@@ -202,7 +202,7 @@ class ObjectSyncStatus(Status):
     conditions: Conditions
 
 
-class Queue(Reported):
+class QueueStatusField(StatusModel):
     priority: int | None = Field(default=None, description="0 goes first.")
     length: int | None = Field(default=None, description="Messages.")
     bytes: int | None = Field(default=None, description="Their bytes on disk.", json_schema_extra=_INT64)
@@ -214,7 +214,7 @@ class Queue(Reported):
     stalled_by: str | None = Field(default=None, description="Why, as the last answer to the node said.")
 
 
-class Identity(Reported):
+class NodeIdentityStatus(StatusModel):
     node_uid: str | None = Field(default=None, alias="nodeUID", description="Of the Node they were taken for.")
     issued: str | None = Field(default=None, description="When the newest that was used was issued.")
     expires: str | None = Field(default=None, description="When the newest ends, used or only issued yet.")
@@ -242,7 +242,7 @@ class Identity(Reported):
     )
 
 
-class DeletionGuardStatus(Reported):
+class DeletionGuardStatus(StatusModel):
     id: str | None = Field(
         default=None, description="Annotation fairlead.dev/approve-deletions with this id lets them go."
     )
@@ -251,7 +251,7 @@ class DeletionGuardStatus(Reported):
     approved: bool | None = Field(default=None, description="They were approved, and have not all gone.")
 
 
-class NodeRoutes(Reported):
+class NodeRoutesStatus(StatusModel):
     name: str = Field(description="The EdgeRoutes object.")
     uid: str | None = Field(default=None, description="Its UID.")
     observed_generation: int | None = Field(
@@ -275,7 +275,7 @@ class NodeRoutes(Reported):
     )
 
 
-class ToTable(Reported):
+class ToTableStatus(StatusModel):
     priority: int | None = Field(default=None, description="0 goes first; 2000000000: routes that name none.")
     measured: int | None = Field(
         default=None,
@@ -292,7 +292,7 @@ class ToTable(Reported):
     )
 
 
-class EdgeNodeStatus(Status):
+class EdgeNodeStatus(ResourceStatus):
     connected: bool | None = Field(default=None, description="Whether the node has a session with the hub.")
     last_contact_time: str | None = Field(
         default=None,
@@ -315,7 +315,7 @@ class EdgeNodeStatus(Status):
         default=None,
         description="Why nothing is sent to this node (annotation fairlead.dev/paused); empty when it is not paused.",
     )
-    identity: Identity | None = Field(
+    identity: NodeIdentityStatus | None = Field(
         default=None,
         description="Which life of the Node its certificates were used in; kept when the Node is deleted.",
         json_schema_extra=_NONE,
@@ -328,8 +328,10 @@ class EdgeNodeStatus(Status):
     store_bytes: int | None = Field(
         default=None, description="Bytes those messages take on its disk.", json_schema_extra=_INT64
     )
-    queues: list[Queue] | None = Field(default=None, max_length=64, description="Messages that wait, by priority.")
-    routes: list[NodeRoutes] | None = Field(
+    queues: list[QueueStatusField] | None = Field(
+        default=None, max_length=64, description="Messages that wait, by priority."
+    )
+    routes: list[NodeRoutesStatus] | None = Field(
         default=None,
         max_length=64,
         description=(
@@ -337,7 +339,7 @@ class EdgeNodeStatus(Status):
         ),
         json_schema_extra=_keyed("name"),
     )
-    to_table: list[ToTable] | None = Field(
+    to_table: list[ToTableStatus] | None = Field(
         default=None,
         max_length=16,
         description=(

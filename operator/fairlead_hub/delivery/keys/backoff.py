@@ -2,7 +2,7 @@
 
     failed ─▶ delay by the delivery policy ─▶ … ─▶ none left: parked for 5 min, then once more, for 10 min, …
 
-``Failures`` belongs to one content of one key: something newer begins without, and so does the next session, for a
+``KeyFailures`` belongs to one content of one key: something newer begins without, and so does the next session, for a
 disconnect consumes no retry.
 """
 
@@ -13,11 +13,11 @@ from random import Random  # only ever seeded: same node, key and failure, same 
 import msgspec
 
 from fairlead_hub.cluster.content import ContentId
-from fairlead_hub.settings import Delivery, Reconcile
+from fairlead_hub.settings import NodeDelivery, Reconcile
 from fairlead_wire.backoff import delivery
 
 
-class Failures(msgspec.Struct, frozen=True, gc=False):
+class KeyFailures(msgspec.Struct, frozen=True, gc=False):
     """How often this content failed in a row."""
 
     content_id: ContentId
@@ -31,17 +31,17 @@ class Failures(msgspec.Struct, frozen=True, gc=False):
 
 
 def retry(
-    failures: Failures | None,
+    failures: KeyFailures | None,
     content_id: ContentId,
-    policy: Delivery,
+    policy: NodeDelivery,
     *,
     node: str,
     key: str,
     retry_after: float | None = None,
-) -> Failures | None:
+) -> KeyFailures | None:
     """After one more failure; it is tried again after ``previous`` seconds.  None: it has been tried often enough."""
     if failures is None:
-        failures = Failures(content_id)
+        failures = KeyFailures(content_id)
     if failures.parkings:
         return None  # the one try that the schedule allowed
     # Seeded by what is sent, so that a simulation replays; spread by node, so that nodes do not march in step.
@@ -56,11 +56,11 @@ def retry(
     )
     if delay is None:
         return None
-    return Failures(content_id, failures.retries + 1, failures.waited + delay.seconds, delay.seconds, uniform)
+    return KeyFailures(content_id, failures.retries + 1, failures.waited + delay.seconds, delay.seconds, uniform)
 
 
-def park(failures: Failures | None, content_id: ContentId, reconcile: Reconcile) -> tuple[Failures, float]:
+def park(failures: KeyFailures | None, content_id: ContentId, reconcile: Reconcile) -> tuple[KeyFailures, float]:
     """Given up for now, and for how many seconds: twice as long each time, up to a limit."""
     times = failures.parkings if failures is not None else 0
     seconds = min(reconcile.parked_retry_seconds * 2**times, reconcile.parked_retry_max_seconds)
-    return Failures(content_id, parkings=times + 1), seconds
+    return KeyFailures(content_id, parkings=times + 1), seconds

@@ -21,7 +21,7 @@ import msgspec
 from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.in_flight import InFlightMessage
-from fairlead_hub.delivery.keys.backoff import Failures
+from fairlead_hub.delivery.keys.backoff import KeyFailures
 from fairlead_wire.errors import LocalError
 
 # ---- states --------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ class Queued(msgspec.Struct, frozen=True, gc=False):
     """Lower goes first."""
 
 
-class InFlight(msgspec.Struct, frozen=True, gc=False):
+class KeyInFlight(msgspec.Struct, frozen=True, gc=False):
     """Sent, and not answered yet."""
 
     id: int
@@ -89,14 +89,14 @@ class Withheld(msgspec.Struct, frozen=True, gc=False):
         return self.cause in (Cause.DELETION_BLOCKED, Cause.DELETION_GUARD, Cause.DELETION_PAUSED)
 
 
-State = InSync | Queued | InFlight | Backoff | Parked | Withheld
+State = InSync | Queued | KeyInFlight | Backoff | Parked | Withheld
 """``Parked`` (given up until something newer, the schedule, or not wanted) is also what is reported of it."""
-Recorded = Queued | InFlight | Backoff | Parked | Withheld
+Recorded = Queued | KeyInFlight | Backoff | Parked | Withheld
 IN_SYNC: Final = InSync()
 NAMES: Final[Mapping[type[State], str]] = {
     InSync: "IN_SYNC",
     Queued: "QUEUED",
-    InFlight: "IN_FLIGHT",
+    KeyInFlight: "IN_FLIGHT",
     Backoff: "BACKOFF",
     Parked: "PARKED",
     Withheld: "WITHHELD",
@@ -106,7 +106,9 @@ NAMES: Final[Mapping[type[State], str]] = {
 def is_pending(state: State) -> bool:
     """On its way to the node: it arrives by itself, unless something else happens."""
     kind = type(state)
-    return kind is InFlight or kind is Queued or (kind is not Parked and not (type(state) is Withheld and state.keeps))
+    return (
+        kind is KeyInFlight or kind is Queued or (kind is not Parked and not (type(state) is Withheld and state.keeps))
+    )
 
 
 # ---- transitions ---------------------------------------------------------------------------------
@@ -131,13 +133,13 @@ TRANSITIONS: Final[Mapping[type[State], Mapping[Event, type[State]]]] = {
     },
     Queued: {
         "offered": Queued,
-        "sent": InFlight,
+        "sent": KeyInFlight,
         "withheld": Withheld,
         "gave up": Parked,
         "matched": InSync,
     },
-    InFlight: {
-        "offered": InFlight,
+    KeyInFlight: {
+        "offered": KeyInFlight,
         "matched": InSync,
         "superseded": Queued,
         "failed": Backoff,
@@ -170,7 +172,7 @@ class ImpossibleTransition(LocalError):
 # ---- the record ----------------------------------------------------------------------------------
 
 
-class Reported(NamedTuple):
+class ReportedState(NamedTuple):
     """An ObjectSync says that this object is late, parked or kept; when that ends it has to be written again."""
 
     uid: str
@@ -186,6 +188,6 @@ class KeyState(msgspec.Struct, gc=False):
     state: Recorded
     since: float
     """When it began to be on its way, or was stopped; seconds of one monotonic clock."""
-    reported: Reported | None = None
-    failures: Failures | None = None
+    reported: ReportedState | None = None
+    failures: KeyFailures | None = None
     """Of the content that failed last; something newer begins without."""

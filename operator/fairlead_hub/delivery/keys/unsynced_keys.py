@@ -17,7 +17,7 @@ from fairlead_hub.delivery.keys.key_state import (
     Backoff,
     Event,
     ImpossibleTransition,
-    InFlight,
+    KeyInFlight,
     KeyState,
     Queued,
     Recorded,
@@ -28,7 +28,7 @@ from fairlead_hub.delivery.keys.key_state import (
 from fairlead_hub.delivery.keys.timers import Timers
 from fairlead_hub.delivery.keys.work_queue import WorkQueue
 
-_INDEX: Final = {Queued: 0, InFlight: 1, Backoff: 2, Parked: 3, Withheld: 4}
+_INDEX: Final = {Queued: 0, KeyInFlight: 1, Backoff: 2, Parked: 3, Withheld: 4}
 
 
 class UnsyncedKeys:
@@ -120,10 +120,10 @@ class UnsyncedKeys:
         else:
             self._leave(key, record.state)
             record.state = after
-            if (kind is not InFlight or not was_pending) and was_pending is not is_pending(after):
+            if (kind is not KeyInFlight or not was_pending) and was_pending is not is_pending(after):
                 self._change_side(key, record, now)
         self._counts[_INDEX[kind]] += 1
-        if kind is not InFlight:
+        if kind is not KeyInFlight:
             self._enter(key, after)
 
     def matched(self, key: str) -> None:
@@ -150,7 +150,7 @@ class UnsyncedKeys:
     def _leave(self, key: str, before: Recorded) -> None:
         kind = type(before)
         self._counts[_INDEX[kind]] -= 1
-        if kind is InFlight:
+        if kind is KeyInFlight:
             return
         if type(before) is Queued:
             self._queue.remove(key, before.priority)

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from fairlead_hub.identity import revocation
-from fairlead_hub.identity.revocation import Revoked
+from fairlead_hub.identity.revocation import Revocation
 
 APPROVE = "fairlead.dev/approve-identity"
 """Annotation on an EdgeNode: the UID of the Node for which what is held is taken all the same."""
@@ -62,7 +62,7 @@ class Identities:
         self._bound: dict[str, Bound] = {}
         self._approved: dict[str, str] = {}
         self._shown: dict[str, Shown] = {}
-        self.revoked: dict[str, Revoked] = {}
+        self.revoked: dict[str, Revocation] = {}
         """What people revoked, by node."""
         self.held: dict[str, str] = {}
         """Nodes whose certificate waits for approval → what to approve: the UID of the Node made anew, or a claim."""

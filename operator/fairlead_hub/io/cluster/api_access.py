@@ -19,7 +19,7 @@ class ConfigError(FairleadError):
     """No usable way to the API server was configured; the text says which file or variable."""
 
 
-class Access:
+class ApiAccess:
     """Where the API server is and how to show who we are."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Access:
         return context
 
 
-def load(kubeconfig: str | None, context: str | None = None) -> Access:
+def load(kubeconfig: str | None, context: str | None = None) -> ApiAccess:
     """From a kubeconfig file, or in-cluster when there is none; ``context`` is one of the file's, else its current one.
 
     Raises ``ConfigError``.
@@ -100,7 +100,7 @@ def load(kubeconfig: str | None, context: str | None = None) -> Access:
         basic = settings.get_basic_auth_token() if settings.username else None
         return {"Authorization": basic} if basic else {}
 
-    made = Access(
+    made = ApiAccess(
         settings.host,
         headers,
         namespace=namespace,

@@ -18,7 +18,7 @@ CONFLICT = "FieldManagerConflict"
 ERROR_CHARS_MAX = 500
 
 
-class Refused(Permanent):
+class ApiRefused(Permanent):
     """The API server said no: ``status`` is the HTTP status, the text its message.
 
     ``causes``: of an apply, which fields others own, in the API server's words.
@@ -30,7 +30,7 @@ class Refused(Permanent):
         self.causes = causes
 
 
-class Unavailable(Temporary):
+class ApiUnavailable(Temporary):
     """The API server is away or busy, or does not accept our credentials (any more): tokens are renewed on disk.
 
     ``status``: of its answer; 0: there was none.
@@ -41,7 +41,7 @@ class Unavailable(Temporary):
         self.status = status
 
 
-class Unreadable(Unavailable):
+class UnreadableAnswer(ApiUnavailable):
     """A good answer whose body is not what was asked for: a load balancer's page, nothing, half a document."""
 
 
@@ -55,7 +55,7 @@ class _Details(msgspec.Struct):
     causes: list[_Cause] = []
 
 
-class _Status(msgspec.Struct):
+class _ApiStatus(msgspec.Struct):
     message: str = ""
     reason: str = ""
     details: _Details | None = None
@@ -64,23 +64,23 @@ class _Status(msgspec.Struct):
 def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
     """The error that an answer of this status, 400 or more, stands for; the body may be anything."""
     try:
-        found = msgspec.json.decode(content, type=_Status)
+        found = msgspec.json.decode(content, type=_ApiStatus)
     except (ValueError, RecursionError):  # whatever a proxy put there instead
-        found = _Status(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
+        found = _ApiStatus(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX].strip()}"
     if status in BUSY:
         asked = retry_after.seconds(headers.get("Retry-After"))
-        return Unavailable(message, retry_after_seconds=asked, status=status)
+        return ApiUnavailable(message, retry_after_seconds=asked, status=status)
     if status == UNAUTHORIZED:
-        return Unavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")
+        return ApiUnavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")
     causes = found.details.causes if found.details is not None else ()
     conflicts = [f"{each.message} {each.field}"[:ERROR_CHARS_MAX] for each in causes if each.reason == CONFLICT]
-    return Refused(status, message, found.reason, conflicts)
+    return ApiRefused(status, message, found.reason, conflicts)
 
 
 def decoded(decoder: msgspec.json.Decoder[Decoded], content: bytes, path: str) -> Decoded:
-    """One answer's body.  Raises ``Unreadable``: what answered in the API server's place may be gone soon."""
+    """One answer's body.  Raises ``UnreadableAnswer``: what answered in the API server's place may be gone soon."""
     try:
         return api_json.decode(decoder, content)
     except Malformed as error:
-        raise Unreadable(f"the answer for {path} cannot be read: {error}") from None
+        raise UnreadableAnswer(f"the answer for {path} cannot be read: {error}") from None

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from fairlead_hub.events import kube_events
 from fairlead_hub.events.kube_events import KubeEvent
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire.io import logs
 
@@ -71,7 +71,7 @@ async def _write(kube: Kube, event: KubeEvent, hub: str, seconds: float) -> bool
             else:
                 await kube.request("POST", root, kube_events.body(event, hub), attempts=1)
                 event.created = True
-    except (Refused, Unavailable, TimeoutError) as error:
+    except (ApiRefused, ApiUnavailable, TimeoutError) as error:
         _log.debug("event_dropped", reason=str(error) or f"no answer within {seconds:g} s")
         return False
     return True

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.cluster.content import GroupKind, Kind
+from fairlead_hub.cluster.content import GroupKind, ServedKind
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable, decoded
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable, decoded
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -37,7 +37,7 @@ class KindWatch:
         kube: Kube,
         hub: Hub,
         kind: GroupKind,
-        reflect: Callable[[Kind], Coroutine[Any, Any, None]],
+        reflect: Callable[[ServedKind], Coroutine[Any, Any, None]],
         *,
         clock: Callable[[], float],
     ) -> None:
@@ -45,7 +45,7 @@ class KindWatch:
         self._clock = clock
         self._versions: tuple[str, ...] = ()
         self._changed = asyncio.Event()
-        self._followed: Kind | None = None
+        self._followed: ServedKind | None = None
         self._unlisted_since: float | None = None
 
     def want(self, versions: tuple[str, ...]) -> None:
@@ -92,17 +92,17 @@ class KindWatch:
         unserved = self._hub.placement.rules.is_unserved(self._kind)
         return unserved and followed is not None and followed.api_version not in self._versions
 
-    async def _discover(self) -> Kind | None:
+    async def _discover(self) -> ServedKind | None:
         """The first version that is served; None when none is, or that is not known now."""
         answers: dict[str, str] = {}
-        found: Kind | None = None
+        found: ServedKind | None = None
         for version in self._versions:
             try:
                 kind = await discover(self._kube, version, self._kind[1])
-            except Unavailable as error:
+            except ApiUnavailable as error:
                 _log.warning("discovery_unavailable", kind=self._kind[1], version=version, reason=str(error))
                 return None
-            except Refused as error:
+            except ApiRefused as error:
                 answers[version] = str(error)
                 if (version, self._kind[1]) not in self._hub.placement.rules.unserved:
                     remedy = "name a version that kubectl api-resources lists"
@@ -127,12 +127,12 @@ class KindWatch:
             self._hub.kind_frozen(self._kind, reason)
 
 
-def _is_same(one: Kind, other: Kind | None) -> bool:
+def _is_same(one: ServedKind, other: ServedKind | None) -> bool:
     """Its short names do not matter for following it."""
     return other is not None and (one.root, one.namespaced) == (other.root, other.namespaced)
 
 
-class _Served(msgspec.Struct):
+class _DiscoveryRow(msgspec.Struct):
     """One row of a discovery document."""
 
     name: str
@@ -147,12 +147,12 @@ class _Discovered(msgspec.Struct):
     resources: list[msgspec.Raw] | None
 
 
-_served = msgspec.json.Decoder(_Served)
+_served = msgspec.json.Decoder(_DiscoveryRow)
 _discovered = msgspec.json.Decoder(_Discovered)
 
 
-async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
-    """What the API server serves under this name.  Raises ``Refused`` (404) when it serves none, ``Unavailable``."""
+async def discover(kube: Kube, api_version: str, kind: str) -> ServedKind:
+    """What the API server serves under this name.  Raises ``ApiUnavailable``, ``ApiRefused`` (404: it serves none)."""
     group, slash, version = api_version.rpartition("/")
     root = f"apis/{api_version}" if slash else f"api/{api_version}"
     listed = decoded(_discovered, await kube.get(root), root)
@@ -162,7 +162,7 @@ async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
         except Malformed:
             continue  # a row of another kind must not hide this one
         if item.kind == kind and "/" not in item.name and "list" in item.verbs:
-            return Kind(
+            return ServedKind(
                 short_names=frozenset((item.singular or kind.lower(), *(item.short or ()))),
                 group=group,
                 version=version,
@@ -170,4 +170,4 @@ async def discover(kube: Kube, api_version: str, kind: str) -> Kind:
                 plural=item.name,
                 namespaced=item.namespaced,
             )
-    raise Refused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
+    raise ApiRefused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")

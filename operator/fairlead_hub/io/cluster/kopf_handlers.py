@@ -20,7 +20,7 @@ import kopf
 
 from fairlead_hub.cluster import spec_check
 from fairlead_hub.cluster.spec_check import SpecCheck
-from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_wire.io import logs
 
 GROUP, VERSION = "fairlead.dev", "v1alpha1"
@@ -33,7 +33,7 @@ LONG_LIFE_SECONDS = 60.0
 _log = logs.get("hub.operator")
 
 
-def handlers(access: Access, hand: Callable[[SpecCheck], None]) -> kopf.OperatorRegistry:
+def handlers(access: ApiAccess, hand: Callable[[SpecCheck], None]) -> kopf.OperatorRegistry:
     """A registry of this operator's own, so that two of them can live in one process (tests do)."""
     registry = kopf.OperatorRegistry()
 
@@ -81,7 +81,7 @@ def _checked(collection: spec_check.Collection, body: kopf.Body) -> SpecCheck:
     return spec_check.check(collection, metadata["name"], metadata["uid"], generation, spec)
 
 
-async def run(access: Access, checked: Callable[[SpecCheck], None]) -> None:
+async def run(access: ApiAccess, checked: Callable[[SpecCheck], None]) -> None:
     """Until cancelled; ``checked`` is called in the loop of the caller.
 
     An API server that goes away ends kopf's watches; then it is started again.

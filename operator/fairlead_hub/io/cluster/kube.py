@@ -20,8 +20,8 @@ import msgspec
 
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_error
-from fairlead_hub.io.cluster.api_access import Access
-from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, Unavailable
+from fairlead_hub.io.cluster.api_access import ApiAccess
+from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, ApiUnavailable
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 
@@ -45,7 +45,7 @@ _log = logs.get("hub.kube")
 class Kube:
     """``request`` for single answers, ``lines`` for a watch.  Close it at the end."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: ApiAccess) -> None:
         self.access = access
         # No limit of its own: each watch keeps a connection, and a hundred kinds must not starve the Lease.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
@@ -83,7 +83,7 @@ class Kube:
         attempts: int = ATTEMPTS,
         seconds: float | None = None,
     ) -> bytes:
-        """Raises ``Refused`` on an answer that repeating will not change, ``Unavailable`` after the last attempt.
+        """Raises ``Refused`` on an answer that repeating will not change, ``ApiUnavailable`` after the last attempt.
 
         ``seconds``: all attempts together take no longer; 0 and less: nothing is sent.
         """
@@ -94,7 +94,7 @@ class Kube:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await self._attempts(method, path, data, content_type, params, attempts)
-        raise Unavailable(f"no answer from the API server within the {max(0.0, seconds):.1f} s there were")
+        raise ApiUnavailable(f"no answer from the API server within the {max(0.0, seconds):.1f} s there were")
 
     async def _attempts(
         self,
@@ -108,7 +108,7 @@ class Kube:
         for attempt in range(attempts):
             try:
                 return await self._once(method, path, data, content_type, params)
-            except Unavailable as error:
+            except ApiUnavailable as error:
                 if attempt + 1 == attempts:
                     raise
                 wait = error.retry_after_seconds
@@ -136,7 +136,7 @@ class Kube:
                 if answer.status >= 400:
                     raise await self._failure(answer.status, answer.headers, content)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise Unavailable(f"API server: {_text(error)}") from None
+            raise ApiUnavailable(f"API server: {_text(error)}") from None
         if self._rejected:
             self._rejected = False
             _log.info("credentials_accepted")
@@ -145,7 +145,7 @@ class Kube:
     async def lines(
         self, path: str, params: Mapping[str, str], silence_seconds: float, *, opened: Callable[[], None] = lambda: None
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch, until the server ends it.  Raises ``Unavailable`` when it breaks or says nothing.
+        """The lines of a watch, until the server ends it.  Raises ``ApiUnavailable`` when it breaks or says nothing.
 
         ``opened`` is called when the server has agreed to watch.  A line that was cut is not given out.
         """
@@ -166,9 +166,9 @@ class Kube:
                         if line:
                             yield line
                     if len(rest) > LINE_BYTES_MAX:
-                        raise Unavailable(f"a watch line is longer than {LINE_BYTES_MAX} bytes")
+                        raise ApiUnavailable(f"a watch line is longer than {LINE_BYTES_MAX} bytes")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise Unavailable(f"watch of {path}: {_text(error)}") from None
+            raise ApiUnavailable(f"watch of {path}: {_text(error)}") from None
 
     async def _follow_files(self) -> None:
         """A replaced authority or client certificate is used from the next request on; of a bad one the log tells."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable, Unreadable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable, UnreadableAnswer
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.leadership import holder_pod, lease
 from fairlead_hub.leadership.holder_pod import HolderPod
@@ -86,12 +86,12 @@ class LeaseKeeper:
         while True:
             try:
                 outcome = await self._try(0)
-            except Unavailable as error:
+            except ApiUnavailable as error:
                 wait, text = RETRY_SECONDS, f"waiting for the API server: {error}"
-            except Refused as error:
+            except ApiRefused as error:
                 wait, text = RETRY_SECONDS, f"the Lease {self._namespace}/{lease.NAME} cannot be taken: {error}"
             else:
-                if isinstance(outcome, lease.Taken):
+                if isinstance(outcome, lease.TakeLease):
                     _log.info("lease_taken", fence=outcome.fence, identity=self._identity)
                     return outcome.fence
                 wait, text = min(outcome.seconds, RETRY_SECONDS), f"held by {outcome.holder}"
@@ -116,11 +116,11 @@ class LeaseKeeper:
             self._lose()
             return self.fence
         outcome = await self._try(fence)
-        if isinstance(outcome, lease.Taken):
+        if isinstance(outcome, lease.TakeLease):
             _log.warning("fence_raised", fence=outcome.fence)
         return self.fence
 
-    async def _try(self, at_least: int) -> lease.Taken | lease.Held:
+    async def _try(self, at_least: int) -> lease.TakeLease | lease.HeldByOther:
         current = await self._get()
         left = 0.0 if current is None else self._rival.seconds_left(current, self._clock())
         if left > 0 and await self._has_ended(current):
@@ -135,9 +135,9 @@ class LeaseKeeper:
             known=self.fence,
             pod=self._pod,
         )
-        if isinstance(outcome, lease.Taken):
+        if isinstance(outcome, lease.TakeLease):
             if self._is_given_back:  # meanwhile: nothing is left here that would renew it
-                return lease.Held(holder="", seconds=0.0)
+                return lease.HeldByOther(holder="", seconds=0.0)
             await self._put(outcome.body, create=current is None)
             self.fence = outcome.fence
         return outcome
@@ -152,10 +152,10 @@ class LeaseKeeper:
             there = api_json.document(
                 await self._kube.request("GET", f"api/v1/namespaces/{namespace}/pods/{name}", attempts=1)
             )[0]
-        except Refused as error:
+        except ApiRefused as error:
             # By the reason, not only the number: what stands before an API server may answer 404 itself.
             ended = error.status == 404 and error.code == "NotFound"
-        except (Unavailable, Malformed):
+        except (ApiUnavailable, Malformed):
             ended = False
         else:
             ended = holder_pod.has_ended(pod, there)
@@ -196,11 +196,11 @@ class LeaseKeeper:
             else:
                 self._lose()
                 return False
-        except Refused as error:
+        except ApiRefused as error:
             if error.status in (404, 409):
                 return await self._look_again()
             _log.warning("lease_refused", reason=str(error))
-        except Unavailable as error:
+        except ApiUnavailable as error:
             # No hub can take over while the API server is away: edges are served on.
             _log.warning("lease_delayed", reason=str(error))
         return True
@@ -229,7 +229,7 @@ class LeaseKeeper:
                 if not lease.is_ours(current, identity=self._identity, fence=self.fence):
                     self._lose()  # at once: until the next renewal we would write beside its holder
                     return False
-        except (Refused, Unavailable) as error:
+        except (ApiRefused, ApiUnavailable) as error:
             _log.warning("lease_delayed", reason=str(error))
         return True
 
@@ -241,14 +241,14 @@ class LeaseKeeper:
         try:
             try:
                 await self._free()
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status != 409:
                     raise
                 # A renewal whose answer we did not wait for may have arrived; or it is our successor's by now.
                 self._current = await self._get() or {}
                 if lease.is_ours(self._current, identity=self._identity, fence=self.fence):
                     await self._free()
-        except (Refused, Unavailable) as error:
+        except (ApiRefused, ApiUnavailable) as error:
             _log.warning("lease_not_released", reason=str(error))
         finally:
             self._tenure.end()
@@ -261,7 +261,7 @@ class LeaseKeeper:
     async def _get(self) -> dict[str, Any] | None:
         try:
             return _lease(await self._kube.get(f"{self._root}/{lease.NAME}"))
-        except Refused as error:
+        except ApiRefused as error:
             if error.status == 404:
                 return None
             raise
@@ -278,12 +278,12 @@ class LeaseKeeper:
 
 
 def _lease(content: bytes) -> dict[str, Any]:
-    """Raises ``Unreadable``: without its version it would be written over another holder's."""
+    """Raises ``UnreadableAnswer``: without its version it would be written over another holder's."""
     try:
         found = api_json.document(content)[0]
         header = api_json.header_of(found)
         if header.name != lease.NAME or not header.version:
             raise Malformed("it is another document")
     except Malformed as error:
-        raise Unreadable(f"the answer for the Lease {lease.NAME} cannot be read: {error}") from None
+        raise UnreadableAnswer(f"the answer for the Lease {lease.NAME} cannot be read: {error}") from None
     return found

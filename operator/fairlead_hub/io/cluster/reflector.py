@@ -26,7 +26,7 @@ import msgspec
 from fairlead_hub.cluster import api_json
 from fairlead_hub.cluster.watch_backoff import RETRY_SECONDS, WatchBackoff
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import ATTEMPTS, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -45,7 +45,7 @@ UNLISTABLE = frozenset({403, NOT_SERVED, 405})
 _log = logs.get("hub.reflector")
 
 
-class Sink(Protocol):
+class ReflectorListener(Protocol):
     """Who hears of it.  Calls come from one task, in order; they must not block."""
 
     def on_object(self, raw: msgspec.Raw) -> str:
@@ -88,7 +88,7 @@ class Reflector:
         self,
         kube: Kube,
         root: str,
-        sink: Sink,
+        sink: ReflectorListener,
         *,
         params: dict[str, str] | None = None,
         retry_seconds: float = RETRY_SECONDS,
@@ -147,7 +147,7 @@ class Reflector:
             self._lose(restored=str(error) == "restored")
             wait, _ = self._pace.rejected()
             return wait if self._pace.rejections > 1 else 0.0
-        except Refused as error:
+        except ApiRefused as error:
             if error.status in UNLISTABLE:
                 if self._freshness.stale(self.root, str(error), self._clock()):
                     _log.warning("kind_unlistable", collection=self.root, reason=str(error))
@@ -155,7 +155,7 @@ class Reflector:
                 self._sink.on_unlistable(str(error), served=error.status != NOT_SERVED)
                 return UNLISTABLE_RETRY_SECONDS
             return self._reject("refused", str(error), lose=True)
-        except Unavailable as error:
+        except ApiUnavailable as error:
             if self._opened:
                 return self._break(str(error))
             return self._fail(str(error), error.retry_after_seconds)
@@ -239,7 +239,7 @@ class Reflector:
             try:
                 attempts = ATTEMPTS if version else 1
                 page = api_json.page(await self._kube.request("GET", self.root, params=params, attempts=attempts))
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status == 410:
                     raise _Lost("version_lost") from None
                 raise
@@ -277,12 +277,12 @@ class Reflector:
                     self._take(line)
         except TimeoutError:
             if not self._opened:
-                raise Unavailable(f"watch of {self.root}: no answer within {OPENING_SECONDS:g} s") from None
+                raise ApiUnavailable(f"watch of {self.root}: no answer within {OPENING_SECONDS:g} s") from None
             self._restarted("silent")
             self._was_silent = True
             self._pace.went_silent()
             return 0.0
-        except Refused as error:
+        except ApiRefused as error:
             if error.status == 410:
                 raise _Lost("version_lost") from None
             raise

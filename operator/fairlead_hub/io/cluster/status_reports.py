@@ -17,7 +17,7 @@ from fairlead_hub.cluster import api_json
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import REQUEST_SECONDS, Kube
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.reported import apply, judge
@@ -80,7 +80,7 @@ class StatusReports:
             return self._answer(session, nack)
         bucket.take(now)
         found = judge.judge(self._hub.placement, session.node, report, content)
-        if isinstance(found, judge.Refused):
+        if isinstance(found, judge.ReportRefused):
             return self._answer(session, found.nack, found)
         task = asyncio.get_running_loop().create_task(self._write(session, report, found))
         self._writing.setdefault(session.node, {})[report.resource] = task
@@ -88,12 +88,12 @@ class StatusReports:
         task.add_done_callback(lambda done: self._written(session, report, found.live, len(content), done))
 
     async def _write(
-        self, session: NodeSession, report: message.Report, accepted: judge.Accepted
+        self, session: NodeSession, report: message.Report, accepted: judge.ReportAccepted
     ) -> message.Nack | None:
         async with self._room:
             try:
                 return await self._applied(session, report, accepted)
-            except Unavailable as error:
+            except ApiUnavailable as error:
                 after = error.retry_after_seconds or BUSY_RETRY_SECONDS
                 if apply.is_of_another_type(error.status, str(error)):
                     return judge.never(report, "invalid", str(error))
@@ -116,15 +116,15 @@ class StatusReports:
             _log.error("status_report_error", node=session.node, **logs.describe_error(error), remedy="report it")
             self._answer(session, judge.later(report, "error", "the hub failed", BUSY_RETRY_SECONDS))
         elif (nack := done.result()) is not None:
-            self._answer(session, nack, judge.Refused(nack, live))
+            self._answer(session, nack, judge.ReportRefused(nack, live))
         else:
             self._counts.reported["written"] += 1
             self._hub.upstream_answered(session, message.Ack(parent_id=report.id))
 
     async def _applied(
-        self, session: NodeSession, report: message.Report, accepted: judge.Accepted
+        self, session: NodeSession, report: message.Report, accepted: judge.ReportAccepted
     ) -> message.Nack | None:
-        """None: the API server has it.  Raises ``Unavailable``."""
+        """None: the API server has it.  Raises ``ApiUnavailable``."""
         live, version, force = accepted.live, accepted.live.seen_version, report.force == "all"
         for _ in range(ATTEMPTS):
             if self._hub.sessions.get(session.node) is not session:
@@ -132,7 +132,7 @@ class StatusReports:
             try:
                 await self._patch(session.node, live.path, apply.body(live, version, accepted.status), force=force)
                 return None
-            except Refused as error:
+            except ApiRefused as error:
                 if error.causes:
                     if force or not apply.may_force(report.force, error.causes):
                         return judge.never(report, "conflict", apply.conflict_text(error.causes))
@@ -143,7 +143,7 @@ class StatusReports:
                 refused = error
             try:
                 uid, there = await self._look(live.path)
-            except Refused as error:
+            except ApiRefused as error:
                 return judge.never(report, _CODES.get(error.status, "refused"), str(error))
             if uid != live.uid:
                 return judge.never(report, "uid_changed", f"{live.path} was made anew: its UID is {uid}")
@@ -165,10 +165,10 @@ class StatusReports:
         try:
             header = api_json.header_of(api_json.quick_document(content)[0])
         except Malformed as error:
-            raise Unavailable(f"{path} cannot be read: {error}") from None
+            raise ApiUnavailable(f"{path} cannot be read: {error}") from None
         return header.uid, header.version
 
-    def _answer(self, session: NodeSession, nack: message.Nack, refused: judge.Refused | None = None) -> None:
+    def _answer(self, session: NodeSession, nack: message.Nack, refused: judge.ReportRefused | None = None) -> None:
         self._counts.reported[nack.code] += 1
         if nack.permanent and refused is not None:
             if (times := self._refusals.due((session.node, nack.code), self._clock())) is not None:

@@ -12,18 +12,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable, Unreadable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable, UnreadableAnswer
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, REQUEST_SECONDS, Kube
 from fairlead_hub.status.status_cache import (
     WRITES_MAX,
-    Answer,
-    Document,
     Name,
     Observed,
     Removal,
     StatusClient,
+    StatusDocument,
+    StatusWrite,
     Wanted,
-    Write,
+    WriteOutcome,
 )
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -43,72 +43,74 @@ class KubeStatusClient:
         self._refusals: dict[Name, str] = {}
         self._seconds_left = seconds_left
 
-    async def put(self, document: Document, observed: Observed | None, fence: int) -> tuple[Answer, Observed | None]:
+    async def put(
+        self, document: StatusDocument, observed: Observed | None, fence: int
+    ) -> tuple[WriteOutcome, Observed | None]:
         if observed is not None and observed.outranks(fence):
-            return Answer.FENCED, observed
+            return WriteOutcome.FENCED, observed
         try:
             if observed is None:
                 head = document.head()
                 if head is None:
-                    return Answer.GONE, None
+                    return WriteOutcome.GONE, None
                 answer = await self._write("POST", _collection(document.name), head)
                 observed = _observed(answer, document.name)
             body = {"metadata": {"resourceVersion": observed.version}, "status": document.status(observed)}
             answer = await self._write("PATCH", f"{_path(document.name)}/status", body, content_type=MERGE_PATCH)
-            return Answer.WRITTEN, _observed(answer, document.name)
-        except Refused as error:
+            return WriteOutcome.WRITTEN, _observed(answer, document.name)
+        except ApiRefused as error:
             if error.status == 409:
                 return await self._conflict(document, fence)
             if error.status == 404 and observed is not None:
-                return Answer.GONE, None
+                return WriteOutcome.GONE, None
             self._refusals[document.name] = str(error)
-            return Answer.FORBIDDEN, None
-        except Unavailable as error:
+            return WriteOutcome.FORBIDDEN, None
+        except ApiUnavailable as error:
             _log.warning("status_delayed", name="/".join(document.name), reason=str(error))
-            return Answer.RETRY, None
+            return WriteOutcome.RETRY, None
 
-    async def _conflict(self, document: Document, fence: int) -> tuple[Answer, Observed | None]:
+    async def _conflict(self, document: StatusDocument, fence: int) -> tuple[WriteOutcome, Observed | None]:
         """It was written since, or it exists although our watch has not brought it yet: look, and decide anew.
 
         Perhaps that was us: a request whose answer was lost is repeated, and meets its own work.
         """
         try:
             there = _observed(await self._kube.get(_path(document.name)), document.name)
-        except Refused as error:
+        except ApiRefused as error:
             if error.status == 404:
-                return Answer.GONE, None
+                return WriteOutcome.GONE, None
             self._refusals[document.name] = str(error)
-            return Answer.FORBIDDEN, None
-        except Unavailable:
-            return Answer.RETRY, None
+            return WriteOutcome.FORBIDDEN, None
+        except ApiUnavailable:
+            return WriteOutcome.RETRY, None
         if there.outranks(fence):
-            return Answer.FENCED, there
+            return WriteOutcome.FENCED, there
         is_written = document.is_written_in(there) and not there.is_absurd(fence)
-        return (Answer.WRITTEN if is_written else Answer.CONFLICT), there
+        return (WriteOutcome.WRITTEN if is_written else WriteOutcome.CONFLICT), there
 
     def refusal(self, name: Name) -> str:
         return self._refusals.pop(name, "")
 
-    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> Answer:
+    async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> WriteOutcome:
         """Of the document as it was decided on: not of a namesake made since, nor of one that says something newer."""
         try:
             if observed is None:
                 observed = _observed(await self._kube.get(_path(removal.name)), removal.name)
             if observed.outranks(fence):
-                return Answer.FENCED
+                return WriteOutcome.FENCED
             preconditions = {"resourceVersion": observed.version, **({"uid": observed.uid} if observed.uid else {})}
             options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
             await self._write("DELETE", _path(removal.name), options)
-        except Refused as error:
+        except ApiRefused as error:
             if error.status == 404:
-                return Answer.GONE
+                return WriteOutcome.GONE
             if error.status == 409:
-                return Answer.CONFLICT
+                return WriteOutcome.CONFLICT
             self._refusals[removal.name] = str(error)
-            return Answer.FORBIDDEN
-        except Unavailable:
-            return Answer.RETRY
-        return Answer.WRITTEN
+            return WriteOutcome.FORBIDDEN
+        except ApiUnavailable:
+            return WriteOutcome.RETRY
+        return WriteOutcome.WRITTEN
 
     async def _write(self, method: str, path: str, body: Any, *, content_type: str = "application/json") -> bytes:
         return await self._kube.request(method, path, body, content_type=content_type, seconds=self._seconds_left())
@@ -118,7 +120,7 @@ class Answers(Protocol):
     """What hears what became of a write; the hub."""
 
     def document_answered(
-        self, wanted: Wanted, answer: Answer, there: Observed | None, now: float, *, reason: str = ""
+        self, wanted: Wanted, answer: WriteOutcome, there: Observed | None, now: float, *, reason: str = ""
     ) -> bool: ...
 
     def document_unwritten(self, wanted: Wanted, now: float) -> None: ...
@@ -147,7 +149,7 @@ class StatusWriter:
         self._in_flight, self._fence, self._may_write, self._on_fenced = in_flight, fence, may_write, on_fenced
         self._away = False
 
-    async def run(self, take: Callable[[], Awaitable[list[Write]]], *, flush_seconds: float) -> None:
+    async def run(self, take: Callable[[], Awaitable[list[StatusWrite]]], *, flush_seconds: float) -> None:
         """Until cancelled.  ``take`` returns what is there to write."""
         more = False
         while True:
@@ -158,7 +160,7 @@ class StatusWriter:
                 more = len(writes) >= WRITES_MAX
                 await self.write(writes)
 
-    async def write(self, writes: Sequence[Write]) -> None:
+    async def write(self, writes: Sequence[StatusWrite]) -> None:
         """Each once; what cannot be tried stays wanted."""
         self._away = False
         queue = list(reversed(writes))
@@ -175,7 +177,7 @@ class StatusWriter:
             for _ in range(min(self._in_flight, len(queue))):
                 group.create_task(work())
 
-    async def _write(self, write: Write) -> None:
+    async def _write(self, write: StatusWrite) -> None:
         wanted, observed, fence = write.wanted, write.observed, self._fence()
         there: Observed | None = None
         if observed is not None and write.is_over_absurd(fence):
@@ -184,13 +186,13 @@ class StatusWriter:
             answer = await self._target.remove(wanted, observed, fence)
         else:
             answer, there = await self._target.put(wanted, observed, fence)
-        reason = self._target.refusal(wanted.name) if answer is Answer.FORBIDDEN else ""
+        reason = self._target.refusal(wanted.name) if answer is WriteOutcome.FORBIDDEN else ""
         if self._answers.document_answered(wanted, answer, there, self._clock(), reason=reason):
             _log.warning("status_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
-        if self._on_written is not None and answer is Answer.WRITTEN:
+        if self._on_written is not None and answer is WriteOutcome.WRITTEN:
             self._on_written(wanted.name)
-        self._away = self._away or answer in (Answer.RETRY, Answer.FENCED)
-        if answer is Answer.FENCED:
+        self._away = self._away or answer in (WriteOutcome.RETRY, WriteOutcome.FENCED)
+        if answer is WriteOutcome.FENCED:
             known = there or observed
             self._on_fenced(known.fence if known is not None else 0)
 
@@ -205,13 +207,13 @@ def _path(name: Name) -> str:
 
 
 def _observed(raw: bytes, name: Name) -> Observed:
-    """Raises ``Unreadable``."""
+    """Raises ``UnreadableAnswer``."""
     try:
         found = api_json.own(raw)
         if (found.header.namespace, found.header.name) != name[1:] or not found.header.version:
             raise Malformed("it is another document")
     except Malformed as error:
-        raise Unreadable(f"the answer for {_path(name)} cannot be read: {error}") from None
+        raise UnreadableAnswer(f"the answer for {_path(name)} cannot be read: {error}") from None
     return Observed(
         version=found.header.version,
         generation=found.header.generation,

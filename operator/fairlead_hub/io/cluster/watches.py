@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 
 from fairlead_hub.cluster import api_json, content, sync_rule
-from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, Kind
+from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, ServedKind
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.cluster.kind_watch import KindWatch
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.reflector import Reflector, Sink
+from fairlead_hub.io.cluster.reflector import Reflector, ReflectorListener
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.status import status_cache
 from fairlead_wire.io import logs
@@ -30,7 +30,7 @@ EDGE_LABEL = "node-role.kubernetes.io/edge"
 OURS = "apis/fairlead.dev/v1alpha1"
 _log = logs.get("hub.watches")
 
-EDGE_ROUTES_KIND = Kind(
+EDGE_ROUTES_KIND = ServedKind(
     group="fairlead.dev",
     version="v1alpha1",
     kind="EdgeRoutes",
@@ -54,7 +54,7 @@ class _KindSink:
     """A kind named by rules."""
 
     def __init__(
-        self, hub: Hub, kind: Kind, clock: Clock, counts: IoCounts, traces: ChangeTraces | None = None
+        self, hub: Hub, kind: ServedKind, clock: Clock, counts: IoCounts, traces: ChangeTraces | None = None
     ) -> None:
         self._hub, self._kind, self._clock, self._counts, self._traces = hub, kind, clock, counts, traces
 
@@ -231,7 +231,7 @@ class _OwnSink:
         _unlistable(self._collection, reason, served)
 
 
-class Watches:
+class Reflectors:
     """Starts and stops reflectors."""
 
     def __init__(
@@ -288,10 +288,10 @@ class Watches:
                 self._kinds[kind] = (watch, start(watch.run(), name=f"watch {kind[1]}"))
             self._kinds[kind][0].want(versions)
 
-    async def _watched(self, kind: Kind) -> None:
+    async def _watched(self, kind: ServedKind) -> None:
         await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self.counts, self._traces))
 
-    async def _reflect(self, root: str, sink: Sink) -> None:
+    async def _reflect(self, root: str, sink: ReflectorListener) -> None:
         """Until cancelled."""
 
         def restarted(reason: str) -> None:
@@ -349,7 +349,7 @@ def _unreadable(counts: IoCounts, collection: str, name: str, problem: str) -> N
     _log.warning("object_unreadable", collection=collection, name=name, reason=problem)
 
 
-def _key(kind: Kind, found: api_json.Header) -> str:
+def _key(kind: ServedKind, found: api_json.ObjectHeader) -> str:
     namespace = found.namespace if kind.namespaced else ""
     return resource.Resource(
         group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=found.name

@@ -13,7 +13,7 @@ from fairlead_hub.io.console.console_pages import Assets, ConsolePages
 from fairlead_hub.io.console.live_source import LiveSource
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
-from fairlead_hub.io.http import Health
+from fairlead_hub.io.http import HubHealth
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.events.event import Event
 
@@ -28,7 +28,7 @@ class Console:
         self,
         hub: Hub,
         freshness: WatchHealth,
-        health: Health,
+        health: HubHealth,
         clock: Callable[[], float],
         spans: SpanRing | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from fairlead_hub import node_report
 from fairlead_hub.console import access, node_line, pages
-from fairlead_hub.console.pages import View
+from fairlead_hub.console.pages import PageContext
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.event_stream import EventStreams
 from fairlead_hub.io.console.live_source import LiveSource
@@ -157,7 +157,7 @@ class ConsolePages:
     async def _none(self, _: web.Request) -> web.StreamResponse:
         return self._problem(await self._source.view(), "There is no such page.")
 
-    def _problem(self, view: View, sentence: str) -> web.StreamResponse:
+    def _problem(self, view: PageContext, sentence: str) -> web.StreamResponse:
         return _page(pages.problem(view, 404, sentence), 404)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
-from fairlead_hub.console.frames import Frame
+from fairlead_hub.console.frames import PageFrame
 from fairlead_hub.io.console.live_source import LiveSource
 
 STREAMS_MAX = 100
@@ -29,18 +29,18 @@ RETRY_MS = 2000
 WANTS_MAX = 16
 
 
-class Listener:
+class PageListener:
     """Frames that one page waits for, and has not been sent yet."""
 
     def __init__(self, wants: frozenset[str]) -> None:
         self._wants = wants
-        self._waiting: deque[Frame] = deque()
+        self._waiting: deque[PageFrame] = deque()
         self._bytes = 0
         self._lags = False
         self._woken = asyncio.Event()
         self.is_over = False
 
-    def hear(self, frame: Frame) -> None:
+    def hear(self, frame: PageFrame) -> None:
         if frame.name not in self._wants:
             return
         size = len(frame.encoded)
@@ -78,13 +78,13 @@ class EventStreams:
 
     def __init__(self, source: LiveSource, clock: Callable[[], float]) -> None:
         self._source, self._clock = source, clock
-        self._listeners: dict[Listener, asyncio.Transport | None] = {}
+        self._listeners: dict[PageListener, asyncio.Transport | None] = {}
         self._is_closing = False
 
     def __len__(self) -> int:
         return len(self._listeners)
 
-    def listeners(self) -> list[Listener]:
+    def listeners(self) -> list[PageListener]:
         """One for each open page."""
         return list(self._listeners)
 
@@ -105,7 +105,7 @@ class EventStreams:
         if self._is_closing or len(self._listeners) >= STREAMS_MAX:
             text = f"no more than {STREAMS_MAX} pages are kept up to date at once; close one, or reload later\n"
             return web.Response(text=text, status=503, headers={"Retry-After": "30"})
-        listener = Listener(frozenset(request.query.get("wants", "").split(",")[:WANTS_MAX]))
+        listener = PageListener(frozenset(request.query.get("wants", "").split(",")[:WANTS_MAX]))
         response = web.StreamResponse(headers={**headers, "X-Accel-Buffering": "no"})
         response.content_type = "text/event-stream"
         self._listeners[listener] = request.transport
@@ -130,7 +130,7 @@ class EventStreams:
             self._listeners.pop(listener, None)
         return response
 
-    async def _follow(self, listener: Listener, response: web.StreamResponse) -> None:
+    async def _follow(self, listener: PageListener, response: web.StreamResponse) -> None:
         until = self._clock() + STREAM_SECONDS
         while not listener.is_over and (left := until - self._clock()) > 0:
             await self._send(response, await listener.next(min(COMMENT_SECONDS, left)))

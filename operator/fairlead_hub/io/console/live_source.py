@@ -16,10 +16,10 @@ import msgspec
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import live_frames, sections, snapshot
 from fairlead_hub.console.events import EventLine, EventLog
-from fairlead_hub.console.frames import Frame, FrameRing
+from fairlead_hub.console.frames import FrameRing, PageFrame
 from fairlead_hub.console.live_frames import LiveFrames
-from fairlead_hub.console.pages import View
-from fairlead_hub.console.snapshot import Snapshot
+from fairlead_hub.console.pages import PageContext
+from fairlead_hub.console.snapshot import ConsoleSnapshot
 from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.span_ring import SpanRing
@@ -53,13 +53,13 @@ class LiveSource:
         self._hub, self._freshness, self._clock, self._role, self._topics = hub, freshness, clock, role, topics
         self._assets, self._spans = assets, spans
         self._snapshot = snapshot.empty(hub, clock())
-        self._lines: tuple[Snapshot | None, msgspec.Raw] = (None, msgspec.Raw(b"[]"))
+        self._lines: tuple[ConsoleSnapshot | None, msgspec.Raw] = (None, msgspec.Raw(b"[]"))
         self._next = float("-inf")
         self._survey: asyncio.Task[None] | None = None
         self._live = LiveFrames()
         self._events = EventLog()
         self._flush: asyncio.TimerHandle | None = None
-        self._listeners: dict[object, Callable[[Frame], None]] = {}
+        self._listeners: dict[object, Callable[[PageFrame], None]] = {}
         self._ticker: asyncio.Task[None] | None = None
         self.ring = FrameRing(run)
         self.spent = 0.0
@@ -68,14 +68,14 @@ class LiveSource:
 
     # ---- pages -----------------------------------------------------------------------------------
 
-    async def view(self) -> View:
+    async def view(self) -> PageContext:
         """All a page is made of, at most about a second old."""
         await self._refresh()
         self._send_events()
         kept = None
         if self._spans is not None:
             kept = KeptTraces(self._spans.newest(), self._hub.settings.traces.link or "")
-        return View(self._snapshot, self._topics.seen, self._role(), self.ring.last_id, self._assets, kept)
+        return PageContext(self._snapshot, self._topics.seen, self._role(), self.ring.last_id, self._assets, kept)
 
     def events(self) -> list[EventLine]:
         return self._events.newest()
@@ -105,7 +105,7 @@ class LiveSource:
 
     # ---- listeners -------------------------------------------------------------------------------
 
-    def listen(self, listener: object, hear: Callable[[Frame], None]) -> None:
+    def listen(self, listener: object, hear: Callable[[PageFrame], None]) -> None:
         """``hear`` gets every frame until ``leave``; while any listens, frames are made."""
         self._listeners[listener] = hear
         if self._ticker is None:

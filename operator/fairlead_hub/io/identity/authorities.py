@@ -11,7 +11,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_wire.identity import certificate, pins
 from fairlead_wire.io import logs, tls
 from fairlead_wire.validation import listen_address
@@ -19,10 +19,10 @@ from fairlead_wire.validation import listen_address
 _log = logs.get("hub.authorities")
 
 
-class Authorities:
+class LoadedAuthorities:
     """TLS of both sides, loaded from their files.  Raises ``tls.TlsFilesError`` naming the file that does not work."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HubSettings) -> None:
         assert settings.tls_ca and settings.tls_cert and settings.tls_key
         cert, key = Path(settings.tls_cert), Path(settings.tls_key)
         self.internal_files = tls.Files(ca=Path(settings.tls_ca), cert=cert, key=key)
@@ -73,7 +73,7 @@ class Authorities:
         """DER of the authorities of nodes that the link believes now."""
         return tls.newest(self.link).get_ca_certs(binary_form=True)
 
-    def _say_what_is_unsafe(self, settings: Settings) -> None:
+    def _say_what_is_unsafe(self, settings: HubSettings) -> None:
         host, _ = listen_address.parse(settings.http_listen)
         is_internal = (settings.messaging_url or "").startswith("https://") or not listen_address.is_loopback(host)
         if settings.identity.link_ca is None:

@@ -17,8 +17,8 @@ import msgspec
 
 from fairlead_hub.cluster import api_json
 from fairlead_hub.identity import certificate_request
-from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.identity.signer import Authority, CertificateTemplate, SignedCertificate, SignerUnavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_wire.errors import Malformed
 
@@ -28,12 +28,12 @@ AGAIN_SECONDS: Final = 0.5
 WAIT_RETRY_SECONDS: Final = 10.0
 
 
-class _Line(msgspec.Struct):
+class _WatchLine(msgspec.Struct):
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_WatchLine)
 
 
 class CertManagerSigner:
@@ -60,7 +60,7 @@ class CertManagerSigner:
         """Which authority that is, its issuer alone knows: without a name, so that none counts as another one."""
         return Authority(name="")
 
-    async def sign(self, template: Template) -> Issued:
+    async def sign(self, template: CertificateTemplate) -> SignedCertificate:
         """Raises ``SignerUnavailable``."""
         document: dict[str, Any] = {}
         try:
@@ -72,17 +72,17 @@ class CertManagerSigner:
             name, why = certificate_request.name_of(template), certificate_request.waits_for(document)
             reason = f"cert-manager has not answered {name} within {self._answer_seconds:g} s: {why}"
             raise SignerUnavailable(reason, retry_after_seconds=WAIT_RETRY_SECONDS) from None
-        except Refused as error:
+        except ApiRefused as error:
             raise SignerUnavailable(f"{_explained(error)}", retry_after_seconds=60.0) from None
-        except (Unavailable, Malformed, msgspec.DecodeError) as error:
+        except (ApiUnavailable, Malformed, msgspec.DecodeError) as error:
             raise SignerUnavailable(f"cert-manager cannot be asked: {error}") from None
         return certificate_request.issued(pem, template, self._trusted())
 
-    async def _create(self, template: Template) -> dict[str, Any]:
+    async def _create(self, template: CertificateTemplate) -> dict[str, Any]:
         wanted = certificate_request.body(template, self._issuer)
         try:
             answer = await self._kube.request("POST", self._root, wanted, seconds=self._seconds_left())
-        except Refused as error:
+        except ApiRefused as error:
             if error.status != 409:
                 raise
             answer = await self._kube.get(f"{self._root}/{certificate_request.name_of(template)}")
@@ -104,7 +104,7 @@ class CertManagerSigner:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         lines = self._kube.lines(self._root, params, 2.0 * WATCH_SECONDS)
-        with contextlib.suppress(Unavailable):
+        with contextlib.suppress(ApiUnavailable):
             async with contextlib.aclosing(lines):
                 async for line in lines:
                     found = _line.decode(line)
@@ -115,7 +115,7 @@ class CertManagerSigner:
         return api_json.document(await self._kube.get(f"{self._root}/{header.name}"))[0]
 
 
-def _explained(error: Refused) -> str:
+def _explained(error: ApiRefused) -> str:
     match error.status:
         case 404:
             return "cert-manager is not installed here, or its request was deleted: kubectl get crd | grep cert-manager"

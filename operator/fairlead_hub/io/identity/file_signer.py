@@ -23,7 +23,13 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from fairlead_hub.identity import certificate_profile, csr
 from fairlead_hub.identity import chain as chain_of
 from fairlead_hub.identity.certificate_profile import SigningKey
-from fairlead_hub.identity.signer import Authority, Issued, SignerUnavailable, Template, serial_text
+from fairlead_hub.identity.signer import (
+    Authority,
+    CertificateTemplate,
+    SignedCertificate,
+    SignerUnavailable,
+    serial_text,
+)
 from fairlead_wire.identity.chain import is_issued
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import TlsFilesError
@@ -65,13 +71,13 @@ class FileSigner:
     def authority(self) -> Authority:
         return self._pair.authority
 
-    async def sign(self, template: Template) -> Issued:
+    async def sign(self, template: CertificateTemplate) -> SignedCertificate:
         pair = self._pair
         if template.not_after > pair.authority.not_after:
             raise SignerUnavailable(f"the authority {pair.authority.name} ends before the certificate would: try again")
         # A third of a millisecond with elliptic curves: no thread is worth it.
         made = certificate_profile.certificate(template, pair.certificate, pair.key)
-        return Issued(
+        return SignedCertificate(
             node=template.names.node,
             chain=made.public_bytes(serialization.Encoding.PEM) + pair.intermediates,
             serial=serial_text(template.serial),

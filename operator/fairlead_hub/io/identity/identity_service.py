@@ -17,18 +17,18 @@ from fairlead_hub.identity import clock_skew
 from fairlead_hub.identity.join_judge import Admitted
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Authority, Issued, Signer
+from fairlead_hub.identity.signer import Authority, SignedCertificate, Signer
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.announcer import Announcer
-from fairlead_hub.io.identity.authorities import Authorities
+from fairlead_hub.io.identity.authorities import LoadedAuthorities
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
-from fairlead_hub.io.identity.joining import Joining
+from fairlead_hub.io.identity.joining import JoinServer
 from fairlead_hub.io.identity.late_service import LateService
 from fairlead_hub.io.identity.renewal_service import RenewalService
 from fairlead_hub.io.io_counts import IoCounts
@@ -46,7 +46,7 @@ LEASE_RETRY_SECONDS: Final = 2.0
 _log = logs.get("hub.identity")
 
 
-def file_signer(settings: IdentitySettings, authorities: Authorities) -> FileSigner | None:
+def file_signer(settings: IdentitySettings, authorities: LoadedAuthorities) -> FileSigner | None:
     """The signer ``files``, where the settings want it.  Raises ``SignerFilesError``."""
     if settings.signs_with != "files":
         return None
@@ -59,7 +59,7 @@ def cert_manager_signer(
     kube: Kube,
     *,
     namespace: str,
-    authorities: Authorities,
+    authorities: LoadedAuthorities,
     seconds_left: Callable[[], float],
 ) -> CertManagerSigner | None:
     """The signer ``cert-manager``, where the settings want it; ``namespace`` is the hub's."""
@@ -132,7 +132,7 @@ class IdentityService:
             counts=counts.renewals,
         )
         self._announcer = Announcer(roots=roots, own=own_chain, announce=hub.node_authorities.announce)
-        self.joining = Joining(
+        self.joining = JoinServer(
             service, roots=roots, issuers=issuers, may_send=may_send, late=late, refused=self._turned_away
         )
 
@@ -200,7 +200,7 @@ class IdentityService:
 
     # ---- what became of it -----------------------------------------------------------------------
 
-    def _joined(self, admitted: Admitted, issued: Issued, peer: str) -> None:
+    def _joined(self, admitted: Admitted, issued: SignedCertificate, peer: str) -> None:
         self._counts.joins["repeated" if admitted.is_repeat else "joined"] += 1
         token, expires = admitted.token, issued.not_after.strftime(RFC_3339)
         facts = {"serial": issued.serial, "token": token.id, "peer": peer, "expires": expires}

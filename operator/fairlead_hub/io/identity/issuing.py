@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from fairlead_hub.identity import certificate_profile, csr
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import CheckedRequest, Issued, Signer, Template
+from fairlead_hub.identity.signer import CertificateTemplate, CheckedRequest, SignedCertificate, Signer
 from fairlead_wire.identity import node_names
 
 
@@ -49,7 +49,7 @@ class Issuing:
 
     async def issue(
         self, node: str, request: CheckedRequest, *, revoked_before: datetime.datetime | None = None
-    ) -> Issued:
+    ) -> SignedCertificate:
         """A new certificate from now on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         now = datetime.datetime.fromtimestamp(self.wall(), datetime.UTC)
         authority = self.signer.authority
@@ -69,12 +69,12 @@ class Issuing:
         not_before: datetime.datetime,
         not_after: datetime.datetime,
         revoked_before: datetime.datetime | None = None,
-    ) -> Issued:
+    ) -> SignedCertificate:
         """The certificate that was decided on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         self.require()
         names = node_names.of(node, self._installation)
         issued = await self.signer.sign(
-            Template(
+            CertificateTemplate(
                 names=names,
                 request=request,
                 serial=serial,

@@ -24,8 +24,8 @@ from fairlead_hub.identity.join_limits import JoinLimits
 from fairlead_hub.identity.join_tokens import JoinTokenObject
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import CheckedRequest, Issued, SignerUnavailable
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.identity.signer import CheckedRequest, SignedCertificate, SignerUnavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.issuing import Issuing, new_serial
@@ -52,7 +52,7 @@ class JoinService:
         known: Callable[[str], KnownIdentity],
         clock: Callable[[], float],
         seconds_left: Callable[[], float],
-        joined: Callable[[Admitted, Issued, str], None],
+        joined: Callable[[Admitted, SignedCertificate, str], None],
         refused: Callable[[IdentityRefused, str, str, str], None],
     ) -> None:
         self._kube, self._watch, self._issuing = kube, watch, issuing
@@ -61,7 +61,7 @@ class JoinService:
         self._limits = JoinLimits()
         self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
-    async def join(self, header: message.Join, content: bytes, peer: str) -> Issued:
+    async def join(self, header: message.Join, content: bytes, peer: str) -> SignedCertificate:
         """Raises ``IdentityRefused``."""
         node = ""
         try:
@@ -112,7 +112,7 @@ class JoinService:
                 return admitted
         raise IdentityRefused("too_many", "many devices join by this token at once: try again", retry_after=2.0)
 
-    async def _finish(self, admitted: Admitted, node: str, request: CheckedRequest) -> Issued:
+    async def _finish(self, admitted: Admitted, node: str, request: CheckedRequest) -> SignedCertificate:
         if admitted.revoke_before:
             await self._revoke(admitted)
         use = admitted.use
@@ -152,7 +152,7 @@ class JoinService:
         try:
             answer = await self._patch(f"{join_token_watch.ROOT}/{token.id}/status", change)
             self._watch.put(join_token_watch.read(answer))
-        except Refused as error:
+        except ApiRefused as error:
             if error.status == 404:
                 raise IdentityRefused("token_unknown", "the token was deleted") from None
             if error.status != 409:
@@ -161,7 +161,7 @@ class JoinService:
             if not await self._watch.newer(token.id, token.version):
                 raise SignerUnavailable("the token changes, and the hub does not see how: try again") from None
             return False
-        except (Unavailable, Malformed) as error:
+        except (ApiUnavailable, Malformed) as error:
             # Perhaps it is written. Then the same request finds it, and is answered from it.
             raise SignerUnavailable(f"without the API server no device joins: {error}") from None
         return True
@@ -177,15 +177,15 @@ class JoinService:
         try:
             try:
                 await self._patch(f"{EDGE_NODES}/{node}", change)
-            except Refused as error:
+            except ApiRefused as error:
                 if error.status != 404:
                     raise
                 head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": node}}
                 await self._kube.request("POST", EDGE_NODES, {**head, **change}, seconds=self._seconds_left())
-        except Refused as error:
+        except ApiRefused as error:
             reason = f"the old identity cannot be revoked ({error}): the hub's account needs patch on edgenodes"
             raise SignerUnavailable(reason) from None
-        except Unavailable as error:
+        except ApiUnavailable as error:
             raise SignerUnavailable(f"the old identity is not revoked yet: {error}") from None
 
     async def _patch(self, path: str, change: dict[str, Any]) -> bytes:

@@ -18,7 +18,7 @@ import msgspec
 from fairlead_hub.cluster import api_json
 from fairlead_hub.identity import join_tokens
 from fairlead_hub.identity.join_tokens import JoinTokenObject, JoinTokens
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -53,7 +53,7 @@ class JoinTokenWatch:
         header = found.header
         try:
             self.put(join_tokens.read(header.name, header.version, found.spec, found.status))
-        except join_tokens.Unreadable as error:
+        except join_tokens.UnreadableToken as error:
             self.tokens.remove(header.name)
             _log.warning("join_token_unreadable", token=header.name, reason=str(error), remedy="delete it")
         return header.name
@@ -144,13 +144,13 @@ class JoinTokenWatch:
                 "PATCH", f"{ROOT}/{id}/status", change, content_type=MERGE_PATCH, seconds=self._seconds_left()
             )
             written = read(answer)
-        except Refused as error:
+        except ApiRefused as error:
             done = error.status in (GONE, CHANGED)  # the watch brings it again as it is now
             if not done:
                 remedy = "grant the hub's account patch on jointokens/status"
                 _log.error("join_token_unwritten", token=id, reason=str(error), remedy=remedy)
             return done
-        except Unavailable as error:
+        except ApiUnavailable as error:
             _log.warning("join_token_unwritten", token=id, reason=str(error), retry_seconds=RETRY_SECONDS)
             return False
         except Malformed:
@@ -166,5 +166,5 @@ def read(raw: bytes) -> JoinTokenObject:
     found = api_json.own(raw)
     try:
         return join_tokens.read(found.header.name, found.header.version, found.spec, found.status)
-    except join_tokens.Unreadable as error:
+    except join_tokens.UnreadableToken as error:
         raise Malformed(str(error)) from None

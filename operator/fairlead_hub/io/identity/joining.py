@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued
+from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire import message
@@ -48,7 +48,7 @@ class LateRenewals(Protocol):
     async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Any]:
         """The challenge, and what ``prove`` of the same conversation gets of it.  Raises ``IdentityRefused``."""
 
-    async def prove(self, begun: Any, content: bytes, peer: str) -> Issued:
+    async def prove(self, begun: Any, content: bytes, peer: str) -> SignedCertificate:
         """Raises ``IdentityRefused``."""
 
 
@@ -68,7 +68,7 @@ class _Conversation:
         """What was asked of a device that renews late."""
 
 
-class Joining:
+class JoinServer:
     """``greet`` gets each connection without a certificate.
 
     ``roots`` is the PEM of the hub's own authorities, ``issuers`` of those of nodes.
@@ -203,7 +203,7 @@ class Joining:
             raise IdentityRefused("late_off", "late renewal is off here: join again with a token")
         return self._late
 
-    def _issued(self, issued: Issued) -> tuple[message.Issued, bytes]:
+    def _issued(self, issued: SignedCertificate) -> tuple[message.Issued, bytes]:
         header = message.Issued(node=issued.node, expires=issued.not_after.strftime(RFC_3339))
         found = message.IssuedCertificates(
             certificates=issued.chain.decode(),

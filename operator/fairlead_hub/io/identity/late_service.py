@@ -22,7 +22,7 @@ from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.late_renewal import Claim
 from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import CheckedRequest, Issued, SignerUnavailable
+from fairlead_hub.identity.signer import CheckedRequest, SignedCertificate, SignerUnavailable
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import shown
 from fairlead_hub.token_bucket import TokenBucket
@@ -80,7 +80,7 @@ class LateService:
             raise self._refused(IdentityRefused("late_off", reason, retry_after=PROOF_RETRY_SECONDS), "", peer)
         return message.Challenge(nonce=nonce.hex()), Begun(late=header, nonce=nonce)
 
-    async def prove(self, begun: Begun, content: bytes, peer: str) -> Issued:
+    async def prove(self, begun: Begun, content: bytes, peer: str) -> SignedCertificate:
         """Raises ``IdentityRefused``."""
         node = ""
         try:
@@ -100,7 +100,7 @@ class LateService:
         self._hub.certificates.renewed_late(node, facts, self._clock())
         return issued
 
-    async def _decide(self, claim: Claim, request: CheckedRequest) -> Issued:
+    async def _decide(self, claim: Claim, request: CheckedRequest) -> SignedCertificate:
         node, by = claim.node, (claim.serial, request.key_sha256)
         first = self._issued.get(node, by)
         if node in self._under_way:

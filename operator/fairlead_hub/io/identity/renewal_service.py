@@ -21,7 +21,7 @@ from fairlead_hub.hub import Hub
 from fairlead_hub.identity import refusal
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued, SignerUnavailable
+from fairlead_hub.identity.signer import SignedCertificate, SignerUnavailable
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_wire import message
@@ -42,7 +42,7 @@ _encoder = msgspec.json.Encoder()
 _log = logs.get("hub.identity")
 
 
-def shown(issued: Issued) -> Shown:
+def shown(issued: SignedCertificate) -> Shown:
     """A certificate as the core knows it."""
     return Shown(
         issued=issued.not_before.strftime(RFC_3339),

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 
@@ -42,7 +42,7 @@ Verb = Literal["create", "get"]
 _log = logs.get("hub.inputs")
 
 
-class Kube(Protocol):
+class ReviewClient(Protocol):
     """What is used of ``io.cluster.kube.Kube``."""
 
     async def request(
@@ -50,14 +50,14 @@ class Kube(Protocol):
     ) -> bytes: ...
 
 
-class Caller(msgspec.Struct, frozen=True):
+class Requester(msgspec.Struct, frozen=True):
     """What was shown: a token, or the name in a certificate; neither: a stranger."""
 
     token: str = ""
     certificate: str = ""
 
 
-class Denied(Exception):
+class AccessDenied(Exception):
     """``status`` 401: say who you are; 403: you may not; 503: it cannot be asked."""
 
     def __init__(self, status: int, code: str, text: str) -> None:
@@ -65,7 +65,7 @@ class Denied(Exception):
         self.status, self.code = status, code
 
 
-class _User(msgspec.Struct):
+class _ReviewedUser(msgspec.Struct):
     username: str = ""
     uid: str = ""
     groups: list[str] = []
@@ -74,7 +74,7 @@ class _User(msgspec.Struct):
 
 class _TokenStatus(msgspec.Struct):
     authenticated: bool = False
-    user: _User = msgspec.field(default_factory=_User)
+    user: _ReviewedUser = msgspec.field(default_factory=_ReviewedUser)
 
 
 class _TokenReview(msgspec.Struct):
@@ -92,7 +92,7 @@ class _AccessReview(msgspec.Struct):
 class AccessReview:
     """``is_open``: there is no security at all."""
 
-    def __init__(self, kube: Kube, *, is_open: bool, clock: Callable[[], float]) -> None:
+    def __init__(self, kube: ReviewClient, *, is_open: bool, clock: Callable[[], float]) -> None:
         self._kube, self._is_open, self._clock = kube, is_open, clock
         self._known: dict[bytes, tuple[float, str]] = {}
         """By caller, verb and node: when it was asked, and the user who may; "" no one."""
@@ -100,19 +100,19 @@ class AccessReview:
         self._waiting = 0
         self._said = LogLimiter(SAID_SECONDS)
 
-    async def check(self, caller: Caller, verb: Verb, node: str) -> None:
-        """Raises ``Denied``."""
+    async def check(self, caller: Requester, verb: Verb, node: str) -> None:
+        """Raises ``AccessDenied``."""
         if self._is_open:
             return
         if not caller.token and not caller.certificate:
-            raise Denied(
+            raise AccessDenied(
                 401,
                 "no_identity",
                 "show a token (Authorization: Bearer …, for example of `kubectl create token NAME`) or, where the hub"
                 " listens beyond loopback, a certificate",
             )
         if len(caller.token) > TOKEN_CHARS_MAX or len(caller.certificate) > NAME_CHARS_MAX:
-            raise Denied(401, "no_identity", "no token or name of a certificate is so long")
+            raise AccessDenied(401, "no_identity", "no token or name of a certificate is so long")
         key = hashlib.sha256(msgspec.json.encode([caller.token, caller.certificate, verb, node])).digest()
         known = self._known.get(key)
         if known is not None and self._clock() - known[0] < (KNOWN_SECONDS if known[1] == _MAY else REFUSED_SECONDS):
@@ -125,17 +125,17 @@ class AccessReview:
             self._known[key] = (self._clock(), allowed)
         if allowed != _MAY:
             who = allowed or f"{CERTIFICATE_USER}{caller.certificate}"
-            raise Denied(
+            raise AccessDenied(
                 403,
                 "forbidden",
                 f"{who[:NAME_CHARS_MAX]} may not {verb} {RESOURCE}/{SUBRESOURCE} of group {GROUP}, name {node}: grant"
                 " it with a ClusterRole and a ClusterRoleBinding",
             )
 
-    async def _ask(self, caller: Caller, verb: Verb, node: str) -> str:
-        """``_MAY``, or who may not.  Raises ``Denied`` for a token of no one, and where it cannot be asked."""
+    async def _ask(self, caller: Requester, verb: Verb, node: str) -> str:
+        """``_MAY``, or who may not.  Raises ``AccessDenied`` for a token of no one, and where it cannot be asked."""
         if self._waiting >= WAITING_MAX:
-            raise Denied(503, "busy", f"{WAITING_MAX} callers are being looked up")
+            raise AccessDenied(503, "busy", f"{WAITING_MAX} callers are being looked up")
         self._waiting += 1
         try:
             async with self._room:
@@ -151,23 +151,23 @@ class AccessReview:
                 found = await self._post(ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
                 allowed = msgspec.json.decode(found, type=_AccessReview).status.allowed
                 return _MAY if allowed else user.username
-        except (Refused, Unavailable, msgspec.DecodeError) as error:
+        except (ApiRefused, ApiUnavailable, msgspec.DecodeError) as error:
             if (times := self._said.due("review", self._clock())) is not None:
                 remedy = "let the hub's account create tokenreviews and subjectaccessreviews (the chart does)"
                 _log.warning("access_unknown", reason=str(error), remedy=remedy, times=times)
-            raise Denied(
+            raise AccessDenied(
                 503, "access_unknown", "the API server does not say who may do this; see the hub's log"
             ) from None
         finally:
             self._waiting -= 1
 
-    async def _user(self, caller: Caller) -> _User:
+    async def _user(self, caller: Requester) -> _ReviewedUser:
         if not caller.token:
-            return _User(username=CERTIFICATE_USER + caller.certificate)
+            return _ReviewedUser(username=CERTIFICATE_USER + caller.certificate)
         content = await self._post(TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": caller.token})
         found = msgspec.json.decode(content, type=_TokenReview).status
         if not found.authenticated or not found.user.username:
-            raise Denied(401, "no_identity", "the API server does not know this token, or it has ended")
+            raise AccessDenied(401, "no_identity", "the API server does not know this token, or it has ended")
         return found.user
 
     async def _post(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> bytes:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.inputs import node_queue, outcomes, submission
-from fairlead_hub.inputs.node_queue import NodeQueue, Waiting
-from fairlead_hub.inputs.outcomes import Outcomes
-from fairlead_hub.inputs.submission import Kept
+from fairlead_hub.inputs.node_queue import NodeQueue, WaitingInput
+from fairlead_hub.inputs.outcomes import InputOutcomes
+from fairlead_hub.inputs.submission import StoredInput
 from fairlead_hub.io.inputs.input_log import InputLog
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_wire import message
@@ -37,7 +37,7 @@ _said = LogLimiter(SAID_SECONDS)
 _log = logs.get("hub.inputs")
 
 
-class Delivery:
+class InputDelivery:
     """Of one node.  ``wall`` is seconds since 1970; ``idle`` is called when nothing waits any more."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Delivery:
         hub: Hub,
         log: InputLog,
         wall: Callable[[], float],
-        outcomes: Outcomes,
+        outcomes: InputOutcomes,
         counts: IoCounts,
         may_send: Callable[[], bool],
         idle: Callable[[], None],
@@ -177,7 +177,7 @@ class Delivery:
             if not self.loaded.is_set():
                 self._may_be_there.add(kept.id)
             self.queue.came(
-                Waiting(
+                WaitingInput(
                     id=kept.id,
                     position=position,
                     before=before,
@@ -192,7 +192,7 @@ class Delivery:
         for each in self.queue.expired(self._wall()):
             self._note(each.id, "expired", outcomes.MAY_BE_THERE if each.id in self._may_be_there else "")
 
-    async def _send(self, waiting: Waiting) -> None:
+    async def _send(self, waiting: WaitingInput) -> None:
         payload = await self._input_log.one(self.node, waiting.position)
         session = self.session
         if session is None or session.closing is not None or not self._may_send():
@@ -237,7 +237,7 @@ def _put_off_seconds(said: float | None) -> float:
     return min(max(said or PUT_OFF_SECONDS, PUT_OFF_SECONDS_MIN), PUT_OFF_SECONDS_MAX)
 
 
-def frame(kept: Kept, id: int, seconds_left: float) -> tuple[message.Input, bytes]:
+def frame(kept: StoredInput, id: int, seconds_left: float) -> tuple[message.Input, bytes]:
     """What the node gets."""
     encoding, content = codec.pack(bytes(kept.message))
     ttl = min(seconds_left, float(message.INPUT_TTL_SECONDS_MAX))

@@ -21,7 +21,7 @@ PAGE_MESSAGES: Final = 16
 _NODE: Final = re.compile(r"[a-z0-9.-]{1,190}\Z")
 
 
-class Messaging(Protocol):
+class InputLogClient(Protocol):
     """What is used of ``AsyncClient``."""
 
     async def create_topic(self, namespace: str, name: str, properties: dict[str, Any] | None = None) -> bool: ...
@@ -52,7 +52,7 @@ def node_of(topic: str) -> str | None:
 class InputLog:
     """Raises what the client raises."""
 
-    def __init__(self, messaging: Messaging) -> None:
+    def __init__(self, messaging: InputLogClient) -> None:
         self._messaging = messaging
 
     async def nodes(self) -> list[str]:

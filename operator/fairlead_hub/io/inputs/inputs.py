@@ -17,11 +17,11 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.http_operations import MessageState
 from fairlead_hub.hub import Hub
 from fairlead_hub.inputs import node_queue, outcomes, submission
-from fairlead_hub.inputs.outcomes import Outcomes
-from fairlead_hub.inputs.submission import Address, Kept, Submission
+from fairlead_hub.inputs.outcomes import InputOutcomes
+from fairlead_hub.inputs.submission import Address, InputSubmission, StoredInput
 from fairlead_hub.io.inputs import delivery
-from fairlead_hub.io.inputs.delivery import Delivery
-from fairlead_hub.io.inputs.input_log import InputLog, Messaging, topic_of
+from fairlead_hub.io.inputs.delivery import InputDelivery
+from fairlead_hub.io.inputs.input_log import InputLog, InputLogClient, topic_of
 from fairlead_hub.io.inputs.node_answers import NodeAnswers, Unanswered
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.wall_clock import WallClock
@@ -52,13 +52,13 @@ class NotNow(Temporary):
         self.code, self.status = code, status
 
 
-class Inputs:
+class InputService:
     """One for all nodes."""
 
     def __init__(
         self,
         hub: Hub,
-        messaging: Messaging | None,
+        messaging: InputLogClient | None,
         *,
         counts: IoCounts,
         may_send: Callable[[], bool],
@@ -66,8 +66,8 @@ class Inputs:
     ) -> None:
         self._hub, self._counts, self._may_send, self._wall = hub, counts, may_send, wall
         self._input_log = InputLog(messaging) if messaging is not None else None
-        self._deliveries: dict[str, Delivery] = {}
-        self._outcomes = Outcomes()
+        self._deliveries: dict[str, InputDelivery] = {}
+        self._outcomes = InputOutcomes()
         self._answers = NodeAnswers(hub)
         self._direct: dict[tuple[NodeSession, int], asyncio.Future[message.Ack | message.Nack]] = {}
         self._askers = 0
@@ -80,9 +80,9 @@ class Inputs:
     # ---- from callers ----
 
     async def send(
-        self, to: Address, messages: Sequence[Submission], *, ttl: float, key: str | None
+        self, to: Address, messages: Sequence[InputSubmission], *, ttl: float, key: str | None
     ) -> list[MessageState]:
-        """Take all or none.  Raises ``submission.Refused``, ``NotNow``, and what messaging raises."""
+        """Take all or none.  Raises ``submission.InputRefused``, ``NotNow``, and what messaging raises."""
         submission.check_names(to.module, to.input)
         ids = submission.ids(to.node, to.module, to.input, key, len(messages), lambda: secrets.token_hex(16))
         now = self._wall()
@@ -106,9 +106,9 @@ class Inputs:
                 self._outcomes.note(to.node, id, "accepted")
         return [MessageState(id=id, state="accepted") for id in ids]
 
-    async def _keep(self, log: InputLog, node: str, every: Sequence[Kept]) -> None:
+    async def _keep(self, log: InputLog, node: str, every: Sequence[StoredInput]) -> None:
         if topic_of(node) is None:
-            raise submission.Refused("messages can be sent to nodes of up to 190 characters", code="bad_node")
+            raise submission.InputRefused("messages can be sent to nodes of up to 190 characters", code="bad_node")
         found = self._delivery_for(node)
         found.held += 1  # it ends when nothing waits, and would not see what is published
         try:
@@ -116,7 +116,7 @@ class Inputs:
         finally:
             found.let_go()
 
-    async def _publish(self, log: InputLog, found: Delivery, every: Sequence[Kept]) -> None:
+    async def _publish(self, log: InputLog, found: InputDelivery, every: Sequence[StoredInput]) -> None:
         await self._loaded(found)
         node = found.node
         new = [each for each in every if found.queue.get(each.id) is None]
@@ -142,7 +142,9 @@ class Inputs:
             # The one that took over may have looked into the topic before it was there.
             raise NotNow("not_the_hub", "another hub may have taken over; send it again with the same Idempotency-Key")
 
-    async def _append(self, log: InputLog, found: Delivery, payloads: Sequence[bytes], count: int, size: int) -> None:
+    async def _append(
+        self, log: InputLog, found: InputDelivery, payloads: Sequence[bytes], count: int, size: int
+    ) -> None:
         try:
             await log.append(found.node, payloads)
         finally:
@@ -151,13 +153,13 @@ class Inputs:
             # Also after a lost answer: it may be there.
             self._delivery(found.node).published()
 
-    def _delivery_for(self, node: str) -> Delivery:
+    def _delivery_for(self, node: str) -> InputDelivery:
         """Raises ``NotNow``."""
         if node not in self._deliveries and len(self._deliveries) >= NODES_MAX:
             raise NotNow("too_many_waiting", f"messages wait for {NODES_MAX} nodes", status=429)
         return self._delivery(node)
 
-    async def _loaded(self, found: Delivery) -> Delivery:
+    async def _loaded(self, found: InputDelivery) -> InputDelivery:
         """Raises ``NotNow``."""
         try:
             async with asyncio.timeout(LOAD_SECONDS):
@@ -166,7 +168,7 @@ class Inputs:
             raise NotNow("messaging_unavailable", "messaging does not say what waits for the node") from None
         return found
 
-    async def _hand_over(self, session: NodeSession | None, kept: Kept) -> MessageState:
+    async def _hand_over(self, session: NodeSession | None, kept: StoredInput) -> MessageState:
         """Without messaging: the node keeps it, or nothing does."""
         if session is None or session.closing is not None:
             raise NotNow(
@@ -192,7 +194,7 @@ class Inputs:
             self._outcomes.note(kept.node, kept.id, "delivered")
             return MessageState(id=kept.id, state="delivered")
         if found.permanent:
-            raise submission.Refused(found.reason, code=found.code)
+            raise submission.InputRefused(found.reason, code=found.code)
         raise NotNow(found.code, found.reason, retry_after_seconds=found.retry_after or 5.0)
 
     async def state(self, node: str, id: str, *, until: frozenset[str], wait_seconds: float) -> MessageState | None:
@@ -291,7 +293,7 @@ class Inputs:
     # ---- the start ----
 
     async def run(self) -> None:
-        """Until cancelled: finds what waited when this hub began.  A ``Delivery`` without messages ends at once."""
+        """Until cancelled: finds what waited when this hub began.  Without messages an ``InputDelivery`` ends."""
         log = self._input_log
         while log is not None:
             try:
@@ -315,7 +317,7 @@ class Inputs:
         for each in self._deliveries.values():
             each.task.cancel()
 
-    def _delivery(self, node: str) -> Delivery:
+    def _delivery(self, node: str) -> InputDelivery:
         found = self._deliveries.get(node)
         if found is None:
             assert self._input_log is not None
@@ -323,7 +325,7 @@ class Inputs:
             def idle() -> None:
                 self._deliveries.pop(node, None)
 
-            found = self._deliveries[node] = Delivery(
+            found = self._deliveries[node] = InputDelivery(
                 node,
                 hub=self._hub,
                 log=self._input_log,

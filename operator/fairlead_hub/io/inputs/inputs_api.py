@@ -14,8 +14,8 @@ from fairlead_hub import http_operations
 from fairlead_hub.hub import Hub
 from fairlead_hub.inputs import submission
 from fairlead_hub.inputs.submission import Address
-from fairlead_hub.io.inputs.access_review import AccessReview, Caller, Denied, Verb
-from fairlead_hub.io.inputs.inputs import Inputs, NotNow
+from fairlead_hub.io.inputs.access_review import AccessDenied, AccessReview, Requester, Verb
+from fairlead_hub.io.inputs.inputs import InputService, NotNow
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.http.content_encoding import Unpacker
@@ -37,9 +37,9 @@ class InputsApi:
 
     def __init__(self, hub: Hub, access: AccessReview) -> None:
         self._hub, self._access = hub, access
-        self._inputs: Inputs | None = None
+        self._inputs: InputService | None = None
 
-    def serves(self, inputs: Inputs | None) -> None:
+    def serves(self, inputs: InputService | None) -> None:
         """From now on messages are taken; None: no more."""
         self._inputs = inputs
 
@@ -51,9 +51,9 @@ class InputsApi:
         async def answering(request: web.Request) -> web.StreamResponse:
             try:
                 return await handler(request)
-            except Denied as error:
+            except AccessDenied as error:
                 return _error(error.status, error.code, str(error), 5.0 if error.status == 503 else None)
-            except submission.Refused as error:
+            except submission.InputRefused as error:
                 return _error(413 if error.code == "too_large" else 400, error.code, str(error))
             except NotNow as error:
                 again = None if error.status == 409 else error.retry_after_seconds
@@ -79,7 +79,7 @@ class InputsApi:
         wait = _number(request.query.get("wait", "0"))
         until = _UNTIL.get(request.query.get("until", "consumed"))
         if wait is None or not 0 <= wait <= WAIT_SECONDS_MAX or until is None:
-            raise submission.Refused(
+            raise submission.InputRefused(
                 f"wait: 0 to {WAIT_SECONDS_MAX:g} seconds; until: delivered or consumed", code="bad_request"
             )
         id = request.match_info["id"]
@@ -90,27 +90,27 @@ class InputsApi:
             return _error(404, "no_message", f"nothing is known of message {id} at node {to.node} (any more)")
         return _json(found)
 
-    async def _admitted(self, request: web.Request, verb: Verb) -> tuple[Inputs, Address]:
-        """Raises ``Denied``, ``Refused``, ``NotNow``."""
+    async def _admitted(self, request: web.Request, verb: Verb) -> tuple[InputService, Address]:
+        """Raises ``AccessDenied``, ``Refused``, ``NotNow``."""
         if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
-            raise Denied(403, "forbidden", "a page of a browser sends nothing to modules; programs are answered")
+            raise AccessDenied(403, "forbidden", "a page of a browser sends nothing to modules; programs are answered")
         node = request.match_info["node"]
         await self._access.check(_caller(request), verb, node)
         if self._inputs is None or "nodes" not in self._hub.placement.listed.inputs:
             raise NotNow("starting", "this hub does not serve nodes yet, or no more", retry_after_seconds=1.0)
         if node not in self._hub.placement.rules.nodes:
-            raise Denied(404, "no_node", f"there is no edge Node {node}")
+            raise AccessDenied(404, "no_node", f"there is no edge Node {node}")
         uid = self._hub.node_status.node_uids.get(node, "")
         module, input = request.match_info["module"], request.match_info["input"]
         submission.check_names(module, input)
         return self._inputs, Address(node=node, uid=uid, module=module, input=input)
 
 
-def _caller(request: web.Request) -> Caller:
+def _caller(request: web.Request) -> Requester:
     shown = request.headers.get("Authorization", "")
     if shown.lower().startswith(_BEARER):
-        return Caller(token=shown[len(_BEARER) :].strip())
-    return Caller(certificate=tls.peer_name(request.get_extra_info("peercert")) or "")
+        return Requester(token=shown[len(_BEARER) :].strip())
+    return Requester(certificate=tls.peer_name(request.get_extra_info("peercert")) or "")
 
 
 def _ttl(text: str | None) -> float:
@@ -119,7 +119,7 @@ def _ttl(text: str | None) -> float:
     found = _number(text)
     if found is None or not 0 < found <= message.INPUT_TTL_SECONDS_MAX:
         reason = f"ttl: seconds above 0, at most {message.INPUT_TTL_SECONDS_MAX}, is {text[:40]!r}"
-        raise submission.Refused(reason, code="bad_ttl")
+        raise submission.InputRefused(reason, code="bad_ttl")
     return found
 
 
@@ -133,7 +133,7 @@ def _number(text: str) -> float | None:
 
 async def _read(request: web.Request) -> bytes:
     """Raises ``Refused``: too much, or too slowly."""
-    too_large = submission.Refused(f"the request is over {submission.REQUEST_BYTES_MAX} bytes", code="too_large")
+    too_large = submission.InputRefused(f"the request is over {submission.REQUEST_BYTES_MAX} bytes", code="too_large")
     if request.content_length is not None and request.content_length > submission.REQUEST_BYTES_MAX:
         raise too_large
     parts: list[bytes] = []
@@ -149,9 +149,9 @@ async def _read(request: web.Request) -> bytes:
                     parts.append(piece)
         unpacker.end()
     except TimeoutError:
-        raise submission.Refused(f"the body took longer than {BODY_SECONDS_MAX:g} s", code="too_slow") from None
+        raise submission.InputRefused(f"the body took longer than {BODY_SECONDS_MAX:g} s", code="too_slow") from None
     except (Malformed, web.RequestPayloadError) as error:
-        raise submission.Refused(f"the request cannot be unpacked: {error}", code="bad_request") from None
+        raise submission.InputRefused(f"the request cannot be unpacked: {error}", code="bad_request") from None
     return b"".join(parts)
 
 

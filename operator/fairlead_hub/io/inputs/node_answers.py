@@ -23,7 +23,7 @@ class Unanswered(Temporary):
 _states = msgspec.json.Decoder(list[message.InputReached])
 
 
-class _Asked(msgspec.Struct):
+class _OpenQuestions(msgspec.Struct):
     """What is open with one node, and who waits for which message."""
 
     id: int
@@ -37,7 +37,7 @@ class NodeAnswers:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._asked: dict[NodeSession, _Asked] = {}
+        self._asked: dict[NodeSession, _OpenQuestions] = {}
 
     async def ask(self, session: NodeSession, id: str) -> message.InputState | None:
         """None: the node does not know it.  Raises ``Unanswered``."""
@@ -53,9 +53,9 @@ class NodeAnswers:
                     return found.get(id)
         raise Unanswered(f"node {session.node} does not answer")
 
-    def _ask(self, session: NodeSession, id: str) -> _Asked:
+    def _ask(self, session: NodeSession, id: str) -> _OpenQuestions:
         number = session.link.take_id()
-        asked = self._asked[session] = _Asked(number, [id], asyncio.get_running_loop().create_future())
+        asked = self._asked[session] = _OpenQuestions(number, [id], asyncio.get_running_loop().create_future())
         self._hub.say(session, message.AskInputs(id=number, messages=[id]))
         return asked
 

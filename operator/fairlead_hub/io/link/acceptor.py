@@ -54,7 +54,7 @@ class _Opening:
         self.task: asyncio.Task[None] | None = None
 
 
-class Acceptor:
+class LinkAcceptor:
     """``on_socket`` gets each connection when its upgrade is done; call ``opened`` when its session is."""
 
     def __init__(
@@ -227,7 +227,7 @@ class Acceptor:
             if alert_socket is not None:
                 alert_socket.close()
 
-    def _refuse(self, opening: _Opening, refused: handshake.Refusal, connection: socket.socket | None) -> None:
+    def _refuse(self, opening: _Opening, refused: handshake.HandshakeFailure, connection: socket.socket | None) -> None:
         """Say whose certificate it was: in the log once in a while, to the node at once."""
         if opening.over:
             return

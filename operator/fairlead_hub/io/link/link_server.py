@@ -28,7 +28,7 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.io.link.acceptor import Acceptor
+from fairlead_hub.io.link.acceptor import LinkAcceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
@@ -55,7 +55,7 @@ _OPENED = Request("/", Headers())
 _log = logs.get("hub.server")
 
 
-class _Link:
+class _OpenLink:
     """One connection with an open session."""
 
     __slots__ = ("aborted", "due", "goes_on", "session", "socket", "timer", "unheard")
@@ -83,7 +83,7 @@ class WithoutCertificate(Protocol):
     def close(self) -> None: ...
 
 
-class Inputs(Protocol):
+class InputHandler(Protocol):
     """Messages for modules: ``io.inputs.inputs``."""
 
     def opened(self, session: NodeSession) -> None: ...
@@ -118,7 +118,7 @@ class LinkServer:
         joining: WithoutCertificate | None = None,
         renewals: Callable[[NodeSession, message.Renew, bytes], None] | None = None,
         tables: TablePositions | None = None,
-        inputs: Inputs | None = None,
+        inputs: InputHandler | None = None,
         reports: TakesReports | None = None,
     ) -> None:
         """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
@@ -137,12 +137,12 @@ class LinkServer:
         self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
         self._on_stale, self._may_send, self._is_leader = on_stale, may_send, is_leader
-        self._links: dict[NodeSession, _Link] = {}
+        self._links: dict[NodeSession, _OpenLink] = {}
         self._draining = False
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
         self._closing: set[asyncio.Task[None]] = set()
-        self._acceptor = Acceptor(
+        self._acceptor = LinkAcceptor(
             self._greet,
             context=context,
             slots_max=hub.settings.link.handshakes_max,
@@ -210,7 +210,7 @@ class LinkServer:
             socket.write_frames((codec.encode(session),))
             self._close(socket)
             return
-        link = self._links[session] = _Link(socket, session)
+        link = self._links[session] = _OpenLink(socket, session)
         socket.on_message = partial(self._receive, link)
         socket.on_room = partial(self._send, link)
         socket.on_part, socket.part_seconds = partial(self._receive_part, link), session.link.keepalive_seconds
@@ -262,7 +262,7 @@ class LinkServer:
             return "", None, f"the client certificate has the role {said[:ROLE_CHARS_MAX]}, not that of node {name}"
         return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
 
-    def _receive(self, link: _Link, frame: str | bytes) -> None:
+    def _receive(self, link: _OpenLink, frame: str | bytes) -> None:
         now = self._clock()
         self.counts.received(len(frame))
         link.unheard = link.unheard + 1 if link.socket.paused else 0
@@ -308,14 +308,14 @@ class LinkServer:
         )
         self._hub.renewal_answered(session, off)
 
-    def _receive_part(self, link: _Link) -> None:
+    def _receive_part(self, link: _OpenLink) -> None:
         """A message takes long to arrive: the node is there, and hears that we are; its keepalive waits behind it."""
         may_send = not link.socket.paused and link.socket.is_open
         keepalive = self._hub.receive_part(link.session, self._clock(), may_send=may_send)
         if keepalive is not None:
             link.socket.write_frames((codec.encode(keepalive),))
 
-    def _forget(self, link: _Link) -> None:
+    def _forget(self, link: _OpenLink) -> None:
         reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
         self._links.pop(link.session, None)
         if link.timer is not None:
@@ -338,7 +338,7 @@ class LinkServer:
             if link is not None:
                 self._send(link)
 
-    def _send(self, link: _Link) -> None:
+    def _send(self, link: _OpenLink) -> None:
         """One batch of what the session has now; a slow reader holds up itself alone."""
         session = link.session
         if not self._may_send():
@@ -369,7 +369,7 @@ class LinkServer:
             self._loop.call_soon(self._go_on, link)
         self._arm(link)
 
-    def _go_on(self, link: _Link) -> None:
+    def _go_on(self, link: _OpenLink) -> None:
         link.goes_on = False
         if link.session in self._links:
             self._send(link)
@@ -382,7 +382,7 @@ class LinkServer:
 
     # ---- time ------------------------------------------------------------------------------------
 
-    def _arm(self, link: _Link) -> None:
+    def _arm(self, link: _OpenLink) -> None:
         due = link.session.next_tick()
         if link.timer is not None:
             # An earlier alarm re-arms itself: a frame that comes in need not touch the timer at all.
@@ -392,7 +392,7 @@ class LinkServer:
         link.due = due
         link.timer = self._loop.call_at(due, self._alarm, link)
 
-    def _alarm(self, link: _Link) -> None:
+    def _alarm(self, link: _OpenLink) -> None:
         link.timer = None
         if not self._hub.tick(link.session, self._clock()):
             link.aborted = "silent"

@@ -34,7 +34,7 @@ _log = logs.get("hub.tables")
 _encode = msgspec.json.encode
 
 
-class Messaging(Protocol):
+class PositionsClient(Protocol):
     """What is used of ``AsyncClient``."""
 
     async def readers(self, namespace: str, name: str) -> Sequence[Reader]: ...
@@ -43,7 +43,7 @@ class Messaging(Protocol):
 class TablePositions:
     """One for all sessions."""
 
-    def __init__(self, hub: Hub, messaging: Messaging | None) -> None:
+    def __init__(self, hub: Hub, messaging: PositionsClient | None) -> None:
         self._hub, self._messaging = hub, messaging
         self._known: dict[str, tuple[float, asyncio.Task[message.TopicTables | None]]] = {}
         """By topic: when it was asked for, oldest first, and the answer."""

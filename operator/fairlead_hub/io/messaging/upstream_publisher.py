@@ -52,7 +52,7 @@ deferred topic of a priority."""
 _log = logs.get("hub.upstream")
 
 
-class Messaging(Protocol):
+class PublishClient(Protocol):
     """What is used of ``AsyncClient``."""
 
     async def create_topic(self, namespace: str, name: str) -> bool: ...
@@ -90,7 +90,7 @@ class UpstreamPublisher:
     def __init__(
         self,
         hub: Hub,
-        messaging: Messaging | None,
+        messaging: PublishClient | None,
         *,
         window: int,
         counts: IoCounts | None = None,

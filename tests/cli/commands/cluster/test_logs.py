@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import pod_logs
-from fairlead_cli.cluster.pod_logs import Line, Source
+from fairlead_cli.cluster.pod_logs import LogLine, LogSource
 from fairlead_cli.main import build
 from fairlead_hub.io.cluster import api_error
 
@@ -29,14 +29,14 @@ def two_pods(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     seen: dict[str, Any] = {"away": (), "asked": []}
 
-    async def sources(kube: object, *asked: object) -> list[Source]:
+    async def sources(kube: object, *asked: object) -> list[LogSource]:
         seen["asked"].append(asked)
-        return [Source("f", "hub-0", "hub"), Source("f", "edge-a", "edge")]
+        return [LogSource("f", "hub-0", "hub"), LogSource("f", "edge-a", "edge")]
 
-    async def read(kube: object, source: Source, query: dict[str, str]) -> list[Line]:
+    async def read(kube: object, source: LogSource, query: dict[str, str]) -> list[LogLine]:
         seen["asked"].append(query)
         if source.pod in seen["away"]:
-            raise api_error.Refused(500, "no kubelet")
+            raise api_error.ApiRefused(500, "no kubelet")
         said = {
             "hub-0": [
                 (1, line(1, event="session_opened", node="edge-1")),
@@ -44,7 +44,7 @@ def two_pods(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
             ],
             "edge-a": [(2, line(2, event="started")), (3, "Traceback (most recent call last):")],
         }
-        return [Line(f"2026-11-22T10:00:0{at}.000000000Z", source.pod, text) for at, text in said[source.pod]]
+        return [LogLine(f"2026-11-22T10:00:0{at}.000000000Z", source.pod, text) for at, text in said[source.pod]]
 
     monkeypatch.setattr(pod_logs, "sources", sources)
     monkeypatch.setattr(pod_logs, "read", read)

@@ -14,7 +14,7 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.commands.cluster import rollout as command
 from fairlead_cli.main import build
-from fairlead_hub.rollout import Rollout, Row
+from fairlead_hub.rollout import NodeProgress, Rollout
 
 
 def run(cluster: Cluster, *words: str) -> Result:
@@ -67,7 +67,7 @@ def found(*rows: tuple[str, str]) -> Rollout:
         key="k",
         version="7",
         digest="d",
-        rows=tuple(Row(node=n, state=s, reason="why") for n, s in rows),  # type: ignore[arg-type]
+        rows=tuple(NodeProgress(node=n, state=s, reason="why") for n, s in rows),  # type: ignore[arg-type]
     )
 
 

@@ -18,7 +18,7 @@ from tests.support.topics.messaging_service import MessagingService
 from fairlead_cli.commands.messaging import tail
 from fairlead_messaging.api.responses import Page, Plan
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 
 Run = Callable[..., Result]
 
@@ -55,7 +55,7 @@ def test_only_the_end_of_a_long_topic_is_read(run: Run, messaging: Topics, monke
         client.finish_transaction(pointer, "abort")
         ask = Client.do
 
-        def counted(self: Client, call: Request[Any]) -> Any:
+        def counted(self: Client, call: ClientRequest[Any]) -> Any:
             nonlocal polled
             answer = ask(self, call)
             polled += len(answer.messages) if isinstance(answer, Page) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_cli.cluster.hub_role import Account
+from fairlead_cli.cluster.hub_role import ServiceAccount
 from fairlead_cli.doctor.cluster.rights import Right, judge, judge_surplus, needed, review
 
 
@@ -18,7 +18,7 @@ def test_for_whom() -> None:
     """For ourselves, or for a service account."""
     path, body = review(Right("get", "", "nodes"), None)
     assert path.endswith("/selfsubjectaccessreviews") and "user" not in body["spec"]
-    path, body = review(Right("get", "", "nodes"), Account("fairlead", "hub"))
+    path, body = review(Right("get", "", "nodes"), ServiceAccount("fairlead", "hub"))
     assert path.endswith("/subjectaccessreviews") and body["spec"]["user"] == "system:serviceaccount:fairlead:hub"
 
 
@@ -27,12 +27,12 @@ def test_each_denial_is_a_finding() -> None:
     one, two = Right("get", "", "nodes"), Right("watch", "", "pods")
     [found] = judge({one: True, two: False}, None)
     assert found.level == "problem" and "this kubeconfig's user may not watch pods" in found.message
-    assert [each.level for each in judge({one: True, two: True}, Account("a", "b"))] == ["ok"]
+    assert [each.level for each in judge({one: True, two: True}, ServiceAccount("a", "b"))] == ["ok"]
 
 
 def test_rights_beyond_the_rules() -> None:
     """Secrets or anything at all are worth a warning; another kind is said."""
-    account = Account("a", "b")
+    account = ServiceAccount("a", "b")
     assert (
         judge_surplus(account, []).message
         == "system:serviceaccount:a:b may read what SyncRules name, and no other kind"

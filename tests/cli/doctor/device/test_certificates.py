@@ -6,7 +6,7 @@ import datetime
 
 import msgspec
 
-from fairlead_cli.doctor.device.certificates import Files, judge, judge_one
+from fairlead_cli.doctor.device.certificates import CertificateFiles, judge, judge_one
 from fairlead_wire.identity.certificate import Certificate
 
 NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
@@ -14,10 +14,10 @@ ONE = Certificate(
     common_name="edge-1", names=(), issuer="authority", not_before=NOW - datetime.timedelta(days=60),
     not_after=NOW + datetime.timedelta(days=30),
 )  # fmt: skip
-FILES = Files(cert_path="tls.crt", ca_path="ca.crt", own=ONE, authorities=[ONE])
+FILES = CertificateFiles(cert_path="tls.crt", ca_path="ca.crt", own=ONE, authorities=[ONE])
 
 
-def levels(files: Files, node: str = "edge-1") -> list[tuple[str, str]]:
+def levels(files: CertificateFiles, node: str = "edge-1") -> list[tuple[str, str]]:
     return [(each.check, each.level) for each in judge(files, node, NOW)]
 
 
@@ -43,7 +43,9 @@ def test_another_nodes_certificate() -> None:
 
 def test_files_that_hold_nothing() -> None:
     """Each with its reason."""
-    nothing = Files(cert_path="tls.crt", ca_path="ca.crt", own=None, authorities=[], own_error="No such file")
+    nothing = CertificateFiles(
+        cert_path="tls.crt", ca_path="ca.crt", own=None, authorities=[], own_error="No such file"
+    )
     assert levels(nothing) == [("certificate", "problem"), ("certificate.authority", "problem")]
     wrong = msgspec.structs.replace(FILES, mismatch="tls_key is not the key of tls_cert")
     assert ("certificate.key", "problem") in levels(wrong)

@@ -11,18 +11,18 @@ from tests.support.processes import free_ports
 
 from fairlead_cli.doctor import examination
 from fairlead_cli.doctor.device import disk, examine
-from fairlead_edge.io.moving.files import Left, MoveFiles
-from fairlead_edge.settings import Settings
+from fairlead_edge.io.moving.files import LeftService, MoveFiles
+from fairlead_edge.settings import EdgeSettings
 
 
-def found(settings: Settings) -> dict[str, str]:
+def found(settings: EdgeSettings) -> dict[str, str]:
     return {each.check: f"{each.level}: {each.message}" for each in examination.run(examine.checks(settings))}
 
 
 def test_a_node_that_has_left(tmp_path: Path) -> None:
     """What else the settings name is not there any more, and no mistake."""
-    MoveFiles(tmp_path).leave(Left(node="edge-1", hub="ws://hub:1", at="2026-11-24T00:00:00Z"))
-    said = found(Settings(node="edge-1", hub_url="ws://hub:1", data_dir=str(tmp_path), security="insecure"))
+    MoveFiles(tmp_path).leave(LeftService(node="edge-1", hub="ws://hub:1", at="2026-11-24T00:00:00Z"))
+    said = found(EdgeSettings(node="edge-1", hub_url="ws://hub:1", data_dir=str(tmp_path), security="insecure"))
     assert list(said) == ["service"] and "edge-1 was taken out of service at 2026-11-24T00:00:00Z" in said["service"]
 
 
@@ -37,7 +37,7 @@ def test_a_device_whose_certificate_has_expired(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "data").mkdir(mode=0o700)
     [local, hub] = free_ports(2)
     said = found(
-        Settings(
+        EdgeSettings(
             node="edge-1",
             hub_url=f"wss://127.0.0.1:{hub}",
             data_dir=str(tmp_path / "data"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairlead_cli.doctor.device.identity import Identity, judge
+from fairlead_cli.doctor.device.identity import IdentityFolder, judge
 
 LINK = "/data/identity/node.pem"
-JOINED = Identity(link=LINK, current="node-ab.pem")
+JOINED = IdentityFolder(link=LINK, current="node-ab.pem")
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_settings_that_name_other_files() -> None:
 
 def test_a_device_that_never_joined() -> None:
     """Its files come from elsewhere: nothing is said."""
-    assert list(judge(Identity(link=LINK), "/etc/tls.crt", "/etc/tls.key")) == []
+    assert list(judge(IdentityFolder(link=LINK), "/etc/tls.crt", "/etc/tls.key")) == []

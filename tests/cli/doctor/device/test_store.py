@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead_cli.doctor.device.store import MIB, Store, judge
+from fairlead_cli.doctor.device.store import MIB, StoreFile, judge
 
-GOOD = Store(
+GOOD = StoreFile(
     what="outbox", path="outbox.db", size_bytes=MIB, limit_bytes=100 * MIB, version=3, known_version=3, integrity="ok"
 )
 
 
-def levels(store: Store | None) -> list[tuple[str, str]]:
+def levels(store: StoreFile | None) -> list[tuple[str, str]]:
     return [(each.check, each.level) for each in judge(store, "outbox")]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.encryption import opening
-from fairlead_edge.io.encryption.opening import Opened, Wanted, prepare
+from fairlead_edge.io.encryption.opening import EncryptionOptions, OpenedStores, prepare
 from fairlead_edge.io.file_access import PLAIN
 
 
@@ -24,18 +24,18 @@ def key(tmp_path: Path) -> str:
 def test_without_a_key_nothing_is_encrypted(tmp_path: Path, key: str) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    assert prepare(data, Wanted(None), {}) == Opened()
-    assert prepare(data, Wanted(key, extent="none"), {}) == Opened()
+    assert prepare(data, EncryptionOptions(None), {}) == OpenedStores()
+    assert prepare(data, EncryptionOptions(key, extent="none"), {}) == OpenedStores()
     assert list(data.iterdir()) == []
 
 
 def test_the_extent_is_secrets_unless_more_is_wanted(tmp_path: Path, key: str) -> None:
-    opened = prepare(tmp_path, Wanted(key), {})
+    opened = prepare(tmp_path, EncryptionOptions(key), {})
     assert opened.extent == "secrets" and opened.messages is PLAIN and opened.objects is not PLAIN
-    assert prepare(tmp_path, Wanted(key, extent="all"), {}).messages is not PLAIN
+    assert prepare(tmp_path, EncryptionOptions(key, extent="all"), {}).messages is not PLAIN
     assert opening.is_encrypted(tmp_path)
     with pytest.raises(StoreUnusable, match="encryption_key is not set"):
-        prepare(tmp_path, Wanted(None), {})
+        prepare(tmp_path, EncryptionOptions(None), {})
 
 
 def test_no_room_is_a_sentence(tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_no_room_is_a_sentence(tmp_path: Path, key: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(keyring, "write", full)
     with pytest.raises(StoreUnusable, match="No space left on device; free some room"):
-        prepare(tmp_path, Wanted(key), {})
+        prepare(tmp_path, EncryptionOptions(key), {})
 
 
 @pytest.mark.process
@@ -55,7 +55,7 @@ def test_cryptography_is_not_imported_where_nothing_is_encrypted(tmp_path: Path)
     program = (
         "import sys; from pathlib import Path; import fairlead_edge.app\n"
         "from fairlead_edge.io.encryption import opening\n"
-        f"opening.prepare(Path({str(tmp_path)!r}), opening.Wanted(None), {{}})\n"
+        f"opening.prepare(Path({str(tmp_path)!r}), opening.EncryptionOptions(None), {{}})\n"
         "sys.exit(int('cryptography' in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0

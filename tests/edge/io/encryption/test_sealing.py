@@ -13,11 +13,11 @@ from tests.support.kills.interruptions import Killed, Steps
 
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.encryption import keyring, sealing
-from fairlead_edge.io.encryption.opening import Extent, Opened
+from fairlead_edge.io.encryption.opening import Extent, OpenedStores
 from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
 from fairlead_edge.io.outbox.totals_file import TotalsFile
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.totals import Totals
+from fairlead_edge.outbox.totals import OutboxTotals
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))
 TEXT = "nobody may read this"
@@ -35,8 +35,8 @@ def plain(folder: Path) -> None:
         for end, content in copy.items():
             (folder / f"{store}{end}").write_bytes(content)
     totals = TotalsFile(folder / "outbox.db.totals")
-    totals.write(Totals(4, (), None, TEXT))
-    totals.write(Totals(5, (), None, TEXT))
+    totals.write(OutboxTotals(4, (), None, TEXT))
+    totals.write(OutboxTotals(5, (), None, TEXT))
     totals.close()
     handed_out = HandedOutFile(folder / "outbox.db.handed-out")
     handed_out.begin({QueueId(TEXT, 0): 7, QueueId(f"{TEXT} of a longer list", 1): 8})
@@ -45,13 +45,13 @@ def plain(folder: Path) -> None:
     (folder / "routes.copy").write_text(TEXT)
 
 
-def check(folder: Path, opened: Opened) -> None:
+def check(folder: Path, opened: OpenedStores) -> None:
     for store, access in (("objects.db", opened.objects), ("outbox.db", opened.messages)):
         connection = access.connect(folder / store)
         assert connection.execute("SELECT a FROM t").fetchall() == [(f"{TEXT} in {store}",)]
         connection.close()
     totals = TotalsFile(folder / "outbox.db.totals", opened.messages)
-    assert totals.read() == Totals(5, (), None, TEXT)
+    assert totals.read() == OutboxTotals(5, (), None, TEXT)
     totals.close()
     handed_out = HandedOutFile(folder / "outbox.db.handed-out", opened.messages)
     assert handed_out.read() == {QueueId(TEXT, 0): 7}

@@ -27,8 +27,8 @@ from fairlead_edge.io.identity.device_settings import CannotConfigure
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, Pending
 from fairlead_edge.io.identity.joining import RefusedByHub, StrangeAnswer
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.outbox.age import Reading
-from fairlead_edge.settings import Settings
+from fairlead_edge.outbox.age import ClockReading
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 from fairlead_wire.identity.join_token import JoinToken
@@ -53,11 +53,11 @@ class Device:
         return IdentityFiles.of(self.config.parent / "edge-data")
 
     async def join(self, hub: JoinHub, token: JoinToken, *, url: str = "", **wanted: Any) -> join.Joined:
-        asked = join.Wanted(url=url or hub.url, token=token, config=self.config, **wanted)
+        asked = join.JoinOptions(url=url or hub.url, token=token, config=self.config, **wanted)
         return await join.join(asked, self.environ, self.said.__setitem__)
 
-    def settings(self) -> Settings:
-        return settings_io.load("edge", Settings, self.config, self.environ)
+    def settings(self) -> EdgeSettings:
+        return settings_io.load("edge", EdgeSettings, self.config, self.environ)
 
     def is_untouched(self) -> bool:
         return not self.config.exists() and self.files.current() is None
@@ -269,7 +269,7 @@ async def test_no_hub_there_is_one_sentence(hub: JoinHub, device: Device) -> Non
 
 
 def show_clock(monkeypatch: pytest.MonkeyPatch, moment: datetime.datetime) -> None:
-    reading = Reading(boot_id="b", boot_seconds=1.0, wall_seconds=moment.timestamp())
+    reading = ClockReading(boot_id="b", boot_seconds=1.0, wall_seconds=moment.timestamp())
     monkeypatch.setattr(store_clock, "read", lambda: reading)
 
 

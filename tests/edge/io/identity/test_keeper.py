@@ -18,19 +18,19 @@ from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.identity.keeper import IdentityKeeper, open_keeper
 from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.identity.renewer import Renewer
-from fairlead_edge.io.link.dialler import Unreachable
+from fairlead_edge.io.link.dialler import LinkUnreachable
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.sync import effects
-from fairlead_edge.outbox.age import Reading
-from fairlead_edge.settings import Settings
+from fairlead_edge.outbox.age import ClockReading
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
 from fairlead_wire.identity import bundle
 from fairlead_wire.io import handshake, tls
 
 END = effects.Close(code="certificate", reason="refused")
-EXPIRED = handshake.Refusal(ours=True, whose=None, check="it has expired")
-OTHER = handshake.Refusal(ours=True, whose=None, check="it was revoked")
+EXPIRED = handshake.HandshakeFailure(ours=True, whose=None, check="it has expired")
+OTHER = handshake.HandshakeFailure(ours=True, whose=None, check="it was revoked")
 
 
 NOW, DAY = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
@@ -102,7 +102,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(
             store_clock,
             "read",
-            lambda: Reading(boot_id="two", boot_seconds=9.0, wall_seconds=seconds),
+            lambda: ClockReading(boot_id="two", boot_seconds=9.0, wall_seconds=seconds),
         )
 
     return move
@@ -112,7 +112,7 @@ async def test_a_clock_that_is_not_believed_is_not_used_for_the_next_dial(made: 
     """And is, when it was set."""
     keeper = made.keeper()
     keeper.dialling(made.context)
-    assert isinstance(made.context, handshake.Context) and made.context.earliest is None
+    assert isinstance(made.context, handshake.HandshakeContext) and made.context.earliest is None
     wall(datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC))
     keeper.dialling(made.context)
     own = made.tls.certificate()
@@ -130,17 +130,17 @@ async def test_a_session_is_remembered_with_its_store_and_time(made: Made) -> No
     assert found is not None and found.store_epoch == 77
     assert abs(found.time.wall_seconds - store_clock.read().wall_seconds) < 3600
     again = made.keeper()
-    await again.unreachable(Unreachable("", refused=EXPIRED), made.context, END)
+    await again.unreachable(LinkUnreachable("", refused=EXPIRED), made.context, END)
     assert made.late.asked == [{"store_epoch": 77, "fence": 3, "earliest": None}]
 
 
 async def test_only_a_certificate_that_ended_is_renewed_late(made: Made) -> None:
     """What was refused for another reason is reported as it is."""
     keeper = made.keeper()
-    for error in (Unreachable("", refused=OTHER), Unreachable("no route"), Unreachable("", hung_up=True)):
+    for error in (LinkUnreachable("", refused=OTHER), LinkUnreachable("no route"), LinkUnreachable("", hung_up=True)):
         assert await keeper.unreachable(error, made.context, END) is END
     assert not made.late.asked
-    end = await keeper.unreachable(Unreachable("", refused=EXPIRED), made.context, END)
+    end = await keeper.unreachable(LinkUnreachable("", refused=EXPIRED), made.context, END)
     assert end.code == "renewed_late" and made.late.asked[0]["store_epoch"] == 0
 
 
@@ -149,7 +149,7 @@ async def test_a_renewed_pair_that_ended_unused_is_renewed_late(made: Made) -> N
     made.renew(ends=NOW - 40 * DAY)
     made.others_gone()
     newest = made.renew(ends=NOW - 20 * DAY)
-    end = await made.keeper().unreachable(Unreachable("", refused=EXPIRED), tls.client_context(made.tls), END)
+    end = await made.keeper().unreachable(LinkUnreachable("", refused=EXPIRED), tls.client_context(made.tls), END)
     assert end.code == "renewed_late" and made.current == newest
 
 
@@ -158,9 +158,9 @@ async def test_a_pair_taken_back_that_ended_is_renewed_late(made: Made) -> None:
     before, keeper = made.renew(ends=NOW - 40 * DAY), made.keeper()
     made.others_gone()
     made.renew(ends=NOW - 20 * DAY)
-    assert await keeper.unreachable(Unreachable("", refused=OTHER), tls.client_context(made.tls), END) is END
+    assert await keeper.unreachable(LinkUnreachable("", refused=OTHER), tls.client_context(made.tls), END) is END
     assert made.current == before and not made.late.asked
-    end = await keeper.unreachable(Unreachable("", refused=EXPIRED), tls.client_context(made.tls), END)
+    end = await keeper.unreachable(LinkUnreachable("", refused=EXPIRED), tls.client_context(made.tls), END)
     assert end.code == "renewed_late" and made.current == before
 
 
@@ -171,12 +171,12 @@ async def test_a_bound_that_was_remembered_counts(made: Made, wall: Any) -> None
     wall(datetime.datetime.now(datetime.UTC))
     keeper = made.keeper()
     keeper.dialling(made.context)
-    assert isinstance(made.context, handshake.Context) and made.context.earliest == anchor.wall_seconds
+    assert isinstance(made.context, handshake.HandshakeContext) and made.context.earliest == anchor.wall_seconds
 
 
 def test_files_of_others_are_theirs_to_renew(made: Made) -> None:
-    def settings(cert: Path) -> Settings:
-        return Settings(
+    def settings(cert: Path) -> EdgeSettings:
+        return EdgeSettings(
             node="shop-1", hub_url="wss://hub:10000", data_dir=str(made.folder), tls_ca=str(made.files.authorities),
             tls_cert=str(cert), tls_key=str(cert),
         )  # fmt: skip

@@ -23,7 +23,7 @@ from fairlead_edge.io.identity.renewer import Renewer
 from fairlead_edge.io.link.dialler import Dialler
 from fairlead_edge.objects.sync import effects
 from fairlead_hub.identity import csr
-from fairlead_hub.identity.signer import Template
+from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_wire import message
 from fairlead_wire.identity import late_proof, node_names
@@ -86,7 +86,9 @@ class Site:
         now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
         signer = FileSigner(self.edges.certificate, self.edges.key)
         made = await signer.sign(
-            Template(names=names, request=csr.check(request, names), serial=4711, not_before=now, not_after=now + DAY)
+            CertificateTemplate(
+                names=names, request=csr.check(request, names), serial=4711, not_before=now, not_after=now + DAY
+            )
         )
         content = message.IssuedCertificates(certificates=made.chain.decode(), authorities="")
         return message.Issued(node="shop-1", expires="2099-01-01T00:00:00Z"), msgspec.json.encode(content)

@@ -17,7 +17,7 @@ from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 from fairlead_edge.io.identity.renewer import Renewer
 from fairlead_hub.identity import csr
-from fairlead_hub.identity.signer import Template
+from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_wire import message
 from fairlead_wire.identity import node_names
@@ -59,7 +59,7 @@ class FakeHub:
     async def issue(self, request: bytes) -> Answer:
         names = node_names.of(self.name)
         now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-        template = Template(
+        template = CertificateTemplate(
             names=names,
             request=csr.check(request, names),
             serial=4711 + len(self.requests),

@@ -77,7 +77,7 @@ async def test_comparing_finds_what_is_held() -> None:
         peer = await hub.open()
         await peer.hold(*(config_map(f"n-{number}") for number in range(20)))
         await peer.send(message.Compare(id=900, bits=2))
-        buckets, sums = await peer.expect(message.Buckets)
+        buckets, sums = await peer.expect(message.BucketSums)
         assert (buckets.parent_id, len(sums)) == (900, digest.SUM_BYTES << 2)
         await peer.send(message.ListBuckets(id=901, bits=2, buckets=[0, 1, 2, 3]))
         entries, content = await peer.expect(message.Entries)

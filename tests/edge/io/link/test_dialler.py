@@ -13,7 +13,7 @@ from tests.support.hubs.hub_server import HubServer
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 
-from fairlead_edge.io.link.dialler import Dialler, TurnedAway, Unreachable
+from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
 from fairlead_edge.io.plan.line_meter import LineMeter
 
 
@@ -31,7 +31,7 @@ async def test_a_connection_is_handed_over_before_anything_is_said() -> None:
 async def test_a_port_without_a_hub_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(LinkUnreachable) as caught:
         await Dialler(f"ws://127.0.0.1:{port}", agent="1").connect(None)
     assert caught.value.refused is None and not caught.value.hung_up and "refused" in str(caught.value).lower()
 
@@ -43,7 +43,7 @@ async def test_an_attempt_that_came_to_nothing_is_counted() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     for number in (1, 2):
-        with pytest.raises(Unreachable):
+        with pytest.raises(LinkUnreachable):
             await Dialler(f"ws://127.0.0.1:{port}", agent="1", meter=meter).connect(None)
         meter.end()
         assert meter.carried().headers >= number * 52
@@ -78,5 +78,5 @@ async def test_what_cannot_be_dialled_is_said_and_ends_no_agent(
         monkeypatch.delenv(name)
     if proxy:
         monkeypatch.setenv("socks_proxy" if proxy.startswith("socks") else "https_proxy", proxy)
-    with pytest.raises(Unreachable, match=re.escape(sentence)):
+    with pytest.raises(LinkUnreachable, match=re.escape(sentence)):
         await Dialler(url, agent="1").connect(ssl.create_default_context())

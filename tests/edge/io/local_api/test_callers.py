@@ -37,7 +37,7 @@ class Node:
 @pytest.fixture(params=[False, True], ids=["insecure", "mtls"])
 async def node(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Node]:
     upstream = open_upstream(tmp_path / "outbox.db", FakeHub())
-    guard = server.Guard("of-agent", required=request.param, modules=lambda: TOKENS)
+    guard = server.AccessGuard("of-agent", required=request.param, modules=lambda: TOKENS)
 
     async def status() -> dict[str, Any]:
         return {}

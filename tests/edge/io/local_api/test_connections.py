@@ -16,7 +16,7 @@ from tests.support.edges.silent_readers import LIST, fill, rss_mib, silent_reade
 from tests.support.processes import wait_until
 
 from fairlead_edge.io.local_api import connections
-from fairlead_edge.io.local_api.connections import Connections
+from fairlead_edge.io.local_api.connections import LocalConnections
 
 
 class Transport:
@@ -46,7 +46,7 @@ def protocols(count: int) -> list[Any]:
 
 def test_the_one_idle_for_longest_goes_first() -> None:
     """Each only once: it is closing already."""
-    known, [first, second] = Connections(), protocols(2)
+    known, [first, second] = LocalConnections(), protocols(2)
     known.opened(second, 1.0)
     known.opened(first, 2.0)
     assert [known.victim([first, second], 9.0) for _ in range(3)] == [second, first, None]
@@ -54,7 +54,7 @@ def test_the_one_idle_for_longest_goes_first() -> None:
 
 def test_slow_readers_make_way_after_idle_connections() -> None:
     """And one that only just began to read comes last."""
-    known, [idle, slow, reading] = Connections(), protocols(3)
+    known, [idle, slow, reading] = LocalConnections(), protocols(3)
     known.opened(slow, 1.0)
     known.opened(idle, 5.0)
     known.opened(reading, 8.5)
@@ -65,7 +65,7 @@ def test_slow_readers_make_way_after_idle_connections() -> None:
 
 def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:
     """By what was read since the last look; what is closed is forgotten."""
-    known, [deaf, slow, quick] = Connections(), protocols(3)
+    known, [deaf, slow, quick] = LocalConnections(), protocols(3)
     everyone = [deaf, slow, quick]
     for protocol in everyone:
         known.opened(protocol, 0.0)
@@ -82,7 +82,7 @@ def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:
 def test_over_the_budget_the_slowest_reader_is_closed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that progressed later stays, and so do the writer itself and those with a small answer."""
     monkeypatch.setattr(connections, "UNSENT_BYTES_MAX", 300_000)
-    known, [writer, probe, quick, slow] = Connections(), protocols(4)
+    known, [writer, probe, quick, slow] = LocalConnections(), protocols(4)
     for protocol in (writer, probe, quick, slow):
         known.opened(protocol, 1.0)
         protocol.transport.unsent = 90_000
@@ -100,7 +100,7 @@ def test_over_the_budget_the_slowest_reader_is_closed_first(monkeypatch: pytest.
 
 def test_what_a_stream_has_still_to_write_counts() -> None:
     """It is held all the same; and a client that waits for much of it is a slow one."""
-    known, [stream, writer] = Connections(), protocols(2)
+    known, [stream, writer] = LocalConnections(), protocols(2)
     known.opened(stream, 1.0)
     known.opened(writer, 1.0)
     known.hold(stream, connections.UNSENT_BYTES_MAX)

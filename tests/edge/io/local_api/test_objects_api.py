@@ -11,7 +11,7 @@ from tests.support.edges.edge_api import TOKEN, Api, event, serving
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.local_api import objects_api
-from fairlead_edge.objects.metastore import Chunk, Remove
+from fairlead_edge.objects.metastore import ObjectChunk, Remove
 from fairlead_wire.objects import resource
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -229,7 +229,7 @@ def meanwhile(api: Api, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Await
     """Do this once, after the second chunk was read."""
     read, seen = api.store.select_chunk, []
 
-    async def select_chunk(*arguments: Any, **more: Any) -> Chunk:
+    async def select_chunk(*arguments: Any, **more: Any) -> ObjectChunk:
         chunk = await read(*arguments, **more)
         seen.append(chunk)
         if len(seen) == 2:

@@ -17,7 +17,7 @@ from tests.support.edges.upstream import FakeHub, body, open_upstream, until
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.local_api import publish_api
 from fairlead_edge.io.local_api.publish_api import add_routes
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox import publishing
 from fairlead_wire import message
 from fairlead_wire.errors import Temporary
@@ -31,7 +31,7 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
+async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[UpstreamService]:
     opened = open_upstream(tmp_path / "outbox.db", hub, max_bytes=100_000)
     running = asyncio.create_task(opened.run())
     yield opened
@@ -41,7 +41,7 @@ async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
 
 
 @pytest.fixture
-async def client(upstream: Upstream) -> AsyncIterator[Client]:
+async def client(upstream: UpstreamService) -> AsyncIterator[Client]:
     app = web.Application()
     add_routes(app, upstream)
     server = TestServer(app)
@@ -55,11 +55,11 @@ async def post(client: Client, path: str, content: bytes, **headers: str) -> tup
         return response.status, await response.json()
 
 
-async def lengths(upstream: Upstream) -> dict[str, int]:
+async def lengths(upstream: UpstreamService) -> dict[str, int]:
     return {queue.queue: queue.length for queue in (await upstream.status()).queues}
 
 
-async def test_accepted_messages_name_where_they_went(client: Client, upstream: Upstream) -> None:
+async def test_accepted_messages_name_where_they_went(client: Client, upstream: UpstreamService) -> None:
     """200 comes with an id and the deliveries of each message, and they are in the store."""
     status, answer = await post(
         client, "/v1/messages", body({"properties": {"priority": "0", "ttl": "60"}}, {"properties": {}})
@@ -71,7 +71,7 @@ async def test_accepted_messages_name_where_they_went(client: Client, upstream: 
     assert await lengths(upstream) == {"iothub_Pri0": 1, "iothub": 1}
 
 
-async def test_unrouted_message_is_accepted_and_counted(client: Client, upstream: Upstream) -> None:
+async def test_unrouted_message_is_accepted_and_counted(client: Client, upstream: UpstreamService) -> None:
     """No route: 200 with empty deliveries, counted as no_route, nothing stored."""
     status, answer = await post(client, "/v1/messages", body({"properties": {"endpoint": "nowhere"}}))
     assert (status, answer["results"][0]["deliveries"]) == (200, [])
@@ -79,7 +79,7 @@ async def test_unrouted_message_is_accepted_and_counted(client: Client, upstream
     assert await lengths(upstream) == {}
 
 
-async def test_before_any_routes_the_answer_is_not_yet(client: Client, upstream: Upstream) -> None:
+async def test_before_any_routes_the_answer_is_not_yet(client: Client, upstream: UpstreamService) -> None:
     """Before the first routes arrive it is unknown where a message goes: 503 with Retry-After."""
     upstream.use_router(None)
     async with client.post("/v1/messages", data=body({})) as response:
@@ -87,7 +87,7 @@ async def test_before_any_routes_the_answer_is_not_yet(client: Client, upstream:
         assert int(response.headers["Retry-After"]) > 0
 
 
-async def test_full_store_is_507_and_changes_nothing(client: Client, upstream: Upstream) -> None:
+async def test_full_store_is_507_and_changes_nothing(client: Client, upstream: UpstreamService) -> None:
     """A store at its limit says so with a time to come back; small messages still fit, nothing of the big one stays."""
     big = body(*({"body": "x" * 30_000} for _ in range(4)))
     async with client.post("/v1/messages", data=big) as response:
@@ -97,7 +97,7 @@ async def test_full_store_is_507_and_changes_nothing(client: Client, upstream: U
     assert await lengths(upstream) == {"iothub": 1}
 
 
-async def test_full_store_makes_room_of_what_expired(client: Client, upstream: Upstream) -> None:
+async def test_full_store_makes_room_of_what_expired(client: Client, upstream: UpstreamService) -> None:
     """What has expired does not keep out what is new, whenever the cleaner was due."""
     expired = {"body": "x" * 30_000, "properties": {"ttl": "0"}}
     assert (await post(client, "/v1/messages", body(expired, expired, expired)))[0] == 200
@@ -106,7 +106,7 @@ async def test_full_store_makes_room_of_what_expired(client: Client, upstream: U
     assert (queue.length, queue.expired) == (1, 3)
 
 
-async def test_idempotency_key_answers_the_same_and_stores_once(client: Client, upstream: Upstream) -> None:
+async def test_idempotency_key_answers_the_same_and_stores_once(client: Client, upstream: UpstreamService) -> None:
     """A retry under the same key gets the same ids; another request under it is refused."""
     first = await post(client, "/v1/messages", body({}, {}), **{"Idempotency-Key": "k1"})
     again = await post(client, "/v1/messages", body({}, {}), **{"Idempotency-Key": "k1"})
@@ -116,7 +116,7 @@ async def test_idempotency_key_answers_the_same_and_stores_once(client: Client, 
     assert (status, answer["error"]["code"]) == (400, "key_reused")
 
 
-async def test_concurrent_retries_under_one_key_store_once(client: Client, upstream: Upstream) -> None:
+async def test_concurrent_retries_under_one_key_store_once(client: Client, upstream: UpstreamService) -> None:
     """Even when both are in work at the same time."""
     answers = await asyncio.gather(
         *(post(client, "/v1/messages", body({}), **{"Idempotency-Key": "k2"}) for _ in range(5))
@@ -191,7 +191,7 @@ async def test_bad_idempotency_key_is_refused(client: Client) -> None:
     assert (status, answer["error"]["code"]) == (400, "bad_idempotency_key")
 
 
-async def test_module_takes_and_acknowledges(client: Client, upstream: Upstream) -> None:
+async def test_module_takes_and_acknowledges(client: Client, upstream: UpstreamService) -> None:
     """A brokered endpoint gives messages under lease, most urgent first; acknowledged ones are done."""
     path = "/v1/modules/filter/inputs/in1/messages"
     await post(
@@ -281,10 +281,11 @@ async def test_a_body_that_never_ends_is_not_waited_for(client: Client, monkeypa
         assert (await response.json())["error"]["code"] == "too_slow"
 
 
-async def test_dead_letters_are_listed_and_replayed(client: Client, upstream: Upstream, hub: FakeHub) -> None:
+async def test_dead_letters_are_listed_and_replayed(client: Client, upstream: UpstreamService, hub: FakeHub) -> None:
     """What the hub refuses for good lies in the dead letters with its reason, and can be sent again."""
     hub.answer = lambda stream, messages: message.Ack(
-        parent_id=1, refused=[message.Refused(index=0, code="topic_not_granted", reason="no such topic for this node")]
+        parent_id=1,
+        refused=[message.RefusedItem(index=0, code="topic_not_granted", reason="no such topic for this node")],
     )
     await post(client, "/v1/messages", body({"body": "bad"}, {"body": "good"}))
     hub.connect()
@@ -317,7 +318,7 @@ async def test_bad_replays_are_refused(client: Client, content: bytes) -> None:
     "failure", [Temporary("too many wait", retry_after_seconds=2.0), StoreFailed("the disk failed")]
 )
 async def test_a_store_that_cannot_just_now_is_said_on_every_path(
-    client: Client, upstream: Upstream, failure: Exception, monkeypatch: pytest.MonkeyPatch
+    client: Client, upstream: UpstreamService, failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503 with the reason, and no traceback in the log."""
 
@@ -337,7 +338,9 @@ async def test_a_store_that_cannot_just_now_is_said_on_every_path(
         assert (status, answer["error"]["message"]) == (503, str(failure))
 
 
-async def test_module_that_is_gone_before_its_answer_has_taken_nothing(client: Client, upstream: Upstream) -> None:
+async def test_module_that_is_gone_before_its_answer_has_taken_nothing(
+    client: Client, upstream: UpstreamService
+) -> None:
     """What it would have got is there at once for another, as if never given out."""
     server = client.server
     assert server.host is not None

@@ -19,9 +19,9 @@ from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.local_api import publish_api, receipts_api
 from fairlead_edge.io.local_api.bodies.receipts import Receipt
 from fairlead_edge.io.local_api.publish_api import add_routes
-from fairlead_edge.io.local_api.server import Guard
+from fairlead_edge.io.local_api.server import AccessGuard
 from fairlead_edge.io.outbox import receipts
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.module_tokens import line
 
 TOKENS = module_tokens.parse("\n".join([line("filter", "of-filter"), line("pump", "of-pump")]))
@@ -37,7 +37,7 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
+async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[UpstreamService]:
     opened = open_upstream(tmp_path / "outbox.db", hub, modules_have_tokens=True)
     running = asyncio.create_task(opened.run())
     yield opened
@@ -47,8 +47,8 @@ async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
 
 
 @pytest.fixture
-async def client(upstream: Upstream) -> AsyncIterator[Client]:
-    guard = Guard(AGENT, required=False, modules=lambda: TOKENS)
+async def client(upstream: UpstreamService) -> AsyncIterator[Client]:
+    guard = AccessGuard(AGENT, required=False, modules=lambda: TOKENS)
     app = web.Application()
     add_routes(app, upstream, guard)
     receipts_api.add_routes(app, upstream.receipts, guard)
@@ -117,7 +117,7 @@ async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub
 
 
 async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
-    client: Client, upstream: Upstream, hub: FakeHub
+    client: Client, upstream: UpstreamService, hub: FakeHub
 ) -> None:
     """It is asked to come back, its waiting goes on; another module and the agent's own token are answered at once."""
     greedy, modest = await publish(client, FILTER), await publish(client, PUMP)
@@ -139,7 +139,7 @@ async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
 
 
 async def test_one_module_that_waits_for_messages_leaves_places_for_others(
-    client: Client, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+    client: Client, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request too many is answered at once, with nothing; another module waits."""
     waited: list[tuple[str, float]] = []
@@ -167,7 +167,9 @@ async def test_one_module_that_waits_for_messages_leaves_places_for_others(
     assert set(await asyncio.gather(*waiting)) == {200}
 
 
-async def test_a_failed_disk_is_said(client: Client, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_disk_is_said(
+    client: Client, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise StoreFailed("the disk failed")
 

@@ -50,7 +50,7 @@ async def serving(*, required: bool = False) -> AsyncIterator[Api]:
     await store.apply([put(config_map("a")), put(config_map("b", namespace="other"))], now=0.0)
     await store.statuses.told(RULES, digest.content_digest(RULES))
     sender = StatusSender(store.statuses, store.log, Random(1))
-    guard = server.Guard(TOKEN, required=required)
+    guard = server.AccessGuard(TOKEN, required=required)
     objects = ObjectsApi(
         store, agent="1", age_of=lambda _: 7.0, secrets_allowed=guard.knows, statuses=store.statuses, now=lambda: 5.0
     )

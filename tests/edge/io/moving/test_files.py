@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_edge.io.moving.files import Moved, MoveFiles, MoveFilesError, Plan, Progress
+from fairlead_edge.io.moving.files import MovedHub, MoveFiles, MoveFilesError, MovePlan, MoveProgress
 
-PLAN = Plan(node="edge-1", since="wss://old:1", until="wss://new:1", deadline_seconds=5.0)
+PLAN = MovePlan(node="edge-1", since="wss://old:1", until="wss://new:1", deadline_seconds=5.0)
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def test_from_the_plan_to_the_settings(files: MoveFiles) -> None:
     assert files.plan() is None and files.staged_for() == ""
     files.note_staged("wss://new:1")
     files.ask(PLAN)
-    files.say(Progress(step="deliver", waiting=3, connected=True))
-    assert files.plan() == PLAN and files.progress() == Progress(step="deliver", waiting=3, connected=True)
+    files.say(MoveProgress(step="deliver", waiting=3, connected=True))
+    assert files.plan() == PLAN and files.progress() == MoveProgress(step="deliver", waiting=3, connected=True)
     assert files.switched() is None and files.staged_for() == "wss://new:1"
     files.switch()
     assert files.plan() is None and files.switched() == PLAN
-    moved = Moved(since="wss://old:1", until="wss://new:1", tls_ca="/ca", tls_pair="/pair")
+    moved = MovedHub(since="wss://old:1", until="wss://new:1", tls_ca="/ca", tls_pair="/pair")
     files.complete(moved)
     assert files.moved() == moved and files.switched() is None and not files.folder.exists()
     files.forget_moved()
@@ -39,7 +39,7 @@ def test_given_up_keeps_the_identity_and_cancelled_does_not(files: MoveFiles) ->
     """A token is good once."""
     files.note_staged("wss://new:1")
     files.ask(PLAN)
-    files.give_up(Progress(step="gave up", waiting=3))
+    files.give_up(MoveProgress(step="gave up", waiting=3))
     assert files.plan() is None and files.staged_for() == "wss://new:1"
     files.ask(PLAN)
     assert files.progress() is None

@@ -18,8 +18,8 @@ from fairlead_edge.errors import OutOfService
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_edge.io.moving import leave, move, switch
-from fairlead_edge.io.moving.files import OUT_OF_SERVICE, Left, MoveFiles, Plan, Progress
-from fairlead_edge.io.moving.leave import Done, Wanted
+from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MoveFiles, MovePlan, MoveProgress
+from fairlead_edge.io.moving.leave import LeaveDone, LeaveOptions
 from fairlead_edge.io.moving.move import CannotMove
 
 HUB = test_switch.OLD
@@ -41,8 +41,8 @@ class Device:
         self.files = MoveFiles(self.data)
         self.said: dict[str, str] = {}
 
-    async def leave(self, **wanted: Any) -> Done:
-        return await leave.leave(Wanted(config=self.config, **wanted), {}, self.said.__setitem__)
+    async def leave(self, **wanted: Any) -> LeaveDone:
+        return await leave.leave(LeaveOptions(config=self.config, **wanted), {}, self.said.__setitem__)
 
     def open(self) -> None:
         switch.in_force(test_switch.settings(self.data), self.data)
@@ -67,7 +67,7 @@ def agent(device: Device) -> Any:
     return lambda: os.close(lock)
 
 
-async def asked(device: Device) -> Plan:
+async def asked(device: Device) -> MovePlan:
     async with asyncio.timeout(100):
         while (plan := device.files.plan()) is None:  # noqa: ASYNC110 - a file, as the agent polls it
             await asyncio.sleep(0.01)
@@ -79,13 +79,15 @@ async def test_the_agent_is_asked_and_leaves(device: Device) -> None:
     end = agent(device)
     leaving = asyncio.create_task(device.leave(deadline_seconds=30.0, undelivered="take-along", purge=True))
     plan = await asked(device)
-    assert plan == Plan(node="edge-1", since=HUB, until=OUT_OF_SERVICE, deadline_seconds=30.0, undelivered="take-along")
-    device.files.say(Progress(step="close", waiting=7, connected=False))
+    assert plan == MovePlan(
+        node="edge-1", since=HUB, until=OUT_OF_SERVICE, deadline_seconds=30.0, undelivered="take-along"
+    )
+    device.files.say(MoveProgress(step="close", waiting=7, connected=False))
     device.files.switch()
     with pytest.raises(OutOfService) as raised:
         device.open()
     assert raised.value.now
-    assert device.files.left() == Left(node="edge-1", hub=HUB, at=device.files.left().at, waiting=7)  # type: ignore[union-attr]
+    assert device.files.left() == LeftService(node="edge-1", hub=HUB, at=device.files.left().at, waiting=7)  # type: ignore[union-attr]
     assert {"objects.db", "objects.db-wal", "move"}.isdisjoint(device.names()) and "outbox.db" in device.names()
     assert not leaving.done(), "the agent holds the folder still"
     end()
@@ -121,7 +123,7 @@ async def test_without_an_agent(device: Device) -> None:
 
 async def test_a_move_under_way_is_not_given_up_by_it(device: Device) -> None:
     device.files.make_folder()
-    device.files.ask(Plan(node="edge-1", since=HUB, until="wss://new:1", deadline_seconds=1.0))
+    device.files.ask(MovePlan(node="edge-1", since=HUB, until="wss://new:1", deadline_seconds=1.0))
     with pytest.raises(CannotMove, match="a move to wss://new:1 is under way"):
         await device.leave()
 
@@ -162,10 +164,10 @@ async def test_killed_at_any_step_it_has_left_and_can_join_again(
 async def test_what_another_life_left_takes_no_identity(device: Device, tmp_path: Path) -> None:
     """Killed between its last two steps, then joined again: the plan of before is over."""
     device.files.make_folder()
-    plan = Plan(node="edge-1", since=HUB, until=OUT_OF_SERVICE, deadline_seconds=1.0)
+    plan = MovePlan(node="edge-1", since=HUB, until=OUT_OF_SERVICE, deadline_seconds=1.0)
     device.files.ask(plan)
     device.files.switch()
-    left = Left(node="edge-1", hub=HUB, at="2026-01-01T00:00:00Z")
+    left = LeftService(node="edge-1", hub=HUB, at="2026-01-01T00:00:00Z")
     device.files.left_file.write_bytes(msgspec.json.encode(left))
     device.identify(pki.Authority(tmp_path / "authority", "edge"))
     device.open()

@@ -13,8 +13,8 @@ from tests.support.joining.join_hub import JoinHub
 from fairlead_edge.io.identity.device_settings import CannotConfigure
 from fairlead_edge.io.identity.joining import RefusedByHub
 from fairlead_edge.io.moving import move, switch
-from fairlead_edge.io.moving.files import MoveFiles, Progress
-from fairlead_edge.io.moving.move import CannotMove, Wanted
+from fairlead_edge.io.moving.files import MoveFiles, MoveProgress
+from fairlead_edge.io.moving.move import CannotMove, MoveOptions
 from fairlead_wire.identity.join_token import JoinToken
 
 pytestmark = pytest.mark.process
@@ -34,8 +34,8 @@ class Device:
         self.files = MoveFiles(self.data)
         self.said: dict[str, str] = {}
 
-    async def move(self, hub: JoinHub, token: JoinToken | None = None, **wanted: Any) -> move.Done:
-        asked = Wanted(url=hub.url, token=token or hub.token(), config=self.config, **wanted)
+    async def move(self, hub: JoinHub, token: JoinToken | None = None, **wanted: Any) -> move.MoveDone:
+        asked = MoveOptions(url=hub.url, token=token or hub.token(), config=self.config, **wanted)
         return await move.move(asked, {}, self.said.__setitem__)
 
     async def asked(self) -> Any:
@@ -48,7 +48,7 @@ class Device:
     async def switches(self) -> None:
         """The agent's part."""
         plan = await self.asked()
-        self.files.say(Progress(step="close", waiting=3, connected=True))
+        self.files.say(MoveProgress(step="close", waiting=3, connected=True))
         self.files.switch()
         self.files.complete(switch.moved_of(self.files, plan.since, plan.until))
 
@@ -93,7 +93,7 @@ async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device:
     """A token is good once: the identity of the attempt before is used."""
     moving = asyncio.create_task(device.move(hub))
     await device.asked()
-    device.files.give_up(Progress(step="gave up", waiting=1234))
+    device.files.give_up(MoveProgress(step="gave up", waiting=1234))
     with pytest.raises(CannotMove, match=r"1,234 messages were not delivered.*take-along"):
         await moving
     assert device.config.read_text() == device.before
@@ -111,7 +111,7 @@ async def test_the_same_command_goes_on_and_another_is_refused(device: Device, h
     with pytest.raises(asyncio.CancelledError):
         await moving
     with pytest.raises(CannotMove, match="is under way"):
-        await move.move(Wanted(url="wss://third.example:1", token=hub.token(), config=device.config), {}, print)
+        await move.move(MoveOptions(url="wss://third.example:1", token=hub.token(), config=device.config), {}, print)
     await device.switches()
     done = await device.move(hub)
     assert done.until == hub.url and hub.url in device.config.read_text() and len(hub.joins) == 1
@@ -152,7 +152,7 @@ async def test_a_folder_that_is_not_there_is_a_sentence(device: Device, hub: Joi
 
 async def test_what_cannot_be_written_at_the_end_is_refused_at_the_beginning(device: Device, hub: JoinHub) -> None:
     """A variable that counts more than the file; a device that belongs to no hub."""
-    asked = Wanted(url=hub.url, token=hub.token(), config=device.config)
+    asked = MoveOptions(url=hub.url, token=hub.token(), config=device.config)
     with pytest.raises(CannotConfigure, match="FAIRLEAD_EDGE_HUB_URL"):
         await move.move(asked, {"FAIRLEAD_EDGE_HUB_URL": OLD}, print)
     assert hub.joins == []

@@ -11,11 +11,11 @@ import pytest
 
 from fairlead_edge.errors import Moving
 from fairlead_edge.io.moving import mover
-from fairlead_edge.io.moving.files import MoveFiles, Plan
+from fairlead_edge.io.moving.files import MoveFiles, MovePlan
 from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_wire.errors import Temporary
 
-PLAN = Plan(node="edge-1", since="wss://old:1", until="wss://new:1", deadline_seconds=1000.0)
+PLAN = MovePlan(node="edge-1", since="wss://old:1", until="wss://new:1", deadline_seconds=1000.0)
 
 
 class Publisher:

@@ -17,10 +17,10 @@ from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pending
 from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.moving import switch
-from fairlead_edge.io.moving.files import Moved, MoveFiles, Plan
+from fairlead_edge.io.moving.files import MovedHub, MoveFiles, MovePlan
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 
 OLD, NEW = "wss://old.example:10000", "wss://new.example:10000"
 ROUTES: dict[str, Any] = {
@@ -30,9 +30,9 @@ ROUTES: dict[str, Any] = {
 }
 
 
-def settings(folder: Path, hub_url: str = OLD) -> Settings:
+def settings(folder: Path, hub_url: str = OLD) -> EdgeSettings:
     old = str(folder / "old.pem")
-    return Settings(node="edge-1", hub_url=hub_url, data_dir=str(folder), tls_ca=old, tls_cert=old, tls_key=old)
+    return EdgeSettings(node="edge-1", hub_url=hub_url, data_dir=str(folder), tls_ca=old, tls_cert=old, tls_key=old)
 
 
 def opened(folder: Path) -> SqliteMetastore:
@@ -63,11 +63,11 @@ async def ready(folder: Path, authorities: Path) -> None:
     files.staged.write_authorities(authority.certificate.read_bytes())
     files.staged.use(files.staged.add(pair.key.read_bytes(), pair.certificate.read_bytes()))
     files.note_staged(NEW)
-    files.ask(Plan(node="edge-1", since=OLD, until=NEW, deadline_seconds=1.0))
+    files.ask(MovePlan(node="edge-1", since=OLD, until=NEW, deadline_seconds=1.0))
     files.switch()
 
 
-async def start(folder: Path, said: Settings) -> Settings:
+async def start(folder: Path, said: EdgeSettings) -> EdgeSettings:
     """As the agent opens its folder."""
     found = switch.in_force(said, folder)
     store = opened(folder)
@@ -78,7 +78,7 @@ async def start(folder: Path, said: Settings) -> Settings:
     return found
 
 
-async def check(folder: Path, found: Settings) -> None:
+async def check(folder: Path, found: EdgeSettings) -> None:
     assert (found.hub_url, found.security) == (NEW, "mtls")
     own = IdentityFiles.of(folder)
     current = own.current()
@@ -133,7 +133,7 @@ async def test_what_counts_until_the_settings_file_is_written(tmp_path: Path) ->
     assert MoveFiles(folder).moved() is not None
     assert switch.in_force(found, folder) == found and MoveFiles(folder).moved() is None
     MoveFiles(folder).make_folder()
-    MoveFiles(folder).complete(Moved(since=OLD, until=NEW, tls_ca="/a", tls_pair="/b"))
+    MoveFiles(folder).complete(MovedHub(since=OLD, until=NEW, tls_ca="/a", tls_pair="/b"))
     by_hand = settings(folder, "wss://third.example:10000")
     assert switch.in_force(by_hand, folder) == by_hand and MoveFiles(folder).moved() is None
 

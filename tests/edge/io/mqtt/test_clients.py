@@ -9,15 +9,15 @@ import pytest
 from fairlead_edge.io.mqtt import clients as clients_io
 from fairlead_edge.io.mqtt.clients import Clients
 from fairlead_edge.io.mqtt.connection import Connection
-from fairlead_edge.mqtt.client import Client
-from fairlead_edge.mqtt.packets import Publish, Will
-from fairlead_edge.mqtt.reasons import Code, Refused
+from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.packets import PublishPacket, Will
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import Opening, Subscribed
-from fairlead_edge.mqtt.topics import Inputs
+from fairlead_edge.mqtt.topics import InputFilter
 from fairlead_edge.mqtt.wills import LastWord
 from fairlead_edge.outbox.authorship import Author
 
-SUBSCRIBED = Subscribed(Inputs("f", "m", "i", False), 1)
+SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
 
 
 class FakeSession:
@@ -36,7 +36,7 @@ class FakeConnection:
         self._bench = bench
         self.ended = ""
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: MqttRefused) -> None:
         self.ended = refused.code.label
         self._bench.clients.over(cast(Connection, self))
 
@@ -56,7 +56,7 @@ class Bench:
     def come(self, module: str, id: str, *, clean: bool = False, heard_at: float = 0.0) -> tuple[FakeConnection, Any]:
         connection = FakeConnection(self, heard_at)
         self.clients.opened(cast(Connection, connection))
-        opening = Opening(client=Client(module, id), author=Author(), clean=clean, expiry_seconds=60)
+        opening = Opening(client=MqttClient(module, id), author=Author(), clean=clean, expiry_seconds=60)
         kept = self.clients.open(cast(Connection, connection), opening)
         connection.session.opening = opening
         return connection, kept
@@ -92,7 +92,7 @@ def test_one_whose_messages_wait_is_never_sent_away() -> None:
     bench = Bench(connections_max=1)
     busy, _ = bench.come("m", "a")
     busy.session.unacknowledged = 1
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(MqttRefused) as caught:
         bench.come("m", "b")
     assert caught.value.code is Code.QUOTA_EXCEEDED
     assert busy.ended == ""
@@ -111,12 +111,12 @@ def test_connections_that_say_nothing_make_way_for_each_other_alone() -> None:
 def test_a_will_comes_with_the_end_or_after_its_delay() -> None:
     bench = Bench()
     connection, _ = bench.come("m", "a")
-    connection.session.will = Will(Publish("t", b"gone"), 0)
+    connection.session.will = Will(PublishPacket("t", b"gone"), 0)
     bench.clients.over(cast(Connection, connection))
     bench.clients.over(cast(Connection, connection))
     assert [each.message.payload for each in bench.wills] == [b"gone"]
     connection, _ = bench.come("m", "a")
-    connection.session.will = Will(Publish("t", b"later"), 10)
+    connection.session.will = Will(PublishPacket("t", b"later"), 10)
     bench.clients.over(cast(Connection, connection))
     bench.clients.look()
     assert len(bench.wills) == 1

@@ -12,8 +12,8 @@ from fairlead_edge.io.mqtt import connection as connections
 from fairlead_edge.io.mqtt.connection import Connection
 from fairlead_edge.mqtt.client import Doorkeeper
 from fairlead_edge.mqtt.packets import Connect
-from fairlead_edge.mqtt.reasons import Code, Refused
-from fairlead_edge.mqtt.session import Acknowledged, Limits, Opening, Outcome, Received, Subscribed
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
+from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, SessionLimits, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.authorship import Author
 
@@ -50,9 +50,9 @@ class Transport:
 
 class Services:
     def __init__(self) -> None:
-        self.limits = Limits(node="edge-1", packet_bytes_max=1000, session_seconds_max=60)
+        self.limits = SessionLimits(node="edge-1", packet_bytes_max=1000, session_seconds_max=60)
         self.counters = Counters()
-        self.received: list[Received] = []
+        self.received: list[ReceivedPublish] = []
         self.overs = 0
         self.pressed = False
         self.certificates: list[str | None] = []
@@ -68,7 +68,7 @@ class Services:
     def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None:
         return None
 
-    def add(self, connection: Connection, received: Sequence[Received]) -> None:
+    def add(self, connection: Connection, received: Sequence[ReceivedPublish]) -> None:
         self.received += received
 
     def begin(self, connection: Connection, subscribed: Subscribed) -> None:
@@ -105,7 +105,7 @@ async def test_from_connect_to_puback() -> None:
     bench = Bench()
     bench.say(client.connect(), client.publish("fairlead/m/o"))
     assert bench.answers() == [client.CONNACK]
-    bench.connection.stored([Outcome(each.message) for each in bench.services.received])
+    bench.connection.stored([PublishOutcome(each.message) for each in bench.services.received])
     assert bench.answers() == [client.CONNACK, client.PUBACK]
     bench.say(client.BYE)
     assert bench.transport.is_closed
@@ -155,8 +155,8 @@ async def test_answers_for_one_that_is_gone_are_dropped() -> None:
     bench = Bench()
     bench.say(client.connect(), client.publish("fairlead/m/o"))
     bench.connection.connection_lost(ConnectionResetError())
-    bench.connection.stored([Outcome(each.message) for each in bench.services.received])
-    bench.connection.refuse(Refused(Code.SERVER_BUSY, "late"))
+    bench.connection.stored([PublishOutcome(each.message) for each in bench.services.received])
+    bench.connection.refuse(MqttRefused(Code.SERVER_BUSY, "late"))
     assert bench.answers() == [client.CONNACK]
     assert bench.services.overs == 1
 

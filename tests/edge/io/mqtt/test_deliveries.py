@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest_asyncio
 
-from fairlead_edge.io.mqtt.deliveries import Deliveries
-from fairlead_edge.io.outbox.broker import Broker
+from fairlead_edge.io.mqtt.deliveries import MqttDeliveries
+from fairlead_edge.io.outbox.broker import ModuleBroker
 from fairlead_edge.mqtt.session import Acknowledged, Subscribed
 from fairlead_edge.mqtt.status import Counters
-from fairlead_edge.mqtt.topics import Inputs
+from fairlead_edge.mqtt.topics import InputFilter
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import Leased
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
@@ -20,8 +20,8 @@ from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queue_id import QueueId
 
 ENDPOINT = "edge-1/m/i"
-ONE = Subscribed(Inputs("fairlead/m/inputs/i", "m", "i", False), 1)
-ALL = Subscribed(Inputs("devices/edge-1/modules/m/inputs/#", "m", "", True), 1)
+ONE = Subscribed(InputFilter("fairlead/m/inputs/i", "m", "i", False), 1)
+ALL = Subscribed(InputFilter("devices/edge-1/modules/m/inputs/#", "m", "", True), 1)
 
 
 class Subscriber:
@@ -69,14 +69,16 @@ class Subscriber:
 class Bench:
     def __init__(self) -> None:
         self.outbox = MemoryOutbox(epoch=1, max_bytes=1 << 20)
-        self.broker = Broker(self.outbox, clock=lambda: 0.0, timestamp=lambda: "now", uniform=lambda: 0.0)
+        self.broker = ModuleBroker(self.outbox, clock=lambda: 0.0, timestamp=lambda: "now", uniform=lambda: 0.0)
         self.counters = Counters()
-        self.deliveries = Deliveries(self.broker, node="edge-1", counters=self.counters)
+        self.deliveries = MqttDeliveries(self.broker, node="edge-1", counters=self.counters)
 
     async def store(self, *ids: str, endpoint: str = ENDPOINT) -> None:
         def content(id: str) -> bytes:
             return envelope.stored(
-                envelope.Stored(id=id, source="", enqueued_at="", properties={}, system_properties={}, body_base64="")
+                envelope.StoredMessage(
+                    id=id, source="", enqueued_at="", properties={}, system_properties={}, body_base64=""
+                )
             )
 
         queue = QueueId(endpoint, 1)

@@ -12,29 +12,29 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.mqtt import intake as intakes
 from fairlead_edge.io.mqtt.intake import Intake
 from fairlead_edge.io.outbox.publisher import Gathered
-from fairlead_edge.mqtt.packets import Publish
-from fairlead_edge.mqtt.reasons import Code, Refused
-from fairlead_edge.mqtt.session import Outcome, Received
+from fairlead_edge.mqtt.packets import PublishPacket
+from fairlead_edge.mqtt.reasons import Code, MqttRefused
+from fairlead_edge.mqtt.session import PublishOutcome, ReceivedPublish
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.outbox import RefusedMessage
-from fairlead_edge.outbox.publishing import Accepted, DeliveryView, NotAccepted, Reason, Submission
+from fairlead_edge.outbox.publishing import Accepted, DeliveryView, NotAccepted, RefusalReason, Submission
 from fairlead_wire.errors import Temporary
 
 
 class Connection:
     def __init__(self, module: str = "", level: int = 4) -> None:
         self.module, self.level = module, level
-        self.outcomes: list[Outcome] = []
-        self.refused: Refused | None = None
+        self.outcomes: list[PublishOutcome] = []
+        self.refused: MqttRefused | None = None
         self.holds: list[bool] = []
 
     def hold(self, is_held: bool) -> None:
         self.holds.append(is_held)
 
-    def stored(self, outcomes: Sequence[Outcome]) -> None:
+    def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
         self.outcomes += outcomes
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: MqttRefused) -> None:
         self.refused = refused
 
 
@@ -79,7 +79,7 @@ class Store:
 
 def _result(source: str) -> Accepted | NotAccepted:
     if source == "large":
-        return NotAccepted(Reason("too_large", "it is"))
+        return NotAccepted(RefusalReason("too_large", "it is"))
     return Accepted("id", [DeliveryView("iothub", 1, None)] if source != "unrouted" else [])
 
 
@@ -91,9 +91,9 @@ def _is_noticed(client: Connection) -> bool:
     return bool(client.holds) or client.refused is not None
 
 
-def received(source: str | Reason, packet: int = 1, qos: int = 1, payload: bytes = b"") -> Received:
-    content = source if isinstance(source, Reason) else Submission(source=source)
-    return Received(Publish("t", payload, qos, packet if qos else 0), content)
+def received(source: str | RefusalReason, packet: int = 1, qos: int = 1, payload: bytes = b"") -> ReceivedPublish:
+    content = source if isinstance(source, RefusalReason) else Submission(source=source)
+    return ReceivedPublish(PublishPacket("t", payload, qos, packet if qos else 0), content)
 
 
 class Bench:
@@ -160,7 +160,7 @@ async def test_an_unrouted_message_is_said_so() -> None:
 
 async def test_a_refusal_for_good_is_a_code_in_5_and_a_dead_letter_in_3() -> None:
     bench, old, new = Bench(), Connection(level=4), Connection(level=5)
-    bad = Reason("bad_source", "why")
+    bad = RefusalReason("bad_source", "why")
     for each in (old, new):
         bench.intake.add(each, [received("1", 1), received(bad, 2), received("large", 3), received(bad, qos=0)])
     await bench.done()
@@ -201,7 +201,7 @@ async def test_what_cannot_be_stored_for_long_ends_its_connections() -> None:
 async def test_a_dead_letter_that_cannot_be_kept_is_not_acknowledged() -> None:
     bench, one, two = Bench(patience_seconds=0.0), Connection(), Connection()
     bench.store.letters_failing = StoreFull("full")
-    bench.intake.add(one, [received(Reason("bad_source", "why"))])
+    bench.intake.add(one, [received(RefusalReason("bad_source", "why"))])
     bench.intake.add(two, [received("1")])
     await bench.done()
     assert one.outcomes == []

@@ -12,7 +12,7 @@ from tests.support.edges.held import config_map, put
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.objects.sqlite_metastore import FILE_NAME, SqliteMetastore
 from fairlead_edge.objects.metastore import Absent, Remove, Stored
-from fairlead_edge.objects.watch_history import Expired
+from fairlead_edge.objects.watch_history import HistoryExpired
 
 
 def opened(folder: Path, *, node: str = "edge-1") -> SqliteMetastore:
@@ -103,7 +103,7 @@ async def test_what_the_disk_changed_is_not_served_and_asked_for_again(tmp_path:
     assert [each.resource.name for each in held] == ["n-0", "n-1", "n-3", "n-4"]
     assert (reported, store.damaged) == ([1], 1)
     assert store.log.version == version > before
-    with pytest.raises(Expired):
+    with pytest.raises(HistoryExpired):
         store.log.since(before)
     assert await store.get("", "configmaps", "shop", "n-2") is None
     assert (await store.summary(4)).buckets.root != summary.buckets.root, "the next session shows the difference"

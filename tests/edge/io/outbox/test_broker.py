@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.support.edges.upstream import until
 
-from fairlead_edge.io.outbox.broker import Broker
+from fairlead_edge.io.outbox.broker import ModuleBroker
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
@@ -37,9 +37,9 @@ class Bench:
         self.box = MemoryOutbox(epoch=1, max_bytes=1 << 20)
         self.broker = self.restarted()
 
-    def restarted(self) -> Broker:
+    def restarted(self) -> ModuleBroker:
         """Another agent on the same store."""
-        self.broker = Broker(
+        self.broker = ModuleBroker(
             self.box, clock=lambda: self.now, timestamp=lambda: "t", uniform=lambda: 0.5, policy=POLICY
         )
         return self.broker
@@ -47,7 +47,7 @@ class Bench:
     async def store(self, *names: str, priority: int = 3, ttl: float | None = None) -> None:
         queue = QueueId(ENDPOINT, priority)
         for name in names:
-            message = envelope.Stored(
+            message = envelope.StoredMessage(
                 id=name,
                 source="/messages",
                 enqueued_at="t",

@@ -10,14 +10,14 @@ import pytest
 from tests.support.edges.upstream import FakeHub, open_upstream
 
 from fairlead_edge.errors import Moving, StoreFailed
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_wire import message
 
 ENDPOINT = "{node}/camera/commands"
 
 
 @pytest.fixture
-async def upstream(tmp_path: Path) -> AsyncIterator[Upstream]:
+async def upstream(tmp_path: Path) -> AsyncIterator[UpstreamService]:
     opened = open_upstream(tmp_path / "outbox.db", FakeHub())
     yield opened
     if opened.outbox.writer.failure is None:
@@ -33,11 +33,11 @@ def frame(number: int, *, ttl: float = 60.0, body: object = 1) -> tuple[message.
     return header, msgspec.json.encode(stored)
 
 
-async def state(upstream: Upstream, number: int) -> list[str]:
+async def state(upstream: UpstreamService, number: int) -> list[str]:
     return [each["state"] for each in msgspec.json.decode(await upstream.inputs.states([f"{number:032x}"]))]
 
 
-async def test_a_message_is_leased_and_acknowledged_once_however_often_it_comes(upstream: Upstream) -> None:
+async def test_a_message_is_leased_and_acknowledged_once_however_often_it_comes(upstream: UpstreamService) -> None:
     """As the broker gives out any other."""
     for _ in range(3):
         assert await upstream.inputs.take(*frame(1)) == message.Ack(parent_id=1)
@@ -63,7 +63,7 @@ async def test_a_known_one_stays_known_when_the_store_is_opened_again(tmp_path: 
     await second.outbox.close()
 
 
-async def test_what_cannot_be_read_is_refused_for_good(upstream: Upstream) -> None:
+async def test_what_cannot_be_read_is_refused_for_good(upstream: UpstreamService) -> None:
     """And a node that moves takes nothing now."""
     header, _ = frame(1)
     refused = await upstream.inputs.take(header, b"nothing")
@@ -74,7 +74,7 @@ async def test_what_cannot_be_read_is_refused_for_good(upstream: Upstream) -> No
     assert later.retry_after
 
 
-async def test_a_full_store_asks_for_later(upstream: Upstream) -> None:
+async def test_a_full_store_asks_for_later(upstream: UpstreamService) -> None:
     """And takes it when something went."""
     upstream.outbox.max_bytes = 10
     full = await upstream.inputs.take(*frame(1))
@@ -83,7 +83,7 @@ async def test_a_full_store_asks_for_later(upstream: Upstream) -> None:
     assert isinstance(await upstream.inputs.take(*frame(1)), message.Ack)
 
 
-async def test_a_failed_disk_is_no_answer(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_disk_is_no_answer(upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program ends; the hub sends it again."""
 
     async def broken(_: object) -> bool:

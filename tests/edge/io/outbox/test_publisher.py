@@ -14,7 +14,7 @@ from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import publisher as publisher_module
-from fairlead_edge.io.outbox.publisher import Gathered, NotReady, Publisher
+from fairlead_edge.io.outbox.publisher import Gathered, MessagePublisher, NotReady
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.queue_id import QueueId, is_live_lane, live_lane
@@ -38,7 +38,7 @@ class Bench:
         self.swept = 0
         self.sweep: Callable[[], int] = lambda: 0
         numbers = count()
-        self.publisher = Publisher(
+        self.publisher = MessagePublisher(
             self.box,
             clock=lambda: 0.0,
             timestamp=lambda: "2026-11-20T12:00:00.000Z",

@@ -14,7 +14,7 @@ from tests.support.edges.upstream import FakeHub, body, open_upstream, until
 from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge.io.outbox import receipts as receipts_module
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox.receipts import receipt
 from fairlead_edge.waiting_places import WaitingPlaces
 from fairlead_wire import message
@@ -24,7 +24,7 @@ from fairlead_wire.errors import Temporary
 class Line:
     """An edge whose hub and topic are models."""
 
-    def __init__(self, upstream: Upstream, hub: FakeHub, model: TopicModel) -> None:
+    def __init__(self, upstream: UpstreamService, hub: FakeHub, model: TopicModel) -> None:
         self.upstream, self.hub, self.model = upstream, hub, model
 
     async def publish(self, count: int = 1, **properties: str) -> list[str]:

@@ -42,18 +42,18 @@ async def test_restart_finds_queues_messages_and_counters(tmp_path: Path) -> Non
 
 async def test_clock_goes_on_over_a_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message ages while the machine is off, and a wall clock set back revives nothing."""
-    reading = age.Reading(boot_id="one", boot_seconds=100, wall_seconds=5000)
+    reading = age.ClockReading(boot_id="one", boot_seconds=100, wall_seconds=5000)
     monkeypatch.setattr(store_clock, "read", lambda: reading)
     monkeypatch.setattr(store_clock, "boot_seconds", lambda: reading.boot_seconds)
     box = opened(tmp_path)
-    reading = age.Reading(boot_id="one", boot_seconds=130, wall_seconds=5030)
+    reading = age.ClockReading(boot_id="one", boot_seconds=130, wall_seconds=5030)
     assert box.now() == 30
     await box.close()
-    reading = age.Reading(boot_id="two", boot_seconds=7, wall_seconds=5107)
+    reading = age.ClockReading(boot_id="two", boot_seconds=7, wall_seconds=5107)
     box = opened(tmp_path)
     assert box.now() == 30 + 70 + 7
     await box.close()
-    reading = age.Reading(boot_id="three", boot_seconds=7, wall_seconds=0)
+    reading = age.ClockReading(boot_id="three", boot_seconds=7, wall_seconds=0)
     box = opened(tmp_path)
     assert box.now() == 30 + 70 + 7 + 7
     await box.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairlead_edge.io.outbox.totals_file import TotalsFile
-from fairlead_edge.outbox.totals import SLOT_BYTES, Totals
+from fairlead_edge.outbox.totals import SLOT_BYTES, OutboxTotals
 
 
 def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
@@ -14,12 +14,12 @@ def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
     file = TotalsFile(path)
     assert file.read() is None
     for commits in range(1, 6):
-        file.write(Totals(commits, ()))
-        assert file.read() == Totals(commits, ())
+        file.write(OutboxTotals(commits, ()))
+        assert file.read() == OutboxTotals(commits, ())
     file.close()
     content = bytearray(path.read_bytes())
     content[SLOT_BYTES] ^= 1  # where the fifth is
     path.write_bytes(content)
     again = TotalsFile(path)
-    assert again.read() == Totals(4, ())
+    assert again.read() == OutboxTotals(4, ())
     again.close()

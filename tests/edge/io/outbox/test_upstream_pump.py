@@ -15,7 +15,7 @@ from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import store_clock, upstream_pump
-from fairlead_edge.io.outbox.upstream import Upstream
+from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_wire import message
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.io import logs
@@ -27,7 +27,7 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
+async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[UpstreamService]:
     opened = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100))
     running = asyncio.create_task(opened.run())
     yield opened
@@ -36,17 +36,17 @@ async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[Upstream]:
     await opened.outbox.close()
 
 
-async def publish(upstream: Upstream, count: int, priority: int, **properties: str) -> None:
+async def publish(upstream: UpstreamService, count: int, priority: int, **properties: str) -> None:
     each = {"properties": {"priority": str(priority), **properties}}
     refusal = (await upstream.publisher.publish(body(*[each] * count))).refusal
     assert refusal is None
 
 
-async def settled(hub: FakeHub, upstream: Upstream, count: int) -> None:
+async def settled(hub: FakeHub, upstream: UpstreamService, count: int) -> None:
     await hub.until(lambda: upstream.pump.counters["acked"] == count)
 
 
-async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: Upstream) -> None:
+async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: UpstreamService) -> None:
     """Stream, epoch, sequence, priority, topic; then the queue is empty and the books say sent."""
     hub.connect()
     await publish(upstream, 3, 5, topic="shop/alarms")
@@ -58,7 +58,9 @@ async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: Ups
     assert (queue.sent, queue.length, queue.checkpoint) == (3, 0, 2)
 
 
-async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(hub: FakeHub, upstream: Upstream) -> None:
+async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(
+    hub: FakeHub, upstream: UpstreamService
+) -> None:
     """The link's return ends every wait; the first batch holds the alarm that came last."""
     await publish(upstream, 600, 9)
     await publish(upstream, 1, 0)
@@ -68,7 +70,7 @@ async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(hub: 
     assert {stream for stream, _ in hub.batches[1:]} == {"iothub_Pri9"}
 
 
-async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, upstream: Upstream) -> None:
+async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, upstream: UpstreamService) -> None:
     """First of its priority, after anything more urgent that came meanwhile."""
     hub.hold.clear()
     hub.connect()
@@ -82,7 +84,7 @@ async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, u
     assert [stream for stream, _ in hub.batches] == ["iothub_Pri9", "iothub_Pri0", "iothub_Pri9"]
 
 
-async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: Upstream) -> None:
+async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: UpstreamService) -> None:
     """Messaging that is down costs time, never a message."""
     nacks = [message.Nack(parent_id=1, code="busy", reason="not now", retry_after=0.01) for _ in range(2)]
     hub.answer = lambda stream, messages: nacks.pop() if nacks else message.Ack(parent_id=1)
@@ -92,7 +94,9 @@ async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: Upstr
     assert upstream.pump.counters["nack_busy"] == 2
 
 
-async def test_restart_sends_what_no_route_names_any_more(tmp_path: Path, hub: FakeHub, upstream: Upstream) -> None:
+async def test_restart_sends_what_no_route_names_any_more(
+    tmp_path: Path, hub: FakeHub, upstream: UpstreamService
+) -> None:
     """Queues are found on disk."""
     await publish(upstream, 4, 7)
     again = open_upstream(tmp_path / "outbox.db", hub, epoch=2)
@@ -135,7 +139,7 @@ async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path,
     assert len(hub.stored) == 10 + 5 + 5 + 5
 
 
-async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: Upstream) -> None:
+async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: UpstreamService) -> None:
     """Counted as expired, and what lives behind them goes."""
     await publish(upstream, 5, 3, ttl="0")
     await publish(upstream, 1, 3)
@@ -147,7 +151,7 @@ async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: Upstream) -
 
 
 async def test_full_disk_delays_the_note_but_not_the_messages(
-    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hub has them; our note of it is tried until it can be written."""
     monkeypatch.setattr(upstream_pump, "SETTLE_RETRY_SECONDS", 0.001)
@@ -166,7 +170,7 @@ async def test_full_disk_delays_the_note_but_not_the_messages(
 
 
 async def test_hub_that_never_answers_is_asked_again(
-    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A silent answer counts as a temporary one."""
     monkeypatch.setattr(upstream_pump, "ANSWER_SECONDS", 0.02)
@@ -179,7 +183,9 @@ async def test_hub_that_never_answers_is_asked_again(
     assert upstream.pump.counters["nack_timeout"] >= 1
 
 
-async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(hub: FakeHub, upstream: Upstream) -> None:
+async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(
+    hub: FakeHub, upstream: UpstreamService
+) -> None:
     """One poison message costs itself, not its neighbours."""
     poison = 13
 
@@ -196,7 +202,7 @@ async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(hu
     assert (letter.offset, letter.code) == (poison, "malformed")
 
 
-async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstream: Upstream) -> None:
+async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstream: UpstreamService) -> None:
     """Counted and named; the agent goes on and so does the batch."""
     errors = [RuntimeError("never seen before"), ConnectionResetError("peer")]
     send = hub.send_upstream
@@ -214,7 +220,7 @@ async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstr
 
 
 async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
-    hub: FakeHub, upstream: Upstream, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Status says since when and why, from the first refusal on; the log once it lasted, with the remedy."""
     logs.configure("edge")
@@ -241,7 +247,7 @@ def skip(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
-    hub: FakeHub, upstream: Upstream, skip: Callable[[float], None]
+    hub: FakeHub, upstream: UpstreamService, skip: Callable[[float], None]
 ) -> None:
     """A hundred in flight, their time over and swept meanwhile: sent, every one of them, and none expired."""
     hub.hold.clear()
@@ -261,7 +267,7 @@ async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
 
 
 async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
-    hub: FakeHub, upstream: Upstream, skip: Callable[[float], None]
+    hub: FakeHub, upstream: UpstreamService, skip: Callable[[float], None]
 ) -> None:
     """They may be in the topic, and count as expired: how many is said."""
     hub.hold.clear()

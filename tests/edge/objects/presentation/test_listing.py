@@ -11,24 +11,24 @@ from tests.support.edges.held import config_map, held
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import listing
 from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_edge.objects.presentation.listing import Page, Scope
-from fairlead_edge.objects.watch_history import Change, Expired, WatchHistory
+from fairlead_edge.objects.presentation.listing import ListPage, ListScope
+from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 
-def scope(*, namespace: str | None = None, plural: str = "configmaps", name: str = "", **query: str) -> Scope:
+def scope(*, namespace: str | None = None, plural: str = "configmaps", name: str = "", **query: str) -> ListScope:
     selection = listing.read_selection(query, "", plural, name=name)
-    return Scope(group="", version="v1", plural=plural, namespace=namespace, selection=selection)
+    return ListScope(group="", version="v1", plural=plural, namespace=namespace, selection=selection)
 
 
 def one(name: str, version: int = 1, **more: Any) -> HeldObject:
     return held(config_map(name, **more), local_version=version)
 
 
-def names(found: Page) -> list[str]:
+def names(found: ListPage) -> list[str]:
     return [each.resource.name for each in found.items]
 
 
-def log_of(*changes: Change[HeldObject]) -> WatchHistory[HeldObject]:
+def log_of(*changes: VersionedChange[HeldObject]) -> WatchHistory[HeldObject]:
     log: WatchHistory[HeldObject] = WatchHistory(10)
     for change in changes:
         log.append(change)
@@ -114,10 +114,10 @@ def test_later_pages_show_the_version_of_the_first() -> None:
     first = listing.page([a, b, c, d], 10, log_of(), scope(limit="2"))
     later_c = one("c", 12, labels={"new": "yes"})
     log = log_of(
-        Change(version=11, previous=None, current=one("bb", 11)),
-        Change(version=12, previous=c, current=later_c),
-        Change(version=13, previous=d, current=None),
-        Change(version=14, previous=None, current=held(config_map("zz"), "secrets")),
+        VersionedChange(version=11, previous=None, current=one("bb", 11)),
+        VersionedChange(version=12, previous=c, current=later_c),
+        VersionedChange(version=13, previous=d, current=None),
+        VersionedChange(version=14, previous=None, current=held(config_map("zz"), "secrets")),
     )
     now = [a, b, one("bb", 11), later_c]
     second = listing.page(now, 14, log, scope(**{"limit": "2", "continue": first.continue_token}))
@@ -127,13 +127,13 @@ def test_later_pages_show_the_version_of_the_first() -> None:
 def test_a_token_too_old_is_expired() -> None:
     """The history between the pages is gone, so the list starts again."""
     first = listing.page([one("a"), one("b")], 5, log_of(), scope(limit="1"))
-    with pytest.raises(Expired):
+    with pytest.raises(HistoryExpired):
         listing.page([one("a"), one("b")], 10, log_of(), scope(**{"continue": first.continue_token}))
 
 
 def test_an_exact_version_from_the_future_is_expired() -> None:
     """A store that was restored from a copy does not invent what it never had."""
-    with pytest.raises(Expired):
+    with pytest.raises(HistoryExpired):
         listing.page([], 10, log_of(), scope(resourceVersion="99", resourceVersionMatch="Exact"))
 
 
@@ -153,7 +153,7 @@ def test_a_watch_sends_what_happened_to_its_selection(
     before: dict[str, str] | None, after: dict[str, str] | None, expected: list[str]
 ) -> None:
     """Leaving the selection is a deletion, entering it an addition, as in the cluster."""
-    change = Change(
+    change = VersionedChange(
         version=11,
         previous=one("a", labels=before) if before else None,
         current=one("a", labels=after) if after else None,
@@ -164,14 +164,14 @@ def test_a_watch_sends_what_happened_to_its_selection(
 def test_a_new_object_under_the_old_name_is_two_events() -> None:
     """A watcher must not take the new for a newer state of the old."""
     old, new = one("a", uid="old"), one("a", uid="new")
-    events = listing.events(Change(version=11, previous=old, current=new), scope())
+    events = listing.events(VersionedChange(version=11, previous=old, current=new), scope())
     assert [(kind, each.uid) for kind, each in events] == [("DELETED", "old"), ("ADDED", "new")]
 
 
 @pytest.mark.parametrize("other", [scope(namespace="elsewhere"), scope(plural="secrets")])
-def test_other_namespaces_and_types_are_not_sent(other: Scope) -> None:
+def test_other_namespaces_and_types_are_not_sent(other: ListScope) -> None:
     """A watch is about its own type and namespace."""
-    assert listing.events(Change(version=11, previous=None, current=one("a")), other) == []
+    assert listing.events(VersionedChange(version=11, previous=None, current=one("a")), other) == []
 
 
 def till(api: str, name: str, version: int) -> HeldObject:
@@ -179,14 +179,14 @@ def till(api: str, name: str, version: int) -> HeldObject:
     return held(document, "tills", local_version=version)
 
 
-def tills(api: str) -> Scope:
-    return Scope(group="shop.io", version=api, plural="tills", namespace=None, selection=listing.Selection())
+def tills(api: str) -> ListScope:
+    return ListScope(group="shop.io", version=api, plural="tills", namespace=None, selection=listing.ListSelection())
 
 
 def test_an_object_that_comes_at_another_version_leaves_the_watch_of_the_old_one() -> None:
     """As the list does: a rule names another apiVersion, and the same object is held at it."""
     old, new = till("v1", "a", 11), till("v2", "a", 12)
-    change = Change(version=12, previous=old, current=new)
+    change = VersionedChange(version=12, previous=old, current=new)
     assert listing.events(change, tills("v1")) == [("DELETED", old)]
     assert listing.events(change, tills("v2")) == [("ADDED", new)]
 
@@ -196,11 +196,11 @@ def test_a_list_is_rewound_over_a_change_of_version() -> None:
     old, other = till("v1", "a", 11), till("v1", "b", 12)
     new = till("v2", "a", 13)
     log = log_of(
-        Change(version=11, previous=None, current=old),
-        Change(version=12, previous=None, current=other),
-        Change(version=13, previous=old, current=new),
+        VersionedChange(version=11, previous=None, current=old),
+        VersionedChange(version=12, previous=None, current=other),
+        VersionedChange(version=13, previous=old, current=new),
     )
-    at = listing.Selection(at_version=12)
+    at = listing.ListSelection(at_version=12)
 
     def then(api: str, now: list[HeldObject]) -> list[str]:
         return names(listing.page(now, 13, log, msgspec.structs.replace(tills(api), selection=at)))
@@ -211,7 +211,7 @@ def test_a_list_is_rewound_over_a_change_of_version() -> None:
 
 def test_a_list_carries_its_version_and_continuation() -> None:
     """The fields Kubernetes clients read."""
-    page = Page(items=[], version=7, continue_token="t", remaining=3)
+    page = ListPage(items=[], version=7, continue_token="t", remaining=3)
     body = listing.list_body("ConfigMap", "v1", [], page)
     assert body["kind"] == "ConfigMapList"
     assert body["metadata"] == {"resourceVersion": "7", "continue": "t", "remainingItemCount": 3}

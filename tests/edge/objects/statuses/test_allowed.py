@@ -14,7 +14,7 @@ from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
 
 
-def known(*rules: message.StatusRule) -> allowed.Known:
+def known(*rules: message.StatusRule) -> allowed.KnownStatusRules:
     content = msgspec.json.encode(rules)
     return allowed.read(content, digest.content_digest(content))
 
@@ -70,7 +70,7 @@ def test_only_what_the_hub_said_is_believed() -> None:
     many = msgspec.json.encode([rule()] * (message.STATUS_RULES_MAX + 1))
     with pytest.raises(Malformed):
         allowed.read(many, digest.content_digest(many))
-    assert allowed.read(b"", "") == allowed.Known()
+    assert allowed.read(b"", "") == allowed.KnownStatusRules()
 
 
 def test_what_unpacks_to_too_much_is_refused() -> None:

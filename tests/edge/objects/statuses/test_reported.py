@@ -9,18 +9,18 @@ from tests.support.edges.held import config_map, held
 
 from fairlead_edge.objects.statuses import reported
 from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch
-from fairlead_edge.objects.statuses.reported import Reported
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
 from fairlead_wire import message
 
 HELD = held(config_map("a"))
 
 
-def after(kept: Reported | None, status: Any, *, sequence: int = 1, **more: Any) -> Reported | None:
+def after(kept: EdgeReportedStatus | None, status: Any, *, sequence: int = 1, **more: Any) -> EdgeReportedStatus | None:
     asked = StatusPatch(**{"operation": "Update", "manager": "me", "status": status, **more})
     return reported.patched(HELD, kept, asked, sequence=sequence, now=5.0)
 
 
-def first(status: Any, **more: Any) -> Reported:
+def first(status: Any, **more: Any) -> EdgeReportedStatus:
     found = after(None, status, **more)
     assert found is not None
     return found
@@ -61,7 +61,7 @@ def test_a_conflict_names_who_owns_the_field() -> None:
 
 
 def test_a_status_of_another_uid_does_not_count() -> None:
-    kept = Reported(uid="old", sequence=1, state="waiting", at=0.0, shares=first({"a": 1}).shares)
+    kept = EdgeReportedStatus(uid="old", sequence=1, state="waiting", at=0.0, shares=first({"a": 1}).shares)
     found = after(kept, {"b": 1})
     assert found is not None and found.status == b'{"b":1}'
 
@@ -70,7 +70,7 @@ def test_limits() -> None:
     with pytest.raises(PatchRefused) as caught:
         first({"a": "x" * message.STATUS_BYTES_MAX})
     assert caught.value.status == 413
-    kept: Reported | None = None
+    kept: EdgeReportedStatus | None = None
     for number in range(reported.MANAGERS_MAX):
         kept = after(kept, {f"k{number}": 1}, manager=f"m{number}")
     with pytest.raises(PatchRefused) as caught:

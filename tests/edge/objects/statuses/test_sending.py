@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge.objects.statuses.sending import FIRST_SECONDS, LONGEST_SECONDS, WINDOW, Sending
-from fairlead_edge.objects.statuses.status_store import Key, Line
+from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
 
 
 def key(name: str) -> Key:
     return "", "configmaps", "shop", name
 
 
-def line(name: str, sequence: int) -> Line:
-    return Line(key=key(name), uid="u", sequence=sequence, state="waiting", at=0.0)
+def line(name: str, sequence: int) -> StatusSummary:
+    return StatusSummary(key=key(name), uid="u", sequence=sequence, state="waiting", at=0.0)
 
 
 @pytest.fixture

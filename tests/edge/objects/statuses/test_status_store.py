@@ -7,7 +7,7 @@ from tests.support.edges.held import config_map, held
 
 from fairlead_edge.objects.statuses import status_store
 from fairlead_edge.objects.statuses.patch import PatchRefused
-from fairlead_edge.objects.statuses.reported import Reported
+from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
 from fairlead_edge.objects.statuses.status_store import STATUSES_BYTES_MAX, STATUSES_MAX
 
 
@@ -21,6 +21,6 @@ def test_there_is_room_for_so_much() -> None:
 
 def test_a_status_is_shown_on_its_own_object_alone() -> None:
     there = held(config_map("a"))
-    kept = Reported(uid="another", sequence=1, state="waiting", at=0.0, shares={})
+    kept = EdgeReportedStatus(uid="another", sequence=1, state="waiting", at=0.0, shares={})
     assert status_store.with_status(there, kept) is there
     assert status_store.outgoing(there, kept) is None

@@ -6,14 +6,14 @@ from tests.support.edges.held import config_map, put
 
 from fairlead_edge.objects.metastore import Remove
 from fairlead_edge.objects.sync import apply_queue
-from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, Write
+from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, QueuedChange
 from fairlead_wire import message
 
 
-def write(id: int, *, size: int = 1) -> Write:
+def write(id: int, *, size: int = 1) -> QueuedChange:
     document = config_map(f"n-{id}")
     document["data"]["k"] = "x" * size
-    return Write(id, put(document))
+    return QueuedChange(id, put(document))
 
 
 def ids(batch: object) -> list[int]:
@@ -51,7 +51,7 @@ def test_room_ends_with_bytes_or_number_and_comes_back() -> None:
         work.add(write(1, size=1 << 20))
     work.take()
     assert work.has_room
-    small = Write(1, Remove(resource=put(config_map("a")).resource, uid="u"))
+    small = QueuedChange(1, Remove(resource=put(config_map("a")).resource, uid="u"))
     count = 0
     while work.has_room:
         work.add(small)

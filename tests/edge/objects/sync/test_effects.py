@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.objects.metastore import Summary
+from fairlead_edge.objects.metastore import StoreSummary
 from fairlead_edge.objects.sync import events
 from fairlead_edge.objects.sync.effects import Apply, Effect
 from fairlead_edge.objects.sync.session import EdgeSession
@@ -10,7 +10,7 @@ from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
 
-SUMMARY = Summary(held=0, buckets=digest.Buckets(0))
+SUMMARY = StoreSummary(held=0, buckets=digest.Buckets(0))
 WELCOME = message.Welcome(
     protocol=message.PROTOCOL,
     hub="hub-a",
@@ -29,7 +29,7 @@ def run(*, further: int) -> list[Effect]:
     for event in (
         events.Connected(),
         events.Summarised(SUMMARY),
-        events.Received(codec.encode(WELCOME)),
+        events.FrameReceived(codec.encode(WELCOME)),
         events.FencePersisted(),
     ):
         wanted += core.handle(event, 0.0)
@@ -37,7 +37,7 @@ def run(*, further: int) -> list[Effect]:
         header = message.Update(
             id=id, resource=f"api/v1/namespaces/shop/configmaps/{id}", uid=f"u-{id}", digest="0", resource_version="1"
         )
-        effects = core.handle(events.Received(codec.encode(header, b"{}")), 0.0)
+        effects = core.handle(events.FrameReceived(codec.encode(header, b"{}")), 0.0)
         wanted += effects if id == 1 else []
     return wanted
 

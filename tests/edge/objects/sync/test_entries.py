@@ -11,7 +11,7 @@ from fairlead_wire.link import codec
 
 
 def held(count):
-    return [message.Entry(f"/api/v1/namespaces/shop/configmaps/c{n}", f"u{n}", "d", "1") for n in range(count)]
+    return [message.HeldEntry(f"/api/v1/namespaces/shop/configmaps/c{n}", f"u{n}", "d", "1") for n in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def held(count):
 def test_all_entries_arrive_once_and_the_last_frame_says_so(count, sizes):
     """Also where there is nothing to list, and exactly at the limit."""
     frames = list(entries.frames(9, held(count)))
-    lists = [msgspec.json.decode(codec.unpack(h.encoding, c), type=list[message.Entry]) for h, c in frames]
+    lists = [msgspec.json.decode(codec.unpack(h.encoding, c), type=list[message.HeldEntry]) for h, c in frames]
     assert [len(each) for each in lists] == sizes and list(chain.from_iterable(lists)) == held(count)
     assert [header.last for header, _ in frames] == [False] * (len(frames) - 1) + [True]
     assert {header.parent_id for header, _ in frames} == {9}

@@ -7,22 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_edge.objects.metastore import Absent, Outcome, Put, Remove, Summary, Unchanged, WriteRefused
+from fairlead_edge.objects.metastore import Absent, Outcome, Put, Remove, StoreSummary, Unchanged, WriteRefused
 from fairlead_edge.objects.sync import entries as entries_module
 from fairlead_edge.objects.sync import events
 from fairlead_edge.objects.sync.effects import (
     Apply,
+    AuthoritiesReceived,
     Close,
     Effect,
     ListEntries,
-    Opened,
     PersistFence,
-    Send,
+    SendFrame,
+    SessionOpened,
     Summarise,
-    Told,
     UpstreamAnswered,
 )
-from fairlead_edge.objects.sync.events import Applied, Received
+from fairlead_edge.objects.sync.events import Applied, FrameReceived
 from fairlead_edge.objects.sync.session import EdgeSession
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError
@@ -35,7 +35,7 @@ ALIVE = message.EdgeStatus(held=1)
 
 def decoded(effects: list[Effect]) -> list[Any]:
     """Sent frames as headers, other effects as they are."""
-    return [codec.decode_from_edge(each.frame)[0] if isinstance(each, Send) else each for each in effects]
+    return [codec.decode_from_edge(each.frame)[0] if isinstance(each, SendFrame) else each for each in effects]
 
 
 class Edge:
@@ -49,17 +49,17 @@ class Edge:
         return decoded(self.core.handle(event, self.now))
 
     def hears(self, header: message.FromHub, content: bytes = b"") -> list[Any]:
-        return self.do(Received(codec.encode(header, content)))
+        return self.do(FrameReceived(codec.encode(header, content)))
 
     def greeted(self, *entries: tuple[str, str]) -> list[Any]:
         assert self.do(events.Connected()) == [Summarise(None)]
         buckets = digest.Buckets.of(entries, 0)
-        return self.do(events.Summarised(Summary(held=len(entries), buckets=buckets)))
+        return self.do(events.Summarised(StoreSummary(held=len(entries), buckets=buckets)))
 
     def opened(self, *, fence: int = 5) -> Edge:
         self.greeted()
         assert self.hears(welcome(fence=fence)) == [PersistFence(fence)]
-        assert [type(effect) for effect in self.do(events.FencePersisted())] == [Opened]
+        assert [type(effect) for effect in self.do(events.FencePersisted())] == [SessionOpened]
         return self
 
 
@@ -230,26 +230,26 @@ def test_an_answer_to_compare_covers_every_change_before_it() -> None:
     assert edge.hears(message.Compare(id=2, bits=1)) == []
     assert edge.hears(update(3, "b"), b"{}") == []
     assert edge.do(done()) == [message.Ack(parent_id=1, cumulative=True), Summarise(1)]
-    summary = Summary(held=1, buckets=digest.Buckets.of([("u", "d")], 1))
+    summary = StoreSummary(held=1, buckets=digest.Buckets.of([("u", "d")], 1))
     [frame, apply] = edge.core.handle(events.Summarised(summary), 0.0)
-    assert isinstance(frame, Send)
+    assert isinstance(frame, SendFrame)
     header, content = codec.decode_from_edge(frame.frame)
-    assert header == message.Buckets(parent_id=2, bits=1) and content == summary.buckets.encode()
+    assert header == message.BucketSums(parent_id=2, bits=1) and content == summary.buckets.encode()
     assert writes_of([apply]) == [("Put", "b")]
 
 
 def test_entries_come_in_frames_and_the_last_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of any size is listed in bounded frames."""
     monkeypatch.setattr(entries_module, "PER_FRAME", 2)
-    entries = [message.Entry(PATH + str(number), f"u{number}", "d", "1") for number in range(5)]
+    entries = [message.HeldEntry(PATH + str(number), f"u{number}", "d", "1") for number in range(5)]
     edge = Edge().opened()
     assert edge.hears(message.ListBuckets(id=9, bits=1, buckets=[0, 1])) == [ListEntries(1, frozenset({0, 1}))]
-    sent = [codec.decode_from_edge(each.frame) for each in edge.core.handle(events.Listed(entries), 0.0)]  # type: ignore[union-attr]
+    sent = [codec.decode_from_edge(each.frame) for each in edge.core.handle(events.EntriesListed(entries), 0.0)]  # type: ignore[union-attr]
     assert [(header.parent_id, header.last) for header, _ in sent] == [(9, False), (9, False), (9, True)]  # type: ignore[union-attr]
     read = [
         entry
         for header, content in sent
-        for entry in msgspec.json.decode(codec.unpack(header.encoding, content), type=list[message.Entry])  # type: ignore[union-attr]
+        for entry in msgspec.json.decode(codec.unpack(header.encoding, content), type=list[message.HeldEntry])  # type: ignore[union-attr]
     ]
     assert read == entries
 
@@ -258,7 +258,7 @@ def test_an_empty_answer_is_one_last_frame() -> None:
     """Nothing held in those buckets is an answer, too."""
     edge = Edge().opened()
     edge.hears(message.ListBuckets(id=9, bits=0, buckets=[0]))
-    assert edge.do(events.Listed([])) == [message.Entries(parent_id=9, last=True)]
+    assert edge.do(events.EntriesListed([])) == [message.Entries(parent_id=9, last=True)]
 
 
 def test_a_hub_with_a_lower_fence_is_left() -> None:
@@ -277,7 +277,7 @@ def test_the_fence_is_durable_before_anything_is_obeyed() -> None:
     assert edge.hears(welcome(fence=3)) == [PersistFence(3)]
     assert edge.hears(update(1), b"{}") == []
     opened, apply = edge.do(events.FencePersisted())
-    assert isinstance(opened, Opened) and writes_of([apply]) == [("Put", "a")]
+    assert isinstance(opened, SessionOpened) and writes_of([apply]) == [("Put", "a")]
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.0, 12.5])
@@ -324,7 +324,7 @@ def test_nothing_may_come_before_the_welcome(header: message.FromHub, content: b
 )
 def test_frames_that_break_the_protocol_end_the_session_with_a_reason(frame: bytes) -> None:
     """Garbage never reaches the store, and never raises."""
-    [close] = Edge().opened().do(Received(frame))
+    [close] = Edge().opened().do(FrameReceived(frame))
     assert isinstance(close, Close) and close.code == "protocol" and close.reason
 
 
@@ -372,13 +372,13 @@ def test_a_batch_goes_up_and_its_answer_comes_back() -> None:
 def test_a_status_is_sent_once_and_again_when_it_changed() -> None:
     """Before the session opened it is kept; the same account costs no second frame."""
     edge = Edge()
-    assert edge.do(events.Reported(ALIVE)) == []
+    assert edge.do(events.StatusReported(ALIVE)) == []
     edge.greeted()
     edge.hears(welcome())
     opened, status = edge.do(events.FencePersisted())
-    assert isinstance(opened, Opened) and isinstance(status, message.Status)
-    assert edge.do(events.Reported(ALIVE)) == []
-    assert edge.do(events.Reported(message.EdgeStatus(held=2))) == [message.Status()]
+    assert isinstance(opened, SessionOpened) and isinstance(status, message.Status)
+    assert edge.do(events.StatusReported(ALIVE)) == []
+    assert edge.do(events.StatusReported(message.EdgeStatus(held=2))) == [message.Status()]
 
 
 def test_a_status_that_is_too_long_is_sent_without_its_routes() -> None:
@@ -386,8 +386,8 @@ def test_a_status_that_is_too_long_is_sent_without_its_routes() -> None:
     error = message.RouteError(route="r", message="x" * 1000, line=1, column=1, end_column=2)
     routes = message.RoutesStatus(uid="u", resource_version="1", accepted=[], errors=[error] * 3000)
     edge = Edge().opened()
-    [send] = edge.core.handle(events.Reported(message.EdgeStatus(held=7, routes={"r": routes})), 0.0)
-    assert isinstance(send, Send)
+    [send] = edge.core.handle(events.StatusReported(message.EdgeStatus(held=7, routes={"r": routes})), 0.0)
+    assert isinstance(send, SendFrame)
     _, content = codec.decode_from_edge(send.frame)
     assert msgspec.json.decode(content, type=message.EdgeStatus) == message.EdgeStatus(held=7)
 
@@ -422,7 +422,7 @@ def test_a_delete_becomes_a_write_with_its_uid() -> None:
 def test_authorities_are_passed_on_in_an_open_session_alone() -> None:
     """Nothing of the session waits for them."""
     said = message.Authorities(certificates="PEM hub", renew_after_seconds=5.0)
-    assert Edge().opened().hears(said, b"PEM") == [Told(said, b"PEM")]
+    assert Edge().opened().hears(said, b"PEM") == [AuthoritiesReceived(said, b"PEM")]
     early = Edge()
     early.greeted()
     [close] = early.hears(said, b"PEM")

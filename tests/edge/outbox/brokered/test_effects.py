@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.brokered.effects import Settle
+from fairlead_edge.outbox.brokered.effects import BrokeredSettle
 from fairlead_edge.outbox.outbox import Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 
 def test_settlement_names_all_it_is_about() -> None:
     """Acknowledged and refused alike."""
-    settle = Settle(queue=QueueId("e"), sent=(1, 3), refused=(Refusal(2, "code", "why"),), checkpoint=3)
+    settle = BrokeredSettle(queue=QueueId("e"), sent=(1, 3), refused=(Refusal(2, "code", "why"),), checkpoint=3)
     assert settle.offsets == (1, 3, 2)

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.brokered import endpoint as module
-from fairlead_edge.outbox.brokered.effects import Settle
-from fairlead_edge.outbox.brokered.endpoint import Endpoint, Failed, Leased
+from fairlead_edge.outbox.brokered.effects import BrokeredSettle
+from fairlead_edge.outbox.brokered.endpoint import BrokeredFailed, Endpoint, Leased
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -27,7 +27,7 @@ ATTEMPTS = 4
 
 
 def content(id: str) -> bytes:
-    message = envelope.Stored(
+    message = envelope.StoredMessage(
         id=id, source="/messages", enqueued_at="t", properties={}, system_properties={}, body=msgspec.Raw(b"1")
     )
     return envelope.stored(message)
@@ -50,7 +50,7 @@ class Log:
         self.kept[queue][offset] = f"{queue.priority}-{offset}"
         return self.kept[queue][offset]
 
-    def settle(self, settle: Settle) -> None:
+    def settle(self, settle: BrokeredSettle) -> None:
         for offsets, ends in ((settle.sent, self.done), ([each.offset for each in settle.refused], self.dead)):
             for offset in offsets:
                 ends.append(self.kept[settle.queue].pop(offset))
@@ -137,14 +137,14 @@ class Modules(RuleBasedStateMachine):
     def run_out(self) -> None:
         self.fail(self.endpoint.run_out(self.now), noted=False)
 
-    def fail(self, failed: Sequence[Failed], *, noted: bool) -> None:
+    def fail(self, failed: Sequence[BrokeredFailed], *, noted: bool) -> None:
         for each in failed:
             if noted:
                 self.log.attempts[each.queue].update({attempt.offset: attempt for attempt in each.again})
             if each.settle is not None:
                 self.finish([each.settle])
 
-    def finish(self, settles: Sequence[Settle]) -> None:
+    def finish(self, settles: Sequence[BrokeredSettle]) -> None:
         for settle in settles:
             self.log.settle(settle)
             self.endpoint.settled(settle)

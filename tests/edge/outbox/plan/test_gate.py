@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from fairlead_edge.outbox.plan.day import DayCount
-from fairlead_edge.outbox.plan.gate import LOOK_SECONDS, OPEN, Held, PlanGate, Why
-from fairlead_edge.outbox.plan.windows import Window
+from fairlead_edge.outbox.plan.gate import LOOK_SECONDS, OPEN, HeldUntil, PlanGate, Why
+from fairlead_edge.outbox.plan.windows import HourWindow
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
-NIGHTS = Window(begins=22 * 60, ends=6 * 60, zone=UTC)
+NIGHTS = HourWindow(begins=22 * 60, ends=6 * 60, zone=UTC)
 REST = 2_000_000_000
 
 
@@ -23,10 +23,10 @@ def test_nothing_is_held_without_limits() -> None:
 def test_a_priority_with_windows_waits_for_its_hours_and_others_do_not() -> None:
     gate = PlanGate(windows={9: [NIGHTS]})
     gate.look(now=5.0, wall=NOON, carried=0)
-    assert gate.held(9, 0, 5.0) == Held(Why.WINDOW, 5.0 + LOOK_SECONDS)  # the clock may be set meanwhile
+    assert gate.held(9, 0, 5.0) == HeldUntil(Why.WINDOW, 5.0 + LOOK_SECONDS)  # the clock may be set meanwhile
     assert gate.held(0, 0, 5.0) is None and gate.held(REST, 0, 5.0) is None
     gate.look(now=6.0, wall=NOON + 10 * 3600 - 20, carried=0)
-    assert gate.held(9, 0, 6.0) == Held(Why.WINDOW, 26.0)
+    assert gate.held(9, 0, 6.0) == HeldUntil(Why.WINDOW, 26.0)
     gate.look(now=26.0, wall=NOON + 10 * 3600, carried=0)
     assert gate.held(9, 0, 26.0) is None
 

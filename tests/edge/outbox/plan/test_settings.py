@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_edge.outbox.plan import settings
 from fairlead_edge.outbox.plan.settings import WindowSettings
-from fairlead_edge.settings import Settings
+from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.validation import struct_mistakes
 
 AGENT: dict[str, Any] = {"node": "n", "hub_url": "ws://127.0.0.1:1", "data_dir": "/d", "security": "insecure"}
@@ -17,11 +17,13 @@ NIGHT: dict[str, Any] = {"priorities": [9], "from": "22:00", "to": "06:00", "tim
 
 
 def mistakes(**document: Any) -> list[str]:
-    return [f"{each.key}: {each.reason}" for each in struct_mistakes.find({**AGENT, **document}, Settings)]
+    return [f"{each.key}: {each.reason}" for each in struct_mistakes.find({**AGENT, **document}, EdgeSettings)]
 
 
 def test_windows_are_read_with_their_four_keys_and_days() -> None:
-    found = msgspec.convert({**AGENT, "windows": [NIGHT, {**NIGHT, "days": ["sat", "sun"], "to": "24:00"}]}, Settings)
+    found = msgspec.convert(
+        {**AGENT, "windows": [NIGHT, {**NIGHT, "days": ["sat", "sun"], "to": "24:00"}]}, EdgeSettings
+    )
     first, second = settings.windows_by_priority(found.windows)[9]
     assert (first.begins, first.ends, len(first.days)) == (1320, 360, 7) and str(first.zone) == "Europe/Berlin"
     assert second.ends == 1440 and second.days == frozenset({5, 6})

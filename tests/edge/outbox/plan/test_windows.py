@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from fairlead_edge.outbox.plan import windows
-from fairlead_edge.outbox.plan.windows import Hours, Window
+from fairlead_edge.outbox.plan.windows import Hours, HourWindow
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = 86_400.0
@@ -19,10 +19,10 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def window(begins: str, ends: str, zone: ZoneInfo = BERLIN, days: str = "0123456") -> Window:
+def window(begins: str, ends: str, zone: ZoneInfo = BERLIN, days: str = "0123456") -> HourWindow:
     hours = [each.split(":") for each in (begins, ends)]
     begin, end = (int(hour) * 60 + int(minute) for hour, minute in hours)
-    return Window(begins=begin, ends=end, zone=zone, days=frozenset(map(int, days)))
+    return HourWindow(begins=begin, ends=end, zone=zone, days=frozenset(map(int, days)))
 
 
 def test_opens_at_its_minute_and_is_closed_at_its_end() -> None:
@@ -90,7 +90,7 @@ def test_openness_and_its_next_change_are_those_of_a_clock_read_step_by_step(nam
     for _ in range(4):
         days = frozenset(dice.sample(range(7), dice.randrange(1, 8)))
         drawn = [
-            Window(begins=one * 15, ends=other * 15, zone=zone, days=days)
+            HourWindow(begins=one * 15, ends=other * 15, zone=zone, days=days)
             for one, other in (dice.sample(range(96), 2) for _ in range(dice.randrange(1, 3)))
         ]
         week = [any(_shows(each, number) for each in drawn) for number in range(7 * 96)]
@@ -104,7 +104,7 @@ def test_openness_and_its_next_change_are_those_of_a_clock_read_step_by_step(nam
             assert windows.next_change(drawn, instant) == begin + following * step, (drawn, clocks[n])
 
 
-def _shows(each: Window, quarter: int) -> bool:
+def _shows(each: HourWindow, quarter: int) -> bool:
     """By the words of the reference, another way than the code's: the time since the window opened.  ``quarter``: of an
     hour, since Monday."""
     length = (each.ends - each.begins) % windows.MINUTES

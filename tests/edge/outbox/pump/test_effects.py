@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Wait
+from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
@@ -12,7 +12,7 @@ from fairlead_edge.routes.sink import UPSTREAM
 def test_the_same_situation_wants_the_same() -> None:
     """Nothing of the pump's own state is shared with what it hands out."""
 
-    def run() -> tuple[Wait | Fetch, object, Wait | Fetch]:
+    def run() -> tuple[PumpWait | Fetch, object, PumpWait | Fetch]:
         pump = Pump(UPSTREAM, uniform=lambda: 0.5)
         pump.found(QueueId(UPSTREAM, 3), 41)
         pump.link_up(8)
@@ -22,4 +22,4 @@ def test_the_same_situation_wants_the_same() -> None:
 
     fetch, send, wait = run()
     assert run() == (fetch, send, wait)
-    assert isinstance(send, Send) and [item.offset for item in send.items] == [42] and wait == Wait()
+    assert isinstance(send, SendBatch) and [item.offset for item in send.items] == [42] and wait == PumpWait()

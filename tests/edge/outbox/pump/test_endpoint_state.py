@@ -9,8 +9,8 @@ import pytest
 
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump import endpoint_state, stream
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle
-from fairlead_edge.outbox.pump.endpoint_state import TRANSITIONS, Event, State, step
+from fairlead_edge.outbox.pump.effects import Fetch, SendBatch, Settle
+from fairlead_edge.outbox.pump.endpoint_state import TRANSITIONS, EndpointEvent, EndpointState, step
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
@@ -25,8 +25,8 @@ ONE_RETRY = DeliveryPolicy(
 """One second, then dead."""
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, Event)))
-def test_an_impossible_transition_fails_loudly(state: State, event: Event) -> None:
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(EndpointState, EndpointEvent)))
+def test_an_impossible_transition_fails_loudly(state: EndpointState, event: EndpointEvent) -> None:
     """Code that takes it has lost track of the state."""
     if (following := TRANSITIONS.get((state, event))) is not None:
         assert step(state, event) is following
@@ -38,7 +38,7 @@ def test_an_impossible_transition_fails_loudly(state: State, event: Event) -> No
 def test_the_drawing_has_every_state_and_event() -> None:
     """In the module's first lines."""
     drawn = endpoint_state.__doc__ or ""
-    assert [name.name for name in (*State, *Event) if name.name not in drawn] == []
+    assert [name.name for name in (*EndpointState, *EndpointEvent) if name.name not in drawn] == []
 
 
 class Driver:
@@ -49,7 +49,7 @@ class Driver:
         self.pump.found(QueueId(UPSTREAM, 0), -1)
         self.pump.link_up(8)
 
-    def go(self, now: float) -> Send | Settle | None:
+    def go(self, now: float) -> SendBatch | Settle | None:
         fetch = self.pump.next(now)
         assert isinstance(fetch, Fetch)
         items = [Item(fetch.after + each, 1, "t", 0.0, None, b"x") for each in range(1, fetch.messages_max + 1)]
@@ -57,7 +57,7 @@ class Driver:
 
     def send(self, now: float) -> int:
         effect = self.go(now)
-        assert isinstance(effect, Send)
+        assert isinstance(effect, SendBatch)
         return effect.batch
 
     def ack(self, batch: int, now: float) -> None:
@@ -74,9 +74,9 @@ class Driver:
 
 def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that nothing takes is deleted."""
-    taken: set[tuple[State, Event]] = set()
+    taken: set[tuple[EndpointState, EndpointEvent]] = set()
 
-    def recorded(state: State, event: Event) -> State:
+    def recorded(state: EndpointState, event: EndpointEvent) -> EndpointState:
         taken.add((state, event))
         return step(state, event)
 
@@ -87,9 +87,9 @@ def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = line.send(0), line.send(0)  # the depth has grown: two at once
     line.nack(first, 0)
     line.nack(second, 0)
-    assert line.pump.state(0) is State.BACKOFF
+    assert line.pump.state(0) is EndpointState.BACKOFF
     line.nack(line.send(1), 1)
-    assert line.pump.state(0) is State.DEAD
+    assert line.pump.state(0) is EndpointState.DEAD
     buried = line.go(1)
     assert isinstance(buried, Settle) and buried.refused
     line.pump.settled(buried.batch)
@@ -98,7 +98,7 @@ def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = line.send(alive), line.send(alive)
     line.nack(lost[0], alive)
     line.pump.lost(lost[1])
-    assert line.pump.state(0) is State.IDLE
+    assert line.pump.state(0) is EndpointState.IDLE
     line.pump.lost(line.send(alive))
     line.defer(line.send(alive), alive)
     assert taken == set(TRANSITIONS)
@@ -109,9 +109,9 @@ def test_a_new_session_forgives_whatever_it_was() -> None:
     line = Driver()
     line.nack(line.send(0), 0)
     line.pump.link_up(8)
-    assert line.pump.state(0) is State.IDLE
+    assert line.pump.state(0) is EndpointState.IDLE
     line.nack(line.send(0), 0)
     line.nack(line.send(1), 1)
-    assert line.pump.state(0) is State.DEAD
+    assert line.pump.state(0) is EndpointState.DEAD
     line.pump.link_up(8)
-    assert line.pump.state(0) is State.IDLE and line.send(math.nextafter(1, 2)) > 0
+    assert line.pump.state(0) is EndpointState.IDLE and line.send(math.nextafter(1, 2)) > 0

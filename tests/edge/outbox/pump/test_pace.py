@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.pump.effects import Send, Wait
+from fairlead_edge.outbox.pump.effects import PumpWait, SendBatch
 from fairlead_edge.outbox.pump.pace import LATELY_SECONDS, SPARE_BYTES, Pace
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.routes.sink import UPSTREAM
@@ -57,7 +57,7 @@ class Line:
     def _act(self) -> None:
         for _ in range(1000):
             step = self.pump.next(self.now)
-            if isinstance(step, Wait):
+            if isinstance(step, PumpWait):
                 return
             if step.queue.priority == 0:
                 items = [item for item in self._alarm_log if item.offset > step.after]
@@ -66,11 +66,11 @@ class Line:
                 content = b"{" + b"x" * (self.size - 2) + b"}"
                 items = [Item(step.after + 1 + n, 1, "t", 0.0, None, content) for n in range(count)]
             send = self.pump.fetched(step, items, self.now)
-            if isinstance(send, Send):
+            if isinstance(send, SendBatch):
                 self._send(send)
         raise AssertionError("the pump never rests")
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: SendBatch) -> None:
         size = sum(len(item.content) for item in send.items)
         self.pump.packed(send.batch, size, self.now)
         idle_since = max(self._free_at, self._credit_at)
@@ -81,7 +81,7 @@ class Line:
         self._free_at = max(self._free_at, self.now) + (size - free) / self.rate
         self._at(self._free_at + self.delay / 2, lambda: self._arrived(send, size))
 
-    def _arrived(self, send: Send, size: int) -> None:
+    def _arrived(self, send: SendBatch, size: int) -> None:
         self.carried += size
         if send.queue.priority == 0:
             for item in send.items:
@@ -89,7 +89,7 @@ class Line:
         held = self.held if self.reports else None
         self._at(self.now + self.held + self.delay / 2, lambda: self._answered(send, held))
 
-    def _answered(self, send: Send, held: float | None) -> None:
+    def _answered(self, send: SendBatch, held: float | None) -> None:
         settle = self.pump.answered(send.batch, Ack(parent_id=1, held_seconds=held), self.now)
         assert settle is not None
         self.pump.settled(settle.batch)

@@ -9,16 +9,16 @@ from typing import Literal
 import pytest
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.plan.gate import OPEN, Gate, Held, PlanGate, Why
+from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PlanGate, PumpGate, Why
 from fairlead_edge.outbox.pump import pace, stream
-from fairlead_edge.outbox.pump.effects import Fetch, Send, Settle, Wait
-from fairlead_edge.outbox.pump.endpoint_state import State
+from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.pump.endpoint_state import EndpointState
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.pump import DEFERRED_TOPICS_MAX, Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId, live_lane
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
-from fairlead_wire.message import Ack, Deferred, Nack, Refused
+from fairlead_wire.message import Ack, Deferred, Nack, RefusedItem
 
 POLICY = DeliveryPolicy(
     retries_with_no_delay=0,
@@ -39,7 +39,7 @@ class Bench:
         self,
         policy: DeliveryPolicy = POLICY,
         window: int = 8,
-        gate: Gate = OPEN,
+        gate: PumpGate = OPEN,
         floor_share: float = 0.0,
         live_first_share: float = 0.0,
     ) -> None:
@@ -53,7 +53,7 @@ class Bench:
         )
         self.logs: dict[int, list[Item]] = {}
         self.stored: Counter[int] = Counter()
-        self.sent: list[Send] = []
+        self.sent: list[SendBatch] = []
         self.settled: list[Settle] = []
         self.pump.link_up(window)
 
@@ -64,41 +64,41 @@ class Bench:
         log += [Item(offset, 1, topic, 0.0, expires, b"{}") for offset in range(start, start + count)]
         self.pump.appended(priority)
 
-    def go(self, now: float = 0.0) -> Send | Settle | Wait | None:
+    def go(self, now: float = 0.0) -> SendBatch | Settle | PumpWait | None:
         step = self.pump.next(now)
-        if isinstance(step, Wait):
+        if isinstance(step, PumpWait):
             return step
         return self.fetched(step, now)
 
-    def fetched(self, fetch: Fetch, now: float) -> Send | Settle | None:
+    def fetched(self, fetch: Fetch, now: float) -> SendBatch | Settle | None:
         log = self.logs.get(fetch.queue.priority, [])
         live = [item for item in log if item.offset > fetch.after and item.live(now)]
         effect = self.pump.fetched(fetch, live[: fetch.messages_max], now)
-        if isinstance(effect, Send):
+        if isinstance(effect, SendBatch):
             self.sent.append(effect)
         elif isinstance(effect, Settle):
             self._settle(effect)
         return effect
 
-    def send(self, now: float = 0.0) -> Send:
+    def send(self, now: float = 0.0) -> SendBatch:
         """Act until a batch leaves."""
         for _ in range(20):
             effect = self.go(now)
-            if isinstance(effect, Send):
+            if isinstance(effect, SendBatch):
                 return effect
-            assert not isinstance(effect, Wait), f"waits instead of sending: {effect}"
+            assert not isinstance(effect, PumpWait), f"waits instead of sending: {effect}"
         raise AssertionError("no batch left")
 
-    def waits(self, now: float = 0.0) -> Wait:
+    def waits(self, now: float = 0.0) -> PumpWait:
         """Act until there is nothing to do."""
         for _ in range(20):
             effect = self.go(now)
-            if isinstance(effect, Wait):
+            if isinstance(effect, PumpWait):
                 return effect
-            assert not isinstance(effect, Send), f"sends instead of waiting: {offsets(effect)}"
+            assert not isinstance(effect, SendBatch), f"sends instead of waiting: {offsets(effect)}"
         raise AssertionError("never rests")
 
-    def ack(self, send: Send, now: float = 0.0, refused: list[Refused] | None = None) -> Settle:
+    def ack(self, send: SendBatch, now: float = 0.0, refused: list[RefusedItem] | None = None) -> Settle:
         settle = self.pump.answered(send.batch, Ack(parent_id=1, refused=refused or []), now)
         assert settle is not None
         self._settle(settle)
@@ -106,7 +106,7 @@ class Bench:
 
     def nack(
         self,
-        send: Send,
+        send: SendBatch,
         now: float = 0.0,
         *,
         permanent: bool = False,
@@ -120,7 +120,7 @@ class Bench:
         if settle is not None:
             self._settle(settle)
 
-    def defer(self, send: Send, now: float = 0.0, *topics: str, retry_after: float | None = None) -> Settle | None:
+    def defer(self, send: SendBatch, now: float = 0.0, *topics: str, retry_after: float | None = None) -> Settle | None:
         """The hub takes all but these topics of the batch."""
         named = [item.topic for item in send.items]
         deferred = [
@@ -133,11 +133,11 @@ class Bench:
             self._settle(settle)
         return settle
 
-    def drain(self, now: float = 0.0) -> list[Send]:
+    def drain(self, now: float = 0.0) -> list[SendBatch]:
         """Send and acknowledge until nothing is left."""
         first = len(self.sent)
-        while not isinstance(effect := self.go(now), Wait):
-            if isinstance(effect, Send):
+        while not isinstance(effect := self.go(now), PumpWait):
+            if isinstance(effect, SendBatch):
                 self.ack(effect, now)
         return self.sent[first:]
 
@@ -154,7 +154,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def offsets(send: Send) -> list[int]:
+def offsets(send: SendBatch) -> list[int]:
     return [item.offset for item in send.items]
 
 
@@ -193,7 +193,7 @@ def test_less_urgent_ones_wait_while_the_window_is_full() -> None:
     bench.store(0, 300)
     bench.store(REST)
     first = bench.send()
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
     bench.ack(first)
     assert bench.send().queue.priority == 0
 
@@ -223,17 +223,17 @@ def test_alarm_does_not_wait_for_the_answer_of_a_lower_priority(bench: Bench) ->
 
 def test_nothing_waiting_means_waiting(bench: Bench) -> None:
     """No message: nothing to do until something happens."""
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
     bench.store(3)
     bench.drain()
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
 
 
 def test_nothing_leaves_while_the_link_is_down(bench: Bench) -> None:
     """And it leaves at once when the link is there."""
     bench.pump.link_down()
     bench.store(0)
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
     bench.pump.link_up(8)
     assert bench.send().queue.priority == 0
 
@@ -267,7 +267,7 @@ def test_time_to_live_is_tested_again_at_the_moment_of_sending(bench: Bench) -> 
     fetch = bench.pump.next(9)
     assert isinstance(fetch, Fetch)
     effect = bench.pump.fetched(fetch, bench.logs[0], 10)
-    assert isinstance(effect, Send)
+    assert isinstance(effect, SendBatch)
     assert offsets(effect) == [1]
 
 
@@ -275,8 +275,8 @@ def test_expired_message_is_not_sent_by_a_retry(bench: Bench) -> None:
     """A parked batch is fetched anew: what expired meanwhile stays behind, and the priority comes to rest."""
     bench.store(0, expires=0.5)
     bench.nack(bench.send(0), 0)
-    assert bench.waits(5) == Wait()
-    assert bench.pump.state(0) is State.IDLE
+    assert bench.waits(5) == PumpWait()
+    assert bench.pump.state(0) is EndpointState.IDLE
 
 
 # ---- answers ----
@@ -287,7 +287,7 @@ def test_ack_settles_the_batch_and_moves_the_checkpoint(bench: Bench) -> None:
     bench.store(0, 3)
     settle = bench.ack(bench.send())
     assert (settle.sent, settle.refused, settle.checkpoint) == ((0, 1, 2), (), 2)
-    assert bench.pump.state(0) is State.IDLE
+    assert bench.pump.state(0) is EndpointState.IDLE
 
 
 def test_checkpoint_waits_for_what_was_sent_before(bench: Bench) -> None:
@@ -303,7 +303,8 @@ def test_refused_messages_of_a_batch_are_settled_with_their_reason(bench: Bench)
     """The others are sent; the refused one goes to the dead letters."""
     bench.store(0, 3)
     settle = bench.ack(
-        bench.send(), refused=[Refused(index=1, code="denied", reason="why"), Refused(index=9, code="x", reason="y")]
+        bench.send(),
+        refused=[RefusedItem(index=1, code="denied", reason="why"), RefusedItem(index=9, code="x", reason="y")],
     )
     assert settle.sent == (0, 2)
     assert [(refusal.offset, refusal.code, refusal.reason) for refusal in settle.refused] == [(1, "denied", "why")]
@@ -316,25 +317,25 @@ def test_temporary_nack_parks_by_the_policy_and_sends_the_same_again(bench: Benc
     now = 0.0
     for delay in (1, 2, 4, 8):
         bench.nack(bench.send(now), now)
-        assert bench.waits(now) == Wait(until=now + delay)
-        assert bench.pump.state(0) is State.BACKOFF
+        assert bench.waits(now) == PumpWait(until=now + delay)
+        assert bench.pump.state(0) is EndpointState.BACKOFF
         now += delay
     send = bench.send(now)
     assert offsets(send) == [0, 1]
     bench.ack(send, now)
     bench.store(0)
     bench.nack(bench.send(now), now)
-    assert bench.waits(now) == Wait(until=now + 1)
+    assert bench.waits(now) == PumpWait(until=now + 1)
 
 
 def test_retry_after_of_the_hub_is_respected(bench: Bench) -> None:
     """It knows better than our curve, both ways."""
     bench.store(0)
     bench.nack(bench.send(), retry_after=30)
-    assert bench.waits() == Wait(until=30)
+    assert bench.waits() == PumpWait(until=30)
     for start, asked, waited in ((30.0, 0.5, 0.5), (30.5, 0.0, 0.1), (30.6, 1e12, 3600.0)):
         bench.nack(bench.send(start), start, retry_after=asked)
-        assert bench.waits(start) == Wait(until=start + waited)
+        assert bench.waits(start) == PumpWait(until=start + waited)
 
 
 def test_retry_probes_with_a_small_batch_that_grows_with_success(bench: Bench) -> None:
@@ -360,7 +361,7 @@ def test_parked_low_priority_yields_to_a_new_alarm(bench: Bench) -> None:
     alarm = bench.send(1)
     assert alarm.queue.priority == 0
     bench.ack(alarm, 1)
-    assert bench.waits(1) == Wait(until=60)  # its own reason to wait may still hold: nothing failed at priority 0
+    assert bench.waits(1) == PumpWait(until=60)  # its own reason to wait may still hold: nothing failed at priority 0
 
 
 def test_when_a_less_urgent_one_comes_due_the_alarm_probes_first(bench: Bench) -> None:
@@ -381,7 +382,7 @@ def test_recovery_ends_every_wait(bench: Bench) -> None:
         bench.store(priority)
         bench.nack(bench.send(), retry_after=wait)
     alarm = bench.send(1)
-    assert bench.waits(1) == Wait(until=60)
+    assert bench.waits(1) == PumpWait(until=60)
     bench.ack(alarm, 1)
     assert bench.send(1).queue.priority == 5
 
@@ -404,7 +405,7 @@ def test_lost_batch_stays_and_costs_no_retry(bench: Bench) -> None:
     bench.pump.link_down()
     for send in flying:
         bench.pump.lost(send.batch)
-    assert bench.pump.state(5) is State.IDLE
+    assert bench.pump.state(5) is EndpointState.IDLE
     bench.store(0)
     bench.pump.link_up(8)
     batches = bench.drain()
@@ -412,7 +413,7 @@ def test_lost_batch_stays_and_costs_no_retry(bench: Bench) -> None:
     assert offsets(batches[1])[0] == 256
     bench.store(5)
     bench.nack(bench.send())
-    assert bench.waits() == Wait(until=1)
+    assert bench.waits() == PumpWait(until=1)
 
 
 def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench: Bench) -> None:
@@ -421,9 +422,9 @@ def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench
     bench.ack(bench.send())
     failing, behind = bench.send(), bench.send()
     bench.nack(failing)
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
     bench.ack(behind)
-    assert bench.waits() == Wait(until=1)
+    assert bench.waits() == PumpWait(until=1)
     again = bench.send(1)
     assert offsets(again) == list(range(256, 256 + stream.PROBE_MESSAGES))
     bench.waits(1)  # one at a time until an answer comes
@@ -465,9 +466,9 @@ def test_poison_is_found_by_halving_and_the_others_go(bench: Bench) -> None:
     bench.store(0, 256)
     for _ in range(40):
         effect = bench.go()
-        if isinstance(effect, Wait):
+        if isinstance(effect, PumpWait):
             break
-        if isinstance(effect, Send):
+        if isinstance(effect, SendBatch):
             if 200 in offsets(effect):
                 bench.nack(effect, permanent=True)
             else:
@@ -486,20 +487,20 @@ def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
     ))  # fmt: skip
     bench.store(0, 2)
     bench.nack(bench.send())
-    assert bench.pump.state(0) is State.DEAD
+    assert bench.pump.state(0) is EndpointState.DEAD
     effect = bench.go()
     assert isinstance(effect, Settle)
     assert [(refusal.offset, refusal.code) for refusal in effect.refused] == [
         (0, "retries_used_up"),
         (1, "retries_used_up"),
     ]
-    assert bench.pump.state(0) is State.DEAD
+    assert bench.pump.state(0) is EndpointState.DEAD
     bench.store(0)
     later = stream.REVIVE_SECONDS
     send = bench.send(later)
-    assert bench.pump.state(0) is State.SENDING
+    assert bench.pump.state(0) is EndpointState.SENDING
     bench.ack(send, later)
-    assert bench.pump.state(0) is State.IDLE
+    assert bench.pump.state(0) is EndpointState.IDLE
 
 
 def test_default_policy_never_gives_up_in_practice() -> None:
@@ -524,15 +525,15 @@ def test_nothing_less_urgent_is_tried_while_nothing_is_taken(bench: Bench) -> No
     bench.nack(bench.send(), retry_after=1, scope="hub")
     bench.store(5, 40)
     bench.store(REST, 40)
-    assert bench.waits(0.5) == Wait(until=1)
+    assert bench.waits(0.5) == PumpWait(until=1)
     bench.store(0, 3)
     alarm = bench.send(0.6)
     assert alarm.queue.priority == 0, "what is more urgent than all that failed may find out at once"
     bench.nack(alarm, 0.6, retry_after=1, scope="hub")
-    assert bench.waits(0.7) == Wait(until=1.6)
+    assert bench.waits(0.7) == PumpWait(until=1.6)
     probe = bench.send(1.6)
     assert probe.queue.priority == 0
-    assert isinstance(bench.go(1.6), Wait | None) and isinstance(bench.go(1.6), Wait), "it finds out alone"
+    assert isinstance(bench.go(1.6), PumpWait | None) and isinstance(bench.go(1.6), PumpWait), "it finds out alone"
     bench.ack(probe, 1.7)
     order = [send.queue.priority for send in bench.drain(1.7)]
     assert order == sorted(order) and set(order) == {1, 5, REST}
@@ -547,7 +548,7 @@ def test_an_answer_ends_the_wait_of_all(bench: Bench) -> None:
     less = bench.send()
     assert (flying.queue.priority, less.queue.priority) == (0, 5)
     bench.nack(flying, retry_after=60, scope="hub")
-    assert bench.waits() == Wait(until=60)
+    assert bench.waits() == PumpWait(until=60)
     bench.ack(less)
     assert bench.send().queue.priority == 0
 
@@ -560,7 +561,7 @@ def test_whatever_the_last_answer_is_the_wait_has_an_end(bench: Bench, last: str
     one, other = bench.send(), bench.send()
     bench.nack(one, scope="hub", retry_after=1)
     bench.store(7)
-    assert bench.waits(0) == Wait(), "its other answer is not in yet"
+    assert bench.waits(0) == PumpWait(), "its other answer is not in yet"
     if last == "timeout":
         bench.nack(other, retry_after=2)
     elif last == "never":
@@ -579,7 +580,7 @@ def test_in_a_new_session_one_batch_finds_out(bench: Bench) -> None:
     for priority in (0, 5, REST):
         bench.store(priority, 3)
     first = bench.send()
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
     bench.ack(first)
     assert bench.send().queue.priority == 5
 
@@ -609,9 +610,9 @@ def test_what_is_in_flight_follows_the_line(bench: Bench) -> None:
     fetch = bench.pump.next(0)
     assert isinstance(fetch, Fetch) and fetch.bytes_max == pace.SPARE_BYTES
     first = bench.pump.fetched(fetch, bench.logs[9][:3], 0)
-    assert isinstance(first, Send)
+    assert isinstance(first, SendBatch)
     bench.pump.packed(first.batch, 3000, 0)
-    assert bench.waits() == Wait()
+    assert bench.waits() == PumpWait()
     bench.store(0)
     alarm = bench.send()
     assert alarm.queue.priority == 0
@@ -628,8 +629,8 @@ class Closed:
     def __init__(self, *priorities: int) -> None:
         self.priorities = set(priorities)
 
-    def held(self, priority: int, in_flight: int, now: float) -> Held | None:
-        return Held(Why.WINDOW, now + 7) if priority in self.priorities else None
+    def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
+        return HeldUntil(Why.WINDOW, now + 7) if priority in self.priorities else None
 
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
         return 1
@@ -642,11 +643,11 @@ def test_what_the_gate_holds_waits_and_holds_up_no_other() -> None:
     gate = Closed(0)
     bench = Bench(gate=gate)
     bench.store(0, 2)
-    assert bench.go(5.0) == Wait(until=12.0)
+    assert bench.go(5.0) == PumpWait(until=12.0)
     bench.store(9, 1)
     sent = bench.send(5.0)
     assert sent.queue.priority == 9
-    assert bench.pump.held(5.0) == {0: Held(Why.WINDOW, 12.0)}
+    assert bench.pump.held(5.0) == {0: HeldUntil(Why.WINDOW, 12.0)}
     gate.priorities.clear()
     assert bench.send(5.0).queue.priority == 0
 
@@ -667,10 +668,10 @@ def test_the_rate_of_the_line_is_kept_over_a_backlog() -> None:
     while now < 60:
         gate.look(now=now, wall=1e9, carried=0)
         step = bench.go(now)
-        if isinstance(step, Wait):
+        if isinstance(step, PumpWait):
             assert step.until is not None and step.until > now
             now = step.until
-        elif isinstance(step, Send):
+        elif isinstance(step, SendBatch):
             bytes_left = 2 * len(step.items)
             bench.pump.packed(step.batch, bytes_left, now)
             size += bytes_left
@@ -699,7 +700,7 @@ def test_a_share_probes_nothing_and_sends_nothing_while_messaging_is_away() -> N
     first = bench.send()
     assert first.queue.priority == 0  # the first batch of a session is the most urgent
     bench.nack(first, scope="hub", retry_after=1.0)
-    assert isinstance(bench.go(0.5), Wait)
+    assert isinstance(bench.go(0.5), PumpWait)
     assert bench.send(5.0).queue.priority == 0
 
 
@@ -801,13 +802,15 @@ def test_what_is_out_of_a_deferred_topic_is_waited_for(bench: Bench) -> None:
     rest = [apart]
     while bench.pump.deferred_topics(5):
         effect = bench.go(5)
-        if isinstance(effect, Send):
+        if isinstance(effect, SendBatch):
             rest.append(effect)
             bench.ack(effect, 5)
     sent = [item.offset for send in rest for item in send.items]
     assert sent == sorted(set(sent)) and len(sent) == 266
     bench.store(5)
-    assert isinstance(bench.go(5), Wait), "the next batch with others follows nothing: the hub forgets what it deferred"
+    assert isinstance(bench.go(5), PumpWait), (
+        "the next batch with others follows nothing: the hub forgets what it deferred"
+    )
     bench.ack(good, 5)
     assert not bench.send(5).follows
 
@@ -820,7 +823,7 @@ def test_beyond_so_many_deferred_topics_the_queue_waits_as_a_whole(bench: Bench)
     bench.store(5, topic="good")
     settle = bench.defer(bench.send(), 0, *topics)
     assert settle is not None and settle.sent == (len(topics),)
-    assert bench.pump.state(5) is State.BACKOFF and len(bench.pump.deferred_topics(5)) == DEFERRED_TOPICS_MAX
+    assert bench.pump.state(5) is EndpointState.BACKOFF and len(bench.pump.deferred_topics(5)) == DEFERRED_TOPICS_MAX
     sent = Counter(item.topic for send in bench.drain(100) for item in send.items)
     assert sent == Counter(topics)
 

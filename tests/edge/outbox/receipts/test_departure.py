@@ -7,8 +7,8 @@ from hypothesis import given
 
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.receipts.departure import (
+    DepartedMessage,
     Departure,
-    Entry,
     among,
     bits,
     departures,
@@ -33,7 +33,7 @@ def place(index: int, first: str = FIRST, newest: str = NEWEST, generation: int 
     return message.TopicPosition(index=index, service="s", generation=generation, first=first, newest=newest)
 
 
-def find(page: Departure, offset: int) -> Entry | None:
+def find(page: Departure, offset: int) -> DepartedMessage | None:
     index = index_of(page, offset)
     return None if index is None else entry(page, index, author=b"auth", enqueued=1.0)
 
@@ -42,7 +42,9 @@ def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
     """Consecutive positions by topic and epoch; what was refused takes none."""
     items = [item(0), item(1, "n/u"), item(2), item(3), item(4, epoch=2)]
     ack = message.Ack(
-        parent_id=1, refused=[message.Refused(index=2, code="x", reason="")], positions=[place(0), place(4, first="")]
+        parent_id=1,
+        refused=[message.RefusedItem(index=2, code="x", reason="")],
+        positions=[place(0), place(4, first="")],
     )
     found = departures(items, ack, now=9.0)
     assert [(each.topic, each.newest, each.epoch, each.low, each.high, each.count) for each in found] == [
@@ -51,10 +53,10 @@ def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
         ("n/t", NEWEST, 2, 4, 4, 1),
     ]
     assert [find(found[0], offset) for offset in range(5)] == [
-        Entry(b"auth", 1.0, FIRST, True),
+        DepartedMessage(b"auth", 1.0, FIRST, True),
         None,
         None,
-        Entry(b"auth", 1.0, "000001a206956dfa" + "ffff" + "0" * 20, True),
+        DepartedMessage(b"auth", 1.0, "000001a206956dfa" + "ffff" + "0" * 20, True),
         None,
     ]
     alone = find(found[2], 4)

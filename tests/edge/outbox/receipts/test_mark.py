@@ -15,7 +15,7 @@ ID = "9f86d081884c7d659a2feaa0c55ad015"
 
 def stored(id: str = ID, **properties: str | None) -> bytes:
     return envelope.stored(
-        envelope.Stored(
+        envelope.StoredMessage(
             id=id,
             source="/messages",
             enqueued_at="t",
@@ -58,7 +58,7 @@ def test_an_author_is_who_signed_whatever_a_message_says(
     """Sources, properties and bodies that look like a stamp are none."""
     body = msgspec.Raw(msgspec.json.encode({"systemProperties": {authorship.MODULE: "thief"}, "said": said}))
     content = envelope.stored(
-        envelope.Stored(
+        envelope.StoredMessage(
             id=ID, source=source, enqueued_at="t", properties=properties, system_properties=signed, body=body
         )
     )

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from fairlead_edge.outbox.receipts import reached
-from fairlead_edge.outbox.receipts.departure import Departure, Entry
+from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure
 from fairlead_wire import message
 
 
@@ -20,8 +20,8 @@ def said(position: int, *, start: int = 0, rowless: int | None = 0, generation: 
     return message.TopicTables(topic="n/t", service="s", generation=generation, readers=[table])
 
 
-def entry(position: int, *, is_exact: bool = True) -> Entry:
-    return Entry(b"", 0.0, at(position), is_exact)
+def entry(position: int, *, is_exact: bool = True) -> DepartedMessage:
+    return DepartedMessage(b"", 0.0, at(position), is_exact)
 
 
 def test_a_table_has_what_it_read_beyond() -> None:
@@ -83,7 +83,7 @@ def test_a_topic_made_anew_is_another_one() -> None:
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
 def test_no_row_is_claimed_that_there_is_not(words: list[tuple[int, int, bool]]) -> None:
     """Against a job that sets aside the last message of each stretch it says so of."""
-    topic: reached.Topic | None = None
+    topic: reached.TopicReach | None = None
     position, rowless, aside = 0, 0, set[int]()
     for step, _, sets_aside in words:
         position += step

@@ -7,11 +7,11 @@ from typing import Any
 
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import receipt
-from fairlead_edge.outbox.receipts.departure import Departure, Entry, Outcome
-from fairlead_edge.outbox.receipts.reached import Table, Topic
-from fairlead_edge.outbox.receipts.receipt import DeadLettered, Left, Moment, Waiting, Way
+from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure, Outcome
+from fairlead_edge.outbox.receipts.reached import ReadingTable, TopicReach
+from fairlead_edge.outbox.receipts.receipt import DeadLettered, LeftQueue, TwoClocks, Waiting, Way
 
-NOW = Moment(store=100.0, wall=datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC))
+NOW = TwoClocks(store=100.0, wall=datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC))
 UP, MODULE = QueueId("iothub", 0), QueueId("edge-1/m/in", 0)
 AT = "0" * 19 + "5" + "0" * 20
 ID = "9f86d081884c7d659a2feaa0c55ad015"
@@ -23,23 +23,23 @@ def waiting(queue: QueueId = UP, *, expires: float | None = 160.0, in_flight: bo
     )
 
 
-def left(*, position: str = AT, topic: str = "n/t", generation: int = 1, outcome: Outcome = "in_topic") -> Left:
+def left(*, position: str = AT, topic: str = "n/t", generation: int = 1, outcome: Outcome = "in_topic") -> LeftQueue:
     page = Departure(
         outcome=outcome, left_at=80.0, topic=topic, service="s", generation=generation, newest=position,
         epoch=1, low=7, high=7,
     )  # fmt: skip
-    return Left(queue=UP, departure=page, entry=Entry(b"auth", 70.0, position, True))
+    return LeftQueue(queue=UP, departure=page, entry=DepartedMessage(b"auth", 70.0, position, True))
 
 
-def topics(position: str = AT, generation: int = 1) -> dict[str, Topic]:
+def topics(position: str = AT, generation: int = 1) -> dict[str, TopicReach]:
     tables = [
-        Table(reader="a", name="/a", start="", position="0" * 40),
-        Table(reader="b", name="/b", start="", position=position, batch=7, version=8),
+        ReadingTable(reader="a", name="/a", start="", position="0" * 40),
+        ReadingTable(reader="b", name="/b", start="", position=position, batch=7, version=8),
     ]
-    return {"n/t": Topic(topic="n/t", service="s", generation=generation, as_of=90.0, tables=tables)}
+    return {"n/t": TopicReach(topic="n/t", service="s", generation=generation, as_of=90.0, tables=tables)}
 
 
-def describe(*ways: Way, known: dict[str, Topic] | None = None) -> dict[str, Any]:
+def describe(*ways: Way, known: dict[str, TopicReach] | None = None) -> dict[str, Any]:
     found = receipt.describe(ID, ways, known or {}, NOW, is_online=False)
     assert found is not None
     return found
@@ -71,7 +71,7 @@ def test_what_is_not_known_is_said() -> None:
     assert describe(left(position=""), known=topics())["deliveries"][0]["note"] == receipt.NO_POSITION
     anew = describe(left(), known=topics(generation=2))
     assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == ("in_topic", None, receipt.MADE_ANEW)
-    empty = {"n/t": Topic(topic="n/t", service="s", generation=1, as_of=1.0)}
+    empty = {"n/t": TopicReach(topic="n/t", service="s", generation=1, as_of=1.0)}
     assert describe(left(), known=empty)["deliveries"][0]["note"] == receipt.NO_TABLE
     assert receipt.describe(ID, [], topics(), NOW, is_online=True) is None
 

@@ -34,7 +34,7 @@ def test_the_files_are_made_from_the_models(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("one", definitions.ALL, ids=lambda one: one.kind)
-def test_every_field_is_explained(one: definitions.Definition) -> None:
+def test_every_field_is_explained(one: definitions.ResourceDefinition) -> None:
     """``kubectl explain`` prints the descriptions; only what has a new name needs none."""
 
     def bare(schema, path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead_hub.cluster import selector
 from fairlead_hub.cluster.custom_resources import specs
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 from fairlead_wire.validation import model_mistakes
 
 ODD = st.sampled_from(
@@ -20,7 +20,9 @@ ODD = st.sampled_from(
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 1.0, 5, 30, 31.5, 60, 3600, 3601, 200_000])
 CHOICES = st.sampled_from(["linear", "geometric", "exponential", "none", "full", "zaqar", "sns", True, False])
 POLICIES = st.dictionaries(
-    st.sampled_from([*Delivery.__struct_fields__, "retires_max"]), st.one_of(NUMBERS, NUMBERS, CHOICES, ODD), max_size=5
+    st.sampled_from([*NodeDelivery.__struct_fields__, "retires_max"]),
+    st.one_of(NUMBERS, NUMBERS, CHOICES, ODD),
+    max_size=5,
 )
 LABELS = st.sampled_from(["site", "example.com/site", "a b", "", "x" * 64, "-a", "a.b_c"])
 SELECTORS = st.fixed_dictionaries(
@@ -67,8 +69,8 @@ def test_a_delivery_policy_is_read_alike_in_a_rule_and_by_the_core(policy: dict[
     found = mistakes(policy, specs.DeliverySpec)
     if not found:
         known = {key: value for key, value in policy.items() if value is not None}
-        assert specs.DeliverySpec.model_validate(policy).policy() == msgspec.convert(known, Delivery)
-    elif reads(msgspec.convert, policy, Delivery):
+        assert specs.DeliverySpec.model_validate(policy).policy() == msgspec.convert(known, NodeDelivery)
+    elif reads(msgspec.convert, policy, NodeDelivery):
         beyond = [value for value in policy.values() if isinstance(value, int | float) and not 0 <= value <= 200_000]
         assert beyond, (policy, found)
 

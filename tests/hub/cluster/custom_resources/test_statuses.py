@@ -8,7 +8,7 @@ from tests.hub.status.test_node_routes import error, routes, said
 
 from fairlead_hub.cluster.custom_resources import statuses
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
-from fairlead_hub.settings import DeletionGuard as Limits
+from fairlead_hub.settings import DeletionGuardSettings as Limits
 from fairlead_hub.status import edge_node, node_routes, object_sync
 from fairlead_hub.status.node_routes import REFUSED
 from fairlead_wire import message

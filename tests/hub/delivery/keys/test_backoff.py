@@ -2,9 +2,9 @@
 
 from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.delivery.keys import backoff
-from fairlead_hub.settings import Delivery, Reconcile
+from fairlead_hub.settings import NodeDelivery, Reconcile
 
-POLICY = Delivery(backoff_retries=2, minimum_delay=1, maximum_delay=4)
+POLICY = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=4)
 RECONCILE = Reconcile(parked_retry_seconds=60, parked_retry_max_seconds=200)
 ONE = ContentId("u", "1")
 
@@ -28,7 +28,7 @@ def test_who_is_asked_to_wait_waits_at_least_so_long():
 
 def test_jitter_is_the_same_again_for_the_same_node_and_key():
     """A simulation replays; two nodes do not march in step."""
-    jittered = Delivery(backoff_retries=5, minimum_delay=1, maximum_delay=100, jitter="full")
+    jittered = NodeDelivery(backoff_retries=5, minimum_delay=1, maximum_delay=100, jitter="full")
 
     def delays(node):
         failures, found = None, []

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from fairlead_hub.cluster.content import ContentId, Held
+from fairlead_hub.cluster.content import ContentId, HeldCopy
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.keys import key_state
@@ -13,18 +13,18 @@ from fairlead_hub.delivery.keys.key_state import (
     Backoff,
     Cause,
     Event,
-    InFlight,
+    KeyInFlight,
     Queued,
     Withheld,
 )
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 ONE = ContentId("u", "1")
-SENT = InFlightMessage(key="k", uid="u", path="p", held=Held("p", "u", "1", "1"), policy=Delivery())
+SENT = InFlightMessage(key="k", uid="u", path="p", held=HeldCopy("p", "u", "1", "1"), policy=NodeDelivery())
 STATES = (
     IN_SYNC,
     Queued(5),
-    InFlight(1, SENT),
+    KeyInFlight(1, SENT),
     Backoff(1.0, 1),
     Parked(key="k", content_id=ONE, path="p", code="no", reason="", retries=0, next_retry_at=1.0),
     Withheld(Cause.NOT_GRANTED, "why"),
@@ -54,6 +54,6 @@ def test_every_state_is_reached_and_left_for_in_sync():
 def test_what_is_parked_or_kept_is_not_on_its_way():
     """Only what arrives by itself counts as late."""
     on_their_way = [state for state in STATES[1:] if key_state.is_pending(state)]
-    assert [type(state) for state in on_their_way] == [Queued, InFlight, Backoff, Withheld]
+    assert [type(state) for state in on_their_way] == [Queued, KeyInFlight, Backoff, Withheld]
     assert not key_state.is_pending(Withheld(Cause.DELETION_GUARD, "too many"))
     assert not key_state.is_pending(Withheld(Cause.DELETION_BLOCKED, "not listed yet"))

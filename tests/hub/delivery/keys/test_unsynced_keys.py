@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_hub.cluster.content import ContentId, Held
+from fairlead_hub.cluster.content import ContentId, HeldCopy
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.keys import key_state
@@ -20,18 +20,18 @@ from fairlead_hub.delivery.keys.key_state import (
     Cause,
     Event,
     ImpossibleTransition,
-    InFlight,
     InSync,
+    KeyInFlight,
     Queued,
     Recorded,
     State,
     Withheld,
 )
 from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
-from fairlead_hub.settings import Delivery
+from fairlead_hub.settings import NodeDelivery
 
 ONE = ContentId("u", "1")
-SENT = InFlightMessage(key="k", uid="u", path="p", held=Held("p", "u", "1", "1"), policy=Delivery())
+SENT = InFlightMessage(key="k", uid="u", path="p", held=HeldCopy("p", "u", "1", "1"), policy=NodeDelivery())
 GUARD = Withheld(Cause.DELETION_GUARD, "too many")
 UNGRANTED = Withheld(Cause.NOT_GRANTED, "no topics")
 
@@ -43,7 +43,7 @@ def parked(key, due):
 AFTER: dict[type[State], st.SearchStrategy[Any]] = {
     InSync: st.just(IN_SYNC),
     Queued: st.builds(Queued, st.integers(0, 2)),
-    InFlight: st.builds(InFlight, st.integers(1, 9), st.just(SENT), st.none() | st.integers(0, 2)),
+    KeyInFlight: st.builds(KeyInFlight, st.integers(1, 9), st.just(SENT), st.none() | st.integers(0, 2)),
     Backoff: st.builds(Backoff, st.integers(0, 50), st.integers(1, 3)),
     Parked: st.builds(parked, st.just("k"), st.integers(0, 50)),
     Withheld: st.sampled_from([GUARD, UNGRANTED]),
@@ -79,10 +79,10 @@ def test_an_impossible_transition_changes_nothing(keys):
 def test_what_the_table_does_not_say_is_impossible(before):
     """Every event with every state after it: the table's go, all others raise and change nothing."""
     ways: dict[type[State], tuple[Event, ...]]
-    ways = {InSync: (), Queued: ("offered",), InFlight: ("offered", "sent"), Backoff: ("offered", "sent", "failed")}
+    ways = {InSync: (), Queued: ("offered",), KeyInFlight: ("offered", "sent"), Backoff: ("offered", "sent", "failed")}
     ways |= {Parked: ("offered", "gave up"), Withheld: ("offered", "withheld")}
     samples: dict[type[State], Recorded]
-    samples = {Queued: Queued(5), InFlight: InFlight(1, SENT), Backoff: Backoff(9.0, 1), Withheld: GUARD}
+    samples = {Queued: Queued(5), KeyInFlight: KeyInFlight(1, SENT), Backoff: Backoff(9.0, 1), Withheld: GUARD}
     samples[Parked] = parked("a", 9.0)
     for event, after in itertools.product(get_args(Event), samples):
         keys = UnsyncedKeys()
@@ -102,7 +102,7 @@ def test_since_when_it_is_on_its_way_lasts_until_it_stops(keys):
     """Through sends and retries; what was parked is late from its next try on, and goes behind the others."""
     keys.move("a", "offered", Queued(5), 1.0)
     keys.move("b", "offered", Queued(5), 2.0)
-    keys.move("a", "sent", InFlight(1, SENT), 3.0)
+    keys.move("a", "sent", KeyInFlight(1, SENT), 3.0)
     keys.move("a", "failed", Backoff(9.0, 1), 4.0)
     assert keys.get("a").since == keys.oldest() == 1.0
     keys.move("a", "due", Queued(5), 9.0)
@@ -128,7 +128,7 @@ def test_retries_and_parked_keys_are_due_in_one_order(keys):
     """A key that was offered meanwhile is not due any more."""
     for key in "abc":
         keys.move(key, "offered", Queued(5), 0.0)
-        keys.move(key, "sent", InFlight(1, SENT), 0.0)
+        keys.move(key, "sent", KeyInFlight(1, SENT), 0.0)
     keys.move("a", "gave up", parked("a", 3.0), 0.0)
     keys.move("b", "failed", Backoff(2.0, 1), 0.0)
     keys.move("c", "failed", Backoff(1.0, 1), 0.0)

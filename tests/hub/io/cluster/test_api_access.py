@@ -9,7 +9,7 @@ import pytest
 from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.io.cluster import api_access
-from fairlead_hub.io.cluster.api_access import Access, ConfigError
+from fairlead_hub.io.cluster.api_access import ApiAccess, ConfigError
 
 
 def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
@@ -79,5 +79,5 @@ def test_outside_a_cluster_a_kubeconfig_is_needed(monkeypatch: pytest.MonkeyPatc
 
 def test_plain_http_needs_no_tls() -> None:
     """kubectl proxy, for example."""
-    assert Access("http://127.0.0.1:8001/", dict).tls() is None
-    assert Access("http://127.0.0.1:8001/", dict).server == "http://127.0.0.1:8001"
+    assert ApiAccess("http://127.0.0.1:8001/", dict).tls() is None
+    assert ApiAccess("http://127.0.0.1:8001/", dict).server == "http://127.0.0.1:8001"

@@ -12,7 +12,7 @@ from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.io.cluster import kind_watch
-from fairlead_hub.io.cluster.api_error import Refused
+from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
 
@@ -101,6 +101,6 @@ async def test_discovery_tells_how_a_kind_is_served(kube: Cluster, client: Kube)
 @pytest.mark.parametrize(("version", "kind"), [("v1", "Nothing"), ("example.org/v1", "Nothing"), ("v1", "Binding")])
 async def test_what_cannot_be_listed_is_no_kind(kube: Cluster, client: Kube, version: str, kind: str) -> None:
     """Unknown kind, unknown group, and one that can only be created."""
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiRefused) as refused:
         await discover(client, version, kind)
     assert refused.value.status == 404

@@ -19,8 +19,8 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_access, api_error, kube
-from fairlead_hub.io.cluster.api_access import Access
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_access import ApiAccess
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire.io import tls
 
@@ -110,7 +110,7 @@ async def test_a_document_from_create_to_delete(client: Kube, namespace: str) ->
     await client.request("PATCH", f"{root}/a", {"data": {"k": "2"}}, content_type=MERGE_PATCH)
     assert json.loads(await client.get(f"{root}/a"))["data"] == {"k": "2"}
     await client.request("DELETE", f"{root}/a")
-    with pytest.raises(Refused) as gone:
+    with pytest.raises(ApiRefused) as gone:
         await client.get(f"{root}/a")
     assert (gone.value.status, gone.value.code) == (404, "NotFound")
     assert client.requests == {"POST": 1, "PATCH": 1, "GET": 2, "DELETE": 1}
@@ -120,16 +120,16 @@ async def test_a_conflict_is_not_another_refusal(client: Kube, namespace: str) -
     """409 with the server's reason; repeating the same would not help."""
     root = f"api/v1/namespaces/{namespace}/configmaps"
     await client.request("POST", root, {"metadata": {"name": "a"}})
-    with pytest.raises(Refused, match="already exists") as refused:
+    with pytest.raises(ApiRefused, match="already exists") as refused:
         await client.request("POST", root, {"metadata": {"name": "a"}})
     assert (refused.value.status, refused.value.code) == (409, "AlreadyExists")
 
 
 async def test_a_token_that_is_not_known_is_as_if_the_server_were_away(cluster: Cluster) -> None:
     """401: tokens are renewed, so the request may come again; the token itself is never logged."""
-    client = Kube(Access(cluster.server, lambda: {"Authorization": "Bearer wrong"}, ca=str(cluster.ca)))
+    client = Kube(ApiAccess(cluster.server, lambda: {"Authorization": "Bearer wrong"}, ca=str(cluster.ca)))
     try:
-        with pytest.raises(Unavailable, match="does not accept our credentials") as refused:
+        with pytest.raises(ApiUnavailable, match="does not accept our credentials") as refused:
             await client.request("GET", "api/v1/namespaces", attempts=1)
     finally:
         await client.close()
@@ -149,7 +149,7 @@ async def test_rejected_credentials_are_read_again_and_said_once(
         return web.Response(status=200 if seen[-1] == "new" else 401)
 
     front.answer_with("GET", "/a", look, times=None)
-    client = Kube(Access(front.url, lambda: {"Authorization": token[0]}, renew=lambda: token.__setitem__(0, "new")))
+    client = Kube(ApiAccess(front.url, lambda: {"Authorization": token[0]}, renew=lambda: token.__setitem__(0, "new")))
     try:
         await asyncio.gather(client.get("a"), client.get("a"))
     finally:
@@ -179,10 +179,10 @@ async def test_replaced_certificates_are_used_without_a_restart(
         try:
             assert await client.get("version") == b"first"
             first.turn_to(new, b"second")
-            with pytest.raises(Unavailable):
+            with pytest.raises(ApiUnavailable):
                 await client.request("GET", "version", attempts=1)
             config.write_text("{")
-            with pytest.raises(Unavailable):
+            with pytest.raises(ApiUnavailable):
                 await client.request("GET", "version", attempts=1)
             show(new, first.port)
             assert await client.get("version") == b"second"
@@ -192,9 +192,9 @@ async def test_replaced_certificates_are_used_without_a_restart(
 
 async def test_a_server_of_another_authority_is_not_trusted(cluster: Cluster) -> None:
     """Nothing is sent to what answers on the address."""
-    client = Kube(Access(cluster.server, lambda: {"Authorization": f"Bearer {cluster.token}"}))
+    client = Kube(ApiAccess(cluster.server, lambda: {"Authorization": f"Bearer {cluster.token}"}))
     try:
-        with pytest.raises(Unavailable, match=r"(?i)certificate"):
+        with pytest.raises(ApiUnavailable, match=r"(?i)certificate"):
             await client.request("GET", "api/v1/namespaces", attempts=1)
     finally:
         await client.close()
@@ -212,7 +212,7 @@ async def test_busy_is_repeated_after_what_the_server_asks_for(front: ApiFront, 
 async def test_a_server_that_stays_broken_is_unavailable(front: ApiFront, waits: list[float]) -> None:
     """After a few attempts that come slower and slower; what it said last is in the text."""
     front.answer("GET", "/a", status=500, body=b'{"message": "etcd is away"}', times=None)
-    with pytest.raises(Unavailable, match="500: etcd is away"):
+    with pytest.raises(ApiUnavailable, match="500: etcd is away"):
         await front.client().get("a")
     assert len(front.requests) == kube.ATTEMPTS
     assert waits == [0.2, 0.4, 0.8, 1.6]
@@ -220,9 +220,9 @@ async def test_a_server_that_stays_broken_is_unavailable(front: ApiFront, waits:
 
 async def test_no_server_listens(waits: list[float]) -> None:
     """Unavailable, not an exception of the HTTP library."""
-    client = Kube(Access("http://127.0.0.1:9", dict))
+    client = Kube(ApiAccess("http://127.0.0.1:9", dict))
     try:
-        with pytest.raises(Unavailable, match="API server"):
+        with pytest.raises(ApiUnavailable, match="API server"):
             await client.get("a")
     finally:
         await client.close()
@@ -236,7 +236,7 @@ async def test_no_server_listens(waits: list[float]) -> None:
 async def test_an_error_that_is_no_status_is_a_refusal_all_the_same(front: ApiFront, body: bytes) -> None:
     """Proxies and load balancers answer as they like; what is logged of it is bounded."""
     front.answer("GET", "/a", status=403, body=body)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiRefused) as refused:
         await front.client().get("a")
     assert refused.value.status == 403
     assert len(str(refused.value)) < api_error.ERROR_CHARS_MAX + 100
@@ -252,7 +252,7 @@ async def test_who_we_are_is_asked_again_after_a_while(front: ApiFront, monkeypa
         return web.Response()
 
     front.answer_with("GET", "/a", look, times=None)
-    client = Kube(Access(front.url, lambda: {"Authorization": next(tokens)}))
+    client = Kube(ApiAccess(front.url, lambda: {"Authorization": next(tokens)}))
     try:
         await client.get("a")
         await client.get("a")
@@ -297,7 +297,7 @@ async def test_a_line_without_end_is_given_up(front: ApiFront, monkeypatch: pyte
     """Memory is bounded before anything is parsed."""
     monkeypatch.setattr(kube, "LINE_BYTES_MAX", 1000)
     front.answer_with("GET", "/a", streaming(b"x" * 600, b"x" * 600, then="silence"))
-    with pytest.raises(Unavailable, match="longer than 1000 bytes"):
+    with pytest.raises(ApiUnavailable, match="longer than 1000 bytes"):
         await lines(front)
 
 
@@ -306,18 +306,18 @@ async def test_a_watch_that_breaks_is_unavailable(front: ApiFront) -> None:
     front.answer_with("GET", "/a", streaming(b'{"a":1}\n', then="break"))
     stream = front.client().lines("a", {}, 5.0)
     assert await anext(stream) == b'{"a":1}'
-    with pytest.raises(Unavailable, match="watch of a"):
+    with pytest.raises(ApiUnavailable, match="watch of a"):
         await anext(stream)
 
 
 async def test_a_watch_that_says_nothing_is_given_up(front: ApiFront) -> None:
     """Half open: no bookmark, no end."""
     front.answer_with("GET", "/a", streaming(b'{"a":1}\n', then="silence"))
-    with pytest.raises(Unavailable):
+    with pytest.raises(ApiUnavailable):
         await lines(front, silence_seconds=0.05)
 
 
-@pytest.mark.parametrize(("status", "error"), [(410, Refused), (403, Refused), (429, Unavailable)])
+@pytest.mark.parametrize(("status", "error"), [(410, ApiRefused), (403, ApiRefused), (429, ApiUnavailable)])
 async def test_a_watch_that_is_refused_says_how(front: ApiFront, status: int, error: type[Exception]) -> None:
     """Too old, not allowed, busy: each is answered in another way."""
     front.answer("GET", "/a", status=status)

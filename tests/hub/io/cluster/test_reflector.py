@@ -18,7 +18,7 @@ from tests.support.kube.cluster import Cluster
 from fairlead_hub.cluster import watch_backoff
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io.cluster import reflector
-from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.status import object_sync
@@ -409,7 +409,7 @@ async def test_a_kind_that_may_not_be_listed_is_said_to_be_and_tried_again(
     monkeypatch.setattr(reflector, "UNLISTABLE_RETRY_SECONDS", 0.05)
     cluster.kubectl("create", "serviceaccount", "poor", "-n", namespace)
     token = cluster.kubectl("create", "token", "poor", "-n", namespace).strip()
-    poor = Kube(Access(cluster.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(cluster.ca)))
+    poor = Kube(ApiAccess(cluster.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(cluster.ca)))
     try:
         async with running(poor, maps(namespace)) as heard:
             await until(lambda: heard.unlistable)

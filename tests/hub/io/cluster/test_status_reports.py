@@ -12,7 +12,7 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core, Edge
 from tests.support.hubs.live import body
 
 from fairlead_hub.io.cluster import status_reports
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.status_reports import StatusReports
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_wire import message
@@ -42,7 +42,7 @@ class Api:
             raise self.errors.pop(0)
         uid, version = self.versions[name]
         if (body_["metadata"]["uid"], body_["metadata"]["resourceVersion"]) != (uid, version):
-            raise Refused(409, "the object has been modified", "Conflict")
+            raise ApiRefused(409, "the object has been modified", "Conflict")
         self.versions[name] = uid, str(int(version) + 1)
         self.written.append((name, body_["status"], more["params"].get("force") == "true"))
         return b"{}"
@@ -118,7 +118,7 @@ async def test_an_object_made_anew_gets_nothing(site: Site) -> None:
     ],
 )
 async def test_conflicts(site: Site, force: str, conflict: str, code: str, forced: bool) -> None:
-    site.api.errors = [Refused(409, "Apply failed", "Conflict", [conflict])]
+    site.api.errors = [ApiRefused(409, "Apply failed", "Conflict", [conflict])]
     site.report(force=force)
     assert await site.code() == code and [each[2] for each in site.api.written] == ([forced] if forced else [])
 
@@ -131,14 +131,14 @@ async def test_who_forces_takes_it_at_once(site: Site) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "permanent"),
     [
-        (Refused(403, "no right"), "forbidden", True),
-        (Refused(404, "no such thing"), "no_status", True),
-        (Refused(422, "a: must be text"), "invalid", True),
-        (Refused(413, "too large"), "too_large", True),
-        (Refused(400, "bad"), "refused", True),
-        (Unavailable("500: failed to create typed patch object (a)", status=500), "invalid", True),
-        (Unavailable("500: etcd", status=500), "api_unavailable", False),
-        (Unavailable("away"), "api_unavailable", False),
+        (ApiRefused(403, "no right"), "forbidden", True),
+        (ApiRefused(404, "no such thing"), "no_status", True),
+        (ApiRefused(422, "a: must be text"), "invalid", True),
+        (ApiRefused(413, "too large"), "too_large", True),
+        (ApiRefused(400, "bad"), "refused", True),
+        (ApiUnavailable("500: failed to create typed patch object (a)", status=500), "invalid", True),
+        (ApiUnavailable("500: etcd", status=500), "api_unavailable", False),
+        (ApiUnavailable("away"), "api_unavailable", False),
     ],
 )
 async def test_what_the_api_server_says(site: Site, error: Exception, code: str, permanent: bool) -> None:

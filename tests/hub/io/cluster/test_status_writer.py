@@ -15,20 +15,20 @@ from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.hub import Hub
-from fairlead_hub.io.cluster.api_access import Access
+from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.status_writer import KubeStatusClient, StatusWriter
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
-from fairlead_hub.status.status_cache import Answer, Document, Observed, Removal, StatusClient, Write
+from fairlead_hub.status.status_cache import Observed, Removal, StatusClient, StatusDocument, StatusWrite, WriteOutcome
 from fairlead_hub.wall_clock import WallClock
 
 ROOT = "apis/fairlead.dev/v1alpha1"
 WRITE = "PATCH"
 
 
-class Note(Document, frozen=True, kw_only=True):
+class Note(StatusDocument, frozen=True, kw_only=True):
     """A record of a ConfigMap whose state is one word."""
 
     version: str = "1"
@@ -85,12 +85,12 @@ def version_of(observed: Observed | None) -> str:
 async def test_created_changed_and_removed(status_client: StatusClient, namespace: str) -> None:
     """Each write carries on from the one before."""
     answer, first = await status_client.put(note(namespace), None, 1)
-    assert (answer, version_of(first)) == (Answer.WRITTEN, "1")
+    assert (answer, version_of(first)) == (WriteOutcome.WRITTEN, "1")
     answer, second = await status_client.put(note(namespace, version="2"), first, 1)
-    assert (answer, version_of(second)) == (Answer.WRITTEN, "2")
+    assert (answer, version_of(second)) == (WriteOutcome.WRITTEN, "2")
     assert first is not None and second is not None and first.version != second.version
-    assert await status_client.remove(removal(namespace), second, 1) is Answer.WRITTEN
-    assert await status_client.remove(removal(namespace), second, 1) is Answer.GONE
+    assert await status_client.remove(removal(namespace), second, 1) is WriteOutcome.WRITTEN
+    assert await status_client.remove(removal(namespace), second, 1) is WriteOutcome.GONE
 
 
 async def test_a_stale_version_conflicts_and_shows_what_is_there(status_client: StatusClient, namespace: str) -> None:
@@ -98,32 +98,32 @@ async def test_a_stale_version_conflicts_and_shows_what_is_there(status_client: 
     _, first = await status_client.put(note(namespace), None, 1)
     await status_client.put(note(namespace, version="2"), first, 1)
     answer, there = await status_client.put(note(namespace, version="3"), first, 1)
-    assert (answer, version_of(there)) == (Answer.CONFLICT, "2")
-    assert (await status_client.put(note(namespace, version="3"), there, 1))[0] is Answer.WRITTEN
+    assert (answer, version_of(there)) == (WriteOutcome.CONFLICT, "2")
+    assert (await status_client.put(note(namespace, version="3"), there, 1))[0] is WriteOutcome.WRITTEN
 
 
 async def test_what_exists_already_is_a_conflict(status_client: StatusClient, namespace: str) -> None:
     """Our watch has not brought it yet."""
     await status_client.put(note(namespace), None, 1)
     answer, there = await status_client.put(note(namespace, version="2"), None, 1)
-    assert (answer, version_of(there)) == (Answer.CONFLICT, "1")
+    assert (answer, version_of(there)) == (WriteOutcome.CONFLICT, "1")
 
 
 async def test_a_newer_hubs_record_is_never_overwritten(status_client: StatusClient, namespace: str) -> None:
     """Seen or not: the fencing number decides."""
     _, first = await status_client.put(note(namespace), None, 1)
     _, newer = await status_client.put(note(namespace, fence=5), first, 5)
-    assert (await status_client.put(note(namespace, version="9"), newer, 1))[0] is Answer.FENCED
-    assert (await status_client.put(note(namespace, version="9"), first, 1))[0] is Answer.FENCED
-    assert await status_client.remove(removal(namespace), newer, 1) is Answer.FENCED
-    assert (await status_client.put(note(namespace, version="9", fence=5), newer, 5))[0] is Answer.WRITTEN
+    assert (await status_client.put(note(namespace, version="9"), newer, 1))[0] is WriteOutcome.FENCED
+    assert (await status_client.put(note(namespace, version="9"), first, 1))[0] is WriteOutcome.FENCED
+    assert await status_client.remove(removal(namespace), newer, 1) is WriteOutcome.FENCED
+    assert (await status_client.put(note(namespace, version="9", fence=5), newer, 5))[0] is WriteOutcome.WRITTEN
 
 
 async def test_a_status_on_something_others_create_needs_it_to_exist(
     status_client: StatusClient, namespace: str
 ) -> None:
     """It is not brought back."""
-    assert (await status_client.put(note(namespace, created=False), None, 1))[0] is Answer.GONE
+    assert (await status_client.put(note(namespace, created=False), None, 1))[0] is WriteOutcome.GONE
 
 
 # ---- the real one alone --------------------------------------------------------------------------
@@ -173,7 +173,7 @@ async def test_a_record_stays_small(defined: Cluster, real: KubeStatusClient, cl
         _, there = await real.put(note(namespace, uid), None, 1)
         for version in ("2", "3"):
             answer, there = await real.put(note(namespace, uid, version=version), there, 1)
-            assert answer is Answer.WRITTEN
+            assert answer is WriteOutcome.WRITTEN
         assert there is not None
         return there
 
@@ -202,7 +202,7 @@ async def test_a_record_stays_small(defined: Cluster, real: KubeStatusClient, cl
     await eventually(small)
     raw = await client.get(f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.old")
     there = Observed(version=msgspec.json.decode(raw)["metadata"]["resourceVersion"], generation=1, status={}, head={})
-    assert (await real.put(note(namespace, "old", version="9"), there, 1))[0] is Answer.WRITTEN
+    assert (await real.put(note(namespace, "old", version="9"), there, 1))[0] is WriteOutcome.WRITTEN
     assert await fields("old") < older / 2
 
 
@@ -210,18 +210,18 @@ async def test_deleted_by_hand_is_gone(real: KubeStatusClient, client: Kube, nam
     """A write behind it says so instead of failing."""
     _, first = await real.put(note(namespace), None, 1)
     await client.request("DELETE", f"{ROOT}/namespaces/{namespace}/objectsyncs/edge-1.u1")
-    assert (await real.put(note(namespace, version="2"), first, 1))[0] is Answer.GONE
+    assert (await real.put(note(namespace, version="2"), first, 1))[0] is WriteOutcome.GONE
 
 
 async def test_a_namespace_that_goes_takes_nothing_new(real: KubeStatusClient) -> None:
     """Forbidden; it is tried again, ever slower, while it is wanted."""
-    assert (await real.put(note("no-such-namespace"), None, 1))[0] is Answer.FORBIDDEN
+    assert (await real.put(note("no-such-namespace"), None, 1))[0] is WriteOutcome.FORBIDDEN
 
 
 async def test_nonsense_is_forbidden(real: KubeStatusClient, namespace: str) -> None:
     """The definition's schema refuses it; that is counted."""
     wrong = Note(name=("objectsyncs", namespace, "Not A Name.u1"), node="Not A Name")
-    assert (await real.put(wrong, None, 1))[0] is Answer.FORBIDDEN
+    assert (await real.put(wrong, None, 1))[0] is WriteOutcome.FORBIDDEN
 
 
 @pytest.fixture
@@ -237,9 +237,9 @@ async def test_a_busy_api_server_is_tried_again(
     monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF_SECONDS", 0.001)
     front.answer("POST", "objectsyncs", status=503, times=None)
     status_client = KubeStatusClient(front.client())
-    assert (await status_client.put(note(namespace), None, 1))[0] is Answer.RETRY
+    assert (await status_client.put(note(namespace), None, 1))[0] is WriteOutcome.RETRY
     front.pass_everything()
-    assert (await status_client.put(note(namespace), None, 1))[0] is Answer.WRITTEN
+    assert (await status_client.put(note(namespace), None, 1))[0] is WriteOutcome.WRITTEN
 
 
 # ---- the writer ----------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Line:
     """A hub's core, a writer of what it wants written, and the time, moved by hand."""
 
     def __init__(self, target: StatusClient, *, fence: int = 1, **options: Any) -> None:
-        self.hub = Hub(Settings(security="insecure"), name="h", fence=fence, clock=WallClock(lambda: 0.0))
+        self.hub = Hub(HubSettings(security="insecure"), name="h", fence=fence, clock=WallClock(lambda: 0.0))
         self.cache, self.counts = self.hub.status_cache, self.hub.counts
         self.fence, self.may_write, self.now = fence, True, 0.0
         self.fenced: list[int] = []
@@ -258,7 +258,7 @@ class Line:
             self.hub, target, clock=lambda: self.now, fence=lambda: self.fence, on_fenced=self.fenced.append, **given
         )
 
-    async def take(self) -> list[Write]:
+    async def take(self) -> list[StatusWrite]:
         return self.hub.take_ready(self.now).documents
 
     async def flush(self) -> None:
@@ -351,7 +351,7 @@ async def test_a_real_refusal_ends_with_a_role_binding(defined: Cluster, namespa
     kube = defined
     kube.kubectl("create", "serviceaccount", "poor", "-n", namespace)
     token = kube.kubectl("create", "token", "poor", "-n", namespace).strip()
-    poor = Kube(Access(kube.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(kube.ca)))
+    poor = Kube(ApiAccess(kube.server, lambda: {"Authorization": f"Bearer {token}"}, ca=str(kube.ca)))
     try:
         line = Line(KubeStatusClient(poor))
         line.cache.want(note(namespace))
@@ -444,8 +444,8 @@ async def test_a_delete_names_what_it_deletes(defined: Cluster, client: Kube, na
         _, second = await status_client.put(note(namespace), None, 1)
         assert first is not None and second is not None and first.uid != second.uid
         mixed = Observed(version=version_of(second), generation=1, status={}, head={}, uid=first.uid)
-        assert await status_client.remove(removal(namespace), mixed, 1) is Answer.CONFLICT
-        assert await status_client.remove(removal(namespace), second, 1) is Answer.WRITTEN
+        assert await status_client.remove(removal(namespace), mixed, 1) is WriteOutcome.CONFLICT
+        assert await status_client.remove(removal(namespace), second, 1) is WriteOutcome.WRITTEN
 
 
 async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> None:
@@ -459,10 +459,10 @@ async def test_no_write_outlives_the_lease(defined: Cluster, namespace: str) -> 
 
         status_client = KubeStatusClient(front.client(), seconds_left=lambda: left)
         front.answer_with("POST", "objectsyncs", hang)
-        assert await status_client.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert await status_client.put(note(namespace), None, 1) == (WriteOutcome.RETRY, None)
         seen = front.seen("POST", "objectsyncs")
         left = 0.0
-        assert await status_client.put(note(namespace), None, 1) == (Answer.RETRY, None)
+        assert await status_client.put(note(namespace), None, 1) == (WriteOutcome.RETRY, None)
         assert front.seen("POST", "objectsyncs") == seen
 
 

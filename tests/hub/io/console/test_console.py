@@ -6,7 +6,7 @@ import aiohttp
 from tests.support.hubs.console import fleet, serving
 from tests.support.hubs.hub_core import Core
 
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 
 
 async def test_what_the_core_reports_stands_on_the_page() -> None:
@@ -34,5 +34,5 @@ async def test_a_hub_that_does_not_serve_says_so() -> None:
 
 def test_it_is_on_unless_it_is_switched_off() -> None:
     """It shows what `/v1/…` shows, to the same people."""
-    assert Settings(security="insecure").console.enabled
-    assert not Settings.model_validate({"security": "insecure", "console": {"enabled": False}}).console.enabled
+    assert HubSettings(security="insecure").console.enabled
+    assert not HubSettings.model_validate({"security": "insecure", "console": {"enabled": False}}).console.enabled

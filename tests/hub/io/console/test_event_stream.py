@@ -14,7 +14,7 @@ from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console.frames import FrameRing
 from fairlead_hub.io.console import event_stream
-from fairlead_hub.io.console.event_stream import Listener
+from fairlead_hub.io.console.event_stream import PageListener
 
 LARGE = 16_000_000
 """Bytes: more than sockets take for a page that does not read."""
@@ -169,7 +169,7 @@ async def test_a_page_that_does_not_read_holds_up_no_end() -> None:
 
 async def test_what_waits_is_bounded_in_bytes() -> None:
     """A frame of any size is sent, alone; many large ones are dropped for one sign."""
-    listener, ring = Listener(frozenset(["nodes"])), FrameRing("run")
+    listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
     listener.hear(ring.publish("nodes", "x" * (event_stream.WAITING_BYTES_MAX + 1)))
     assert b"lag" not in await listener.next(60)
     for _ in range(5):
@@ -180,7 +180,7 @@ async def test_what_waits_is_bounded_in_bytes() -> None:
 
 async def test_a_page_that_does_not_read_is_told_that_it_lags() -> None:
     """Nothing gathers for it without end; then it loads anew."""
-    listener, ring = Listener(frozenset(["nodes"])), FrameRing("run")
+    listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
     for number in range(event_stream.WAITING_MAX + 1):
         listener.hear(ring.publish("nodes", number))
         listener.hear(ring.publish("totals", number))

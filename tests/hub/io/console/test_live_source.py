@@ -9,7 +9,7 @@ from tests.support.hubs.console import Served, fleet, serving, until
 from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console import snapshot
-from fairlead_hub.console.frames import Frame
+from fairlead_hub.console.frames import PageFrame
 from fairlead_hub.io.console import live_source
 
 
@@ -30,7 +30,7 @@ async def test_without_a_page_the_hub_is_not_surveyed() -> None:
     async with serving(fleet(5)) as served:
         served.happened()
         assert served.console.source.surveys == 0
-        heard: list[Frame] = []
+        heard: list[PageFrame] = []
         served.console.source.listen("page", heard.append)
         await until(lambda: served.console.source.surveys == 1, "the first survey")
         served.console.source.leave("page")
@@ -92,7 +92,7 @@ async def test_a_survey_that_fails_ends_no_updates(monkeypatch: pytest.MonkeyPat
 
     loop = asyncio.get_running_loop()
     async with serving(Core("edge-1"), clock=loop.time) as served:
-        heard: list[Frame] = []
+        heard: list[PageFrame] = []
         monkeypatch.setattr(snapshot, "survey", fails)
         served.console.source.listen("page", heard.append)
         await until(lambda: failed > 0, "a survey that fails")
@@ -104,7 +104,7 @@ async def test_events_come_together_and_bounded() -> None:
     """A burst is one frame, with the newest of it."""
     core = Core(*(f"edge-{at}" for at in range(120)))
     async with serving(core) as served:
-        heard: list[Frame] = []
+        heard: list[PageFrame] = []
         served.console.source.listen("page", heard.append)
         for at in range(120):
             core.connect(f"edge-{at}")

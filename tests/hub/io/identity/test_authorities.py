@@ -18,11 +18,11 @@ from tests.support.joining.pki import Authority
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.io import http
-from fairlead_hub.io.identity.authorities import Authorities
+from fairlead_hub.io.identity.authorities import LoadedAuthorities
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.settings import Settings
+from fairlead_hub.settings import HubSettings
 from fairlead_wire.io import tls
 
 
@@ -33,8 +33,8 @@ class Pki:
         self.internal, self.edge = Authority(folder / "internal", "internal"), Authority(folder / "edge", "edge")
         self._hub = self.internal.issue("hub", hosts=("127.0.0.1",))
 
-    def settings(self, **more: Any) -> Settings:
-        return Settings(
+    def settings(self, **more: Any) -> HubSettings:
+        return HubSettings(
             tls_ca=str(self.internal.certificate),
             tls_cert=str(self._hub.certificate),
             tls_key=str(self._hub.key),
@@ -55,7 +55,7 @@ def _opened_or_refused(server: LinkServer, node: SimulatedNode) -> bool:
     return node.connected.is_set() or server.counts.openings_failed.total() > 0
 
 
-async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
+async def nodes_taken(pki: Pki, authorities: LoadedAuthorities) -> set[str]:
     """Which of two machines that say to be edge-1 the link takes: by which authority signed their certificates."""
     taken = set()
     for name, authority in (("internal", pki.internal), ("edge", pki.edge)):
@@ -77,7 +77,7 @@ async def nodes_taken(pki: Pki, authorities: Authorities) -> set[str]:
     return taken
 
 
-async def http_opened(pki: Pki, authorities: Authorities) -> set[str]:
+async def http_opened(pki: Pki, authorities: LoadedAuthorities) -> set[str]:
     """Whose certificate opens ``http_listen``."""
     app = web.Application()
     app.router.add_get("/", _answer)
@@ -104,14 +104,14 @@ async def _answer(_: web.Request) -> web.Response:
 
 async def test_an_internal_certificate_is_no_node_and_a_nodes_opens_nothing_internal(pki: Pki) -> None:
     """Although it is named like one."""
-    authorities = Authorities(pki.settings(identity={"link_ca": str(pki.edge.certificate)}))
+    authorities = LoadedAuthorities(pki.settings(identity={"link_ca": str(pki.edge.certificate)}))
     assert await nodes_taken(pki, authorities) == {"edge"}
     assert await http_opened(pki, authorities) == {"internal"}
 
 
 async def test_without_link_ca_one_authority_does_both(pki: Pki) -> None:
     """As before; what is internal is named by who signed it."""
-    authorities = Authorities(pki.settings())
+    authorities = LoadedAuthorities(pki.settings())
     assert authorities.link is authorities.internal
     assert await nodes_taken(pki, authorities) == await http_opened(pki, authorities) == {"internal"}
 
@@ -133,7 +133,7 @@ async def test_what_is_unsafe_without_it_is_said(
     pki: Pki, caplog: pytest.LogCaptureFixture, more: dict[str, Any], expected: list[str]
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        Authorities(pki.settings(**more))
+        LoadedAuthorities(pki.settings(**more))
     assert warnings(caplog) == expected
 
 
@@ -142,20 +142,20 @@ async def test_an_authority_in_both_files_is_said(pki: Pki, tmp_path: Path, capl
     both = tmp_path / "both.crt"
     both.write_bytes(pki.internal.certificate.read_bytes() + pki.edge.certificate.read_bytes())
     with caplog.at_level(logging.WARNING):
-        Authorities(pki.settings(identity={"link_ca": str(both)}))
+        LoadedAuthorities(pki.settings(identity={"link_ca": str(both)}))
     assert warnings(caplog) == ["authorities_shared"]
 
 
 async def test_a_file_that_does_not_work_is_named_by_its_setting(pki: Pki, tmp_path: Path) -> None:
     with pytest.raises(tls.TlsFilesError, match=r"link_ca .*missing"):
-        Authorities(pki.settings(identity={"link_ca": str(tmp_path / "missing.crt")}))
+        LoadedAuthorities(pki.settings(identity={"link_ca": str(tmp_path / "missing.crt")}))
 
 
 async def test_a_certificate_is_optional_only_where_devices_join(pki: Pki) -> None:
     """On the link alone, also where one authority signs all; what is internal demands one as ever."""
     pair = {"ca_cert": str(pki.edge.certificate), "ca_key": str(pki.edge.key)}
     for identity, joins in (({}, False), (pair, True), ({**pair, "signer": "off"}, False)):
-        made = Authorities(pki.settings(identity=identity))
+        made = LoadedAuthorities(pki.settings(identity=identity))
         assert made.internal.verify_mode is ssl.CERT_REQUIRED
         assert made.link.verify_mode is (ssl.CERT_OPTIONAL if joins else ssl.CERT_REQUIRED)
         assert (made.link is made.internal) == (not joins)

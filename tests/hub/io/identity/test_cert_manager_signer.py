@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from tests.support.joining import pki
 
 from fairlead_hub.identity import certificate_profile, certificate_request, csr
-from fairlead_hub.identity.signer import SignerUnavailable, Template
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.identity import cert_manager_signer
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
 from fairlead_wire.identity import node_names
@@ -26,7 +26,7 @@ from fairlead_wire.identity import node_names
 KEY = ec.generate_private_key(ec.SECP256R1())
 NOW = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 NAMES = node_names.of("edge-1")
-TEMPLATE = Template(
+TEMPLATE = CertificateTemplate(
     names=NAMES, request=csr.check(pki.signing_request(KEY, name="edge-1"), NAMES), serial=77,
     not_before=NOW, not_after=NOW + datetime.timedelta(days=2),
 )  # fmt: skip
@@ -43,10 +43,10 @@ class Api:
 
     async def request(self, method: str, path: str, body: Any = None, **_: Any) -> bytes:
         assert method == "POST" and path.endswith("/namespaces/fairlead/certificaterequests")
-        if self.changes and isinstance(self.changes[0], Refused):
+        if self.changes and isinstance(self.changes[0], ApiRefused):
             raise self.changes.pop(0)  # type: ignore[misc]
         if self.document:
-            raise Refused(409, "it exists")
+            raise ApiRefused(409, "it exists")
         self.created += 1
         self.document = copy.deepcopy(body)
         self.document["metadata"]["resourceVersion"] = "1"
@@ -105,7 +105,7 @@ def _signer(kube: Any, issuer: Issuer, seconds: float = 60.0) -> CertManagerSign
 async def test_approved_signed_given(tmp_path: Path):
     """Also when a watch ends or breaks in between."""
     issuer = Issuer(tmp_path)
-    api = Api(_says(_condition("Approved")), Unavailable("the watch broke"), issuer.signs)
+    api = Api(_says(_condition("Approved")), ApiUnavailable("the watch broke"), issuer.signs)
     signer = _signer(api, issuer)
     assert signer.takes_names and not signer.authority.name and not signer.authority.fingerprint
     issued = await signer.sign(TEMPLATE)
@@ -133,7 +133,7 @@ async def test_what_nobody_answers_ends_in_time(tmp_path: Path):
 
 async def test_another_request_of_the_name_is_not_taken(tmp_path: Path):
     """Made by hand, or left by another installation."""
-    issuer, api = Issuer(tmp_path), Api(Unavailable("x"))
+    issuer, api = Issuer(tmp_path), Api(ApiUnavailable("x"))
     api.document = {"metadata": {"name": "fairlead-4d", "resourceVersion": "1"}, "spec": {"request": "other"}}
     with pytest.raises(SignerUnavailable, match="asks for something else"):
         await _signer(api, issuer).sign(TEMPLATE)
@@ -142,9 +142,9 @@ async def test_another_request_of_the_name_is_not_taken(tmp_path: Path):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (Refused(404, "no such resource"), "not installed"),
-        (Refused(403, "forbidden"), "grant"),
-        (Refused(422, "invalid"), "does not take"),
+        (ApiRefused(404, "no such resource"), "not installed"),
+        (ApiRefused(403, "forbidden"), "grant"),
+        (ApiRefused(422, "invalid"), "does not take"),
     ],
 )
 async def test_why_it_cannot_be_asked(tmp_path: Path, error: Exception, text: str):

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.joining import pki
 
 from fairlead_hub.identity import csr
-from fairlead_hub.identity.signer import SignerUnavailable, Template
+from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable
 from fairlead_hub.io.identity import file_signer
 from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
 from fairlead_wire.identity import node_names
@@ -23,9 +23,9 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 NAMES = node_names.of("shop-17")
 
 
-def _template(hours: float = 1) -> Template:
+def _template(hours: float = 1) -> CertificateTemplate:
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-    return Template(
+    return CertificateTemplate(
         names=NAMES,
         request=csr.check(pki.signing_request(KEY), NAMES),
         serial=77,

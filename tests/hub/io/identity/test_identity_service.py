@@ -17,11 +17,11 @@ from tests.support.joining.join_cluster import Api, JoinCluster
 
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity import identity_service
-from fairlead_hub.io.identity.authorities import Authorities
+from fairlead_hub.io.identity.authorities import LoadedAuthorities
 from fairlead_hub.io.identity.file_signer import FileSigner, SignerFilesError
 from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.settings import IdentitySettings, Settings
+from fairlead_hub.settings import HubSettings, IdentitySettings
 from fairlead_wire import message
 from fairlead_wire.identity import join_token, pins
 
@@ -120,8 +120,8 @@ def test_the_signer_files_is_made_where_it_is_wanted(tmp_path: Path):
     internal, edges = pki.Authority(tmp_path / "i", "internal"), pki.Authority(tmp_path / "e", "edges")
     server = internal.issue("hub")
 
-    def settings(**identity: Any) -> Settings:
-        return Settings(
+    def settings(**identity: Any) -> HubSettings:
+        return HubSettings(
             tls_ca=str(internal.certificate),
             tls_cert=str(server.certificate),
             tls_key=str(server.key),
@@ -130,8 +130,8 @@ def test_the_signer_files_is_made_where_it_is_wanted(tmp_path: Path):
 
     pair = {"ca_cert": str(edges.certificate), "ca_key": str(edges.key)}
     off, good, bad = settings(), settings(**pair, link_ca=str(edges.certificate)), settings(**pair)
-    assert identity_service.file_signer(off.identity, Authorities(off)) is None
-    found = identity_service.file_signer(good.identity, Authorities(good))
+    assert identity_service.file_signer(off.identity, LoadedAuthorities(off)) is None
+    found = identity_service.file_signer(good.identity, LoadedAuthorities(good))
     assert found is not None and found.authority.name == "edges"
     with pytest.raises(SignerFilesError, match="link_ca"):
-        identity_service.file_signer(bad.identity, Authorities(bad))
+        identity_service.file_signer(bad.identity, LoadedAuthorities(bad))

@@ -22,7 +22,7 @@ from fairlead_hub.identity import join_limits
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued
+from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.file_signer import FileSigner
@@ -80,7 +80,7 @@ class LeadingHub:
     async def run(self) -> None:
         await self._reflector.run()
 
-    async def join(self, token: JoinToken, node: str) -> Issued | str:
+    async def join(self, token: JoinToken, node: str) -> SignedCertificate | str:
         """Of a device with a key of its own: the certificate, or the code; asked again where the hub says so."""
         header = message.Join(token_id=token.id, secret=token.secret, node=node, agent="test/0")
         request = pki.signing_request(ec.generate_private_key(ec.SECP256R1()))
@@ -115,7 +115,7 @@ async def test_of_two_hubs_that_race_for_a_token_one_gives_a_certificate(
     serials: dict[str, int] = {}
     for node, token in tokens.items():
         answers = await asyncio.gather(*(hub.join(token, node) for hub in hubs))
-        [issued] = [each for each in answers if isinstance(each, Issued)]
+        [issued] = [each for each in answers if isinstance(each, SignedCertificate)]
         assert [each for each in answers if isinstance(each, str)] == ["token_used"], node
         [leaf] = x509.load_pem_x509_certificates(issued.chain)
         serials[token.id] = leaf.serial_number

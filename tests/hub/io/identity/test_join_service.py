@@ -18,7 +18,7 @@ from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 from fairlead_hub.identity import join_limits
 from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued, Template
+from fairlead_hub.identity.signer import CertificateTemplate, SignedCertificate
 from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken
 
@@ -113,7 +113,7 @@ async def test_a_slow_signer_holds_up_one_device_and_not_all_of_its_token(tmp_pa
     hub = JoiningHub(cluster, tmp_path)
     approved, sign = asyncio.Event(), hub.signer.sign
 
-    async def slow(template: Template) -> Issued:
+    async def slow(template: CertificateTemplate) -> SignedCertificate:
         if template.names.node == "edge-1":
             await approved.wait()
         return await sign(template)

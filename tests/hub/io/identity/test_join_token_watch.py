@@ -12,7 +12,7 @@ from tests.support.joining import join_client
 from tests.support.joining.join_cluster import Api, JoinCluster
 
 from fairlead_hub.identity.join_tokens import JoinTokens
-from fairlead_hub.io.cluster.api_error import Refused, Unavailable
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.identity import join_token_watch
 from fairlead_hub.io.identity.join_token_watch import JoinTokenWatch
 from fairlead_wire.identity import join_token
@@ -131,7 +131,7 @@ async def test_names_beside_a_use_that_is_written_meanwhile_are_all():
 async def test_what_cannot_be_written_is_tried_again(monkeypatch: pytest.MonkeyPatch):
     """Until it is, or the token is gone."""
     monkeypatch.setattr(join_token_watch, "RETRY_SECONDS", 0.0)
-    errors: list[Exception] = [Unavailable("away"), Refused(403, "forbidden")]
+    errors: list[Exception] = [ApiUnavailable("away"), ApiRefused(403, "forbidden")]
 
     def step(at: str, path: str) -> None:
         if at == "asked" and errors:
@@ -144,7 +144,7 @@ async def test_what_cannot_be_written_is_tried_again(monkeypatch: pytest.MonkeyP
         watch.announce(("p1",), "")
         await until(lambda: cluster.get("jointokens", id).get("status"))
         assert not errors
-        errors.append(Refused(404, "gone"))
+        errors.append(ApiRefused(404, "gone"))
         _put(cluster)
         await until(lambda: not errors)
 

@@ -19,9 +19,9 @@ from tests.support.joining.join_cluster import JoinCluster, JoiningHub
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import Issued
+from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.identity import joining
-from fairlead_hub.io.identity.joining import Joining
+from fairlead_hub.io.identity.joining import JoinServer
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
@@ -36,13 +36,13 @@ KEY = ec.generate_private_key(ec.SECP256R1())
 class Late:
     """A late renewal that proves by the word it was asked for."""
 
-    def __init__(self, issued: Issued) -> None:
+    def __init__(self, issued: SignedCertificate) -> None:
         self._issued = issued
 
     async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Any]:
         return message.Challenge(nonce="abc"), header.node
 
-    async def prove(self, begun: Any, content: bytes, peer: str) -> Issued:
+    async def prove(self, begun: Any, content: bytes, peer: str) -> SignedCertificate:
         if content != b"abc":
             raise IdentityRefused("held", f"{begun}: the proof is wrong", retry_after=60)
         return self._issued
@@ -63,7 +63,7 @@ class Site:
         self.core = Core("edge-1")
         late: Any = None
         self.refused: list[str] = []
-        self.joining = Joining(
+        self.joining = JoinServer(
             self.hub.service,
             roots=lambda: self.roots,
             issuers=self.edges.certificate.read_bytes,

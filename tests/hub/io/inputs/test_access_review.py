@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_hub.io.cluster.api_error import Unavailable
+from fairlead_hub.io.cluster.api_error import ApiUnavailable
 from fairlead_hub.io.inputs import access_review
-from fairlead_hub.io.inputs.access_review import ACCESS_REVIEWS, TOKEN_REVIEWS, AccessReview, Caller, Denied
+from fairlead_hub.io.inputs.access_review import ACCESS_REVIEWS, TOKEN_REVIEWS, AccessDenied, AccessReview, Requester
 
 
 class Cluster:
@@ -30,7 +30,7 @@ class Cluster:
         await asyncio.sleep(0)
         self.asked.append(path)
         if self.away:
-            raise Unavailable("no answer")
+            raise ApiUnavailable("no answer")
         spec = body["spec"]
         self.specs.append(spec)
         if path == TOKEN_REVIEWS:
@@ -47,10 +47,10 @@ class Bench:
         self.now, self.cluster = 0.0, Cluster()
         self.review = AccessReview(self.cluster, is_open=is_open, clock=lambda: self.now)
 
-    async def denied(self, caller: Caller, verb: Any = "create", node: str = "edge-1") -> tuple[int, str]:
+    async def denied(self, caller: Requester, verb: Any = "create", node: str = "edge-1") -> tuple[int, str]:
         try:
             await self.review.check(caller, verb, node)
-        except Denied as error:
+        except AccessDenied as error:
             return error.status, error.code
         return 0, ""
 
@@ -58,14 +58,14 @@ class Bench:
 async def test_deny_by_default() -> None:
     """No identity, an unknown one, one without a grant, a grant for another verb or node."""
     bench = Bench()
-    assert await bench.denied(Caller()) == (401, "no_identity") and bench.cluster.asked == []
-    assert await bench.denied(Caller(token="bad")) == (401, "no_identity")
-    assert await bench.denied(Caller(token="good")) == (0, "")
-    assert await bench.denied(Caller(token="good"), "get") == (403, "forbidden")
-    assert await bench.denied(Caller(token="good"), node="edge-2") == (403, "forbidden")
-    assert await bench.denied(Caller(certificate="ops")) == (403, "forbidden")
-    assert await bench.denied(Caller(certificate="ops"), "get") == (0, "")
-    assert await bench.denied(Caller(certificate="alice")) == (403, "forbidden"), (
+    assert await bench.denied(Requester()) == (401, "no_identity") and bench.cluster.asked == []
+    assert await bench.denied(Requester(token="bad")) == (401, "no_identity")
+    assert await bench.denied(Requester(token="good")) == (0, "")
+    assert await bench.denied(Requester(token="good"), "get") == (403, "forbidden")
+    assert await bench.denied(Requester(token="good"), node="edge-2") == (403, "forbidden")
+    assert await bench.denied(Requester(certificate="ops")) == (403, "forbidden")
+    assert await bench.denied(Requester(certificate="ops"), "get") == (0, "")
+    assert await bench.denied(Requester(certificate="alice")) == (403, "forbidden"), (
         "an authority here names no user there"
     )
     assert bench.cluster.specs[2] | {"resourceAttributes": {}} == {
@@ -77,49 +77,49 @@ async def test_a_refusal_is_remembered_for_a_second_alone() -> None:
     """Whoever is refused grants the right, and tries again."""
     bench = Bench()
     bench.cluster.may.clear()
-    assert await bench.denied(Caller(token="good")) == (403, "forbidden")
+    assert await bench.denied(Requester(token="good")) == (403, "forbidden")
     asked = len(bench.cluster.asked)
-    assert await bench.denied(Caller(token="good")) == (403, "forbidden") and len(bench.cluster.asked) == asked
+    assert await bench.denied(Requester(token="good")) == (403, "forbidden") and len(bench.cluster.asked) == asked
     bench.cluster.may.update(Bench().cluster.may)
     bench.now = access_review.REFUSED_SECONDS
-    assert await bench.denied(Caller(token="good")) == (0, "")
+    assert await bench.denied(Requester(token="good")) == (0, "")
 
 
 async def test_what_was_said_counts_for_ten_seconds() -> None:
     """A grant that is taken back ends then."""
     bench = Bench()
-    assert await bench.denied(Caller(token="good")) == (0, "")
+    assert await bench.denied(Requester(token="good")) == (0, "")
     bench.cluster.may.clear()
     asked = len(bench.cluster.asked)
-    assert await bench.denied(Caller(token="good")) == (0, "") and len(bench.cluster.asked) == asked
+    assert await bench.denied(Requester(token="good")) == (0, "") and len(bench.cluster.asked) == asked
     bench.now = access_review.KNOWN_SECONDS
-    assert await bench.denied(Caller(token="good")) == (403, "forbidden")
+    assert await bench.denied(Requester(token="good")) == (403, "forbidden")
 
 
 async def test_where_it_cannot_be_asked_nothing_is_allowed() -> None:
     """The caller comes again."""
     bench = Bench()
     bench.cluster.away = True
-    assert await bench.denied(Caller(token="good")) == (503, "access_unknown")
+    assert await bench.denied(Requester(token="good")) == (503, "access_unknown")
     bench.cluster.away = False
-    assert await bench.denied(Caller(token="good")) == (0, "")
+    assert await bench.denied(Requester(token="good")) == (0, "")
 
 
 async def test_floods_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of tokens that are too long, of callers at once, and of what is remembered."""
     bench = Bench()
-    assert await bench.denied(Caller(token="x" * 8193)) == (401, "no_identity")
-    assert await bench.denied(Caller(certificate="x" * 257)) == (401, "no_identity")
+    assert await bench.denied(Requester(token="x" * 8193)) == (401, "no_identity")
+    assert await bench.denied(Requester(certificate="x" * 257)) == (401, "no_identity")
     monkeypatch.setattr(access_review, "WAITING_MAX", 2)
     monkeypatch.setattr(access_review, "KNOWN_MAX", 2)
-    asked = [bench.denied(Caller(token="good"), node=f"n{number}") for number in range(5)]
+    asked = [bench.denied(Requester(token="good"), node=f"n{number}") for number in range(5)]
     assert sorted(await asyncio.gather(*asked)) == [(403, "forbidden")] * 2 + [(503, "busy")] * 3
     for number in range(9):
-        await bench.denied(Caller(token="good"), node=f"m{number}")
+        await bench.denied(Requester(token="good"), node=f"m{number}")
     assert len(bench.review._known) <= 2
 
 
 async def test_without_security_all_on_the_machine_may() -> None:
     """They may be any node, too."""
     bench = Bench(is_open=True)
-    assert await bench.denied(Caller()) == (0, "") and bench.cluster.asked == []
+    assert await bench.denied(Requester()) == (0, "") and bench.cluster.asked == []

@@ -9,7 +9,7 @@ import pytest
 from tests.support.hubs.input_line import InputLine
 
 from fairlead_hub.inputs import node_queue, submission
-from fairlead_hub.inputs.submission import Kept
+from fairlead_hub.inputs.submission import StoredInput
 from fairlead_hub.io.inputs import delivery
 from fairlead_wire import message
 from fairlead_wire.link import codec
@@ -23,8 +23,8 @@ async def line(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InputLine]:
     opened.close()
 
 
-def kept(*, ttl: float = 60.0) -> Kept:
-    return Kept(
+def kept(*, ttl: float = 60.0) -> StoredInput:
+    return StoredInput(
         id="a" * 32, node="edge-1", uid="", module="m", input="i", expires=ttl,
         message=msgspec.Raw(msgspec.json.encode({"body": "x" * 1000})),
     )  # fmt: skip

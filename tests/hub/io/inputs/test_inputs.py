@@ -10,7 +10,7 @@ import pytest
 from tests.support.hubs.input_line import InputLine, TwinMessaging
 
 from fairlead_hub.inputs import node_queue
-from fairlead_hub.inputs.submission import Refused
+from fairlead_hub.inputs.submission import InputRefused
 from fairlead_hub.io.inputs import delivery, inputs
 from fairlead_hub.io.inputs.inputs import NotNow
 from fairlead_messaging.client.errors import Failed
@@ -302,7 +302,7 @@ async def test_a_node_that_is_named_too_long_has_no_topic(line: InputLine) -> No
     from fairlead_hub.inputs import submission
 
     to = submission.Address(node="n" * 191, uid="", module="m", input="i")
-    with pytest.raises(Refused):
+    with pytest.raises(InputRefused):
         await line.inputs.send(to, submission.parse(b'{"body":1}'), ttl=5.0, key=None)
 
 
@@ -346,7 +346,7 @@ async def test_without_messaging_what_the_node_says_is_passed_on(direct: InputLi
         await direct.answered(direct.send("a"))
     assert (full.value.code, full.value.retry_after_seconds) == ("store_full", 30.0)
     direct.node.nack = message.Nack(parent_id=1, code="bad_message", reason="no", permanent=True)
-    with pytest.raises(Refused):
+    with pytest.raises(InputRefused):
         await direct.answered(direct.send("a"))
     direct.node.nack, direct.node.answers = None, False
     with pytest.raises(NotNow) as silent:

@@ -19,7 +19,7 @@ from tests.support.joining.pki import Authority
 from websockets.asyncio.client import connect
 
 from fairlead_hub.io.link import acceptor as acceptor_module
-from fairlead_hub.io.link.acceptor import Acceptor
+from fairlead_hub.io.link.acceptor import LinkAcceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire.io import tls
 
@@ -37,7 +37,7 @@ class Door:
         self.most = 0
         self._hold = hold
         options = {"slots_max": 4, "seconds_max": WAIT_SECONDS, **options}
-        self.acceptor = Acceptor(self._take, context=context, failed=self.failed, **options)
+        self.acceptor = LinkAcceptor(self._take, context=context, failed=self.failed, **options)
         self.url = ""
         self.port = 0
         self._scheme = "wss" if context else "ws"

@@ -23,7 +23,7 @@ from fairlead_hub.io.link import link_server as server_module
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.settings import Link, WindowLimits
+from fairlead_hub.settings import LinkServerSettings, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.io import tls
 from fairlead_wire.link import codec
@@ -167,7 +167,7 @@ async def test_the_newest_session_wins(served: Served) -> None:
 
 async def test_a_silent_node_is_given_up() -> None:
     """Half open: three keepalive intervals without a word."""
-    async with serving("edge-1", link=Link(keepalive_seconds=0.1)) as served:
+    async with serving("edge-1", link=LinkServerSettings(keepalive_seconds=0.1)) as served:
         async with served.socket(hello="edge-1") as socket, asyncio.timeout(WAIT_SECONDS):
             with pytest.raises(ConnectionClosed):
                 while True:
@@ -382,7 +382,7 @@ async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
 async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answered_with_one() -> None:
     """On a thin line one batch takes longer than the silence that ends a session: it may not be taken for dead."""
     async with (
-        serving("edge-1", link=Link(keepalive_seconds=0.4)) as served,
+        serving("edge-1", link=LinkServerSettings(keepalive_seconds=0.4)) as served,
         SlowLink(served.port, bytes_per_second=40_000) as line,
         connect(line.url, compression=None, proxy=None) as socket,
     ):

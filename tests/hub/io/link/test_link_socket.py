@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode, Frame, Opcode
 
-from fairlead_hub.io.link.acceptor import Acceptor
+from fairlead_hub.io.link.acceptor import LinkAcceptor
 from fairlead_hub.io.link.link_socket import FRAGMENTS_MAX, LinkSocket
 
 WAIT_SECONDS = 100.0
@@ -43,7 +43,7 @@ class Ends:
 @pytest.fixture
 async def ends() -> AsyncIterator[Ends]:
     ends = Ends()
-    acceptor = Acceptor(ends.take, context=None, slots_max=4, seconds_max=60, failed=Counter())
+    acceptor = LinkAcceptor(ends.take, context=None, slots_max=4, seconds_max=60, failed=Counter())
     port = await acceptor.start("127.0.0.1", 0)
     async with connect(f"ws://127.0.0.1:{port}", compression=None, proxy=None, max_size=1 << 26) as ends.theirs:
         await until(lambda: hasattr(ends, "ours"))

@@ -52,6 +52,6 @@ def test_it_is_no_note_of_unread_messages(tmp_path: Path) -> None:
     """Both lie in one folder, and go together."""
     logged(tmp_path, 3, 1.5)
     batch_times.note(tmp_path, 3, END, 0.25)
-    assert unread_notes.known(unread_notes.folder_of(tmp_path, END)) == unread_notes.Known()
+    assert unread_notes.known(unread_notes.folder_of(tmp_path, END)) == unread_notes.UnreadCounts()
     unread_notes.prepare(tmp_path, END)
     assert batch_times.known(tmp_path, END) is None

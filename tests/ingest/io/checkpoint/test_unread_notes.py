@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.io.checkpoint.unread_notes import Known
+from fairlead_ingest.io.checkpoint.unread_notes import UnreadCounts
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 END = Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
@@ -14,7 +14,7 @@ END = Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
 def test_notes_of_one_batch_are_added_up(tmp_path: Path) -> None:
     """A task that ran twice counts once; without an owner there are no notes."""
     folder = unread_notes.prepare(tmp_path, END)
-    assert unread_notes.known(folder) == Known()
+    assert unread_notes.known(folder) == UnreadCounts()
     unread_notes.note(folder, "a/t", "", 2)
     unread_notes.note(folder, "a/t", "", 3)
     unread_notes.note(folder, "a/t", "0a", 4)
@@ -28,7 +28,7 @@ def test_a_batch_that_is_planned_anew_begins_without_notes(tmp_path: Path) -> No
     other = Offsets(service="s", topics={"a/t": TopicOffset.at(1, "1f")})
     assert unread_notes.folder_of(tmp_path, other) != unread_notes.folder_of(tmp_path, END)
     unread_notes.prepare(tmp_path, other)
-    assert unread_notes.known(unread_notes.folder_of(tmp_path, END)) == Known()
+    assert unread_notes.known(unread_notes.folder_of(tmp_path, END)) == UnreadCounts()
 
 
 def test_a_topic_that_is_gone_is_named(tmp_path: Path) -> None:
@@ -36,4 +36,4 @@ def test_a_topic_that_is_gone_is_named(tmp_path: Path) -> None:
     folder = unread_notes.prepare(tmp_path, END)
     unread_notes.note(folder, "a/t", "", 2, recreated=True)
     unread_notes.note(folder, "b/t", "", 1)
-    assert unread_notes.known(folder) == Known(rolled_back={"a/t": 2, "b/t": 1}, recreated=frozenset({"a/t"}))
+    assert unread_notes.known(folder) == UnreadCounts(rolled_back={"a/t": 2, "b/t": 1}, recreated=frozenset({"a/t"}))

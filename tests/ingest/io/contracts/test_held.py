@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.table_formats import FORMATS, format_of
 
-from fairlead_ingest.contracts.comparison import Change
+from fairlead_ingest.contracts.comparison import ContractChange
 from fairlead_ingest.io.contracts import held
 from fairlead_ingest.rows import contract_file
 
@@ -36,4 +36,4 @@ def test_columns_are_taken_refused_or_no_longer_filled(tmp_path: Path, table_for
 
 def test_what_is_not_filled_breaks_nothing() -> None:
     """A transform of the job may fill it."""
-    assert not Change(kind=held.UNFILLED, what="").is_breaking
+    assert not ContractChange(kind=held.UNFILLED, what="").is_breaking

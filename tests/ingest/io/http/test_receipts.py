@@ -16,9 +16,9 @@ from deltalake.exceptions import DeltaError
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.http import receipts
-from fairlead_ingest.io.http.health import Health, HealthServer
+from fairlead_ingest.io.http.health import HealthServer, JobHealth
 from fairlead_ingest.io.http.receipts import ReceiptsHttp
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
@@ -43,7 +43,7 @@ def commit(table: Path, name: str, *, days_ago: int = 0) -> None:
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
     receipts_http = ReceiptsHttp([("first", delta, tmp_path / "none"), ("second", delta, tmp_path / "rows")])
-    serving = HealthServer("127.0.0.1", 0, Health(), Metrics().registry, receipts_http)
+    serving = HealthServer("127.0.0.1", 0, JobHealth(), IngestMetrics().registry, receipts_http)
     yield serving.port
     serving.close()
 

@@ -8,17 +8,17 @@ import pytest
 from tests.support.tables.latest_rows import Row, append
 
 from fairlead_ingest.io.latest import bucket_files, latest_table, refresh
-from fairlead_ingest.io.latest.fold import Fold, Held, by_bucket
+from fairlead_ingest.io.latest.fold import Fold, LatestFiles, by_bucket
 from fairlead_ingest.io.latest.row_files import RowFiles
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 
-BY_NODE = Definition(key=("node",))
+BY_NODE = LatestDefinition(key=("node",))
 
 
-def folded(rows: Path, latest: Path, held: Held | None = None) -> tuple[Fold, Held]:
+def folded(rows: Path, latest: Path, held: LatestFiles | None = None) -> tuple[Fold, LatestFiles]:
     source = refresh.open_source(rows)
     assert source is not None
-    held = held or Held(table=latest, schema=BY_NODE.kept(source.schema))
+    held = held or LatestFiles(table=latest, schema=BY_NODE.kept(source.schema))
     return Fold(RowFiles(rows, source.files(), source.schema), held, BY_NODE), held
 
 
@@ -29,7 +29,7 @@ def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
     fold, held = folded(rows, latest)
     first = fold.run()
     assert (len(first.added), first.removed, first.keys, first.changed) == (1, [], 2, 2)
-    held = Held(table=latest, schema=held.schema, files=by_bucket(first.added), keys=2)
+    held = LatestFiles(table=latest, schema=held.schema, files=by_bucket(first.added), keys=2)
     append(rows, [Row(node="a", number=1)])
     again = folded(rows, latest, held)[0].run()
     assert (again.added, again.removed, again.keys, again.changed) == ([], [], 0, 0)
@@ -44,7 +44,7 @@ def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
     assert source is not None
     schema = BY_NODE.kept(source.schema)
     twice = [*first.added, bucket_files.write(latest, 0, bucket_files.read(latest, first.added, schema))]
-    held = Held(table=latest, schema=schema, files=by_bucket(twice), keys=2)
+    held = LatestFiles(table=latest, schema=schema, files=by_bucket(twice), keys=2)
     healed = Fold(RowFiles(rows, [], source.schema), held, BY_NODE).run()
     assert (healed.removed, healed.keys, [each.rows for each in healed.added]) == (twice, -1, [1])
 

@@ -14,7 +14,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.latest import keeper, latest_table
 from fairlead_ingest.io.latest import refresh as refreshing
 from fairlead_ingest.io.latest.keeper import LatestKeeper
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.settings import Pipeline
 
 SECONDS = 60.0
@@ -26,12 +26,12 @@ def rows(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def metrics() -> Metrics:
-    return Metrics()
+def metrics() -> IngestMetrics:
+    return IngestMetrics()
 
 
 @pytest.fixture
-def kept(rows: Path, metrics: Metrics) -> Iterator[LatestKeeper]:
+def kept(rows: Path, metrics: IngestMetrics) -> Iterator[LatestKeeper]:
     found = keeper.of(pipeline(rows), rows, metrics)
     assert found is not None
     yield found
@@ -44,7 +44,7 @@ def pipeline(rows: Path, **latest: Any) -> Pipeline:
     return Pipeline.model_validate(job)
 
 
-def value(metrics: Metrics, name: str) -> float | None:
+def value(metrics: IngestMetrics, name: str) -> float | None:
     return metrics.registry.get_sample_value(f"fairlead_ingest_{name}", {"pipeline": "p"})
 
 
@@ -52,7 +52,7 @@ def settled(kept: LatestKeeper) -> None:
     wait_until("the latest table is brought up", kept.is_settled, seconds=SECONDS)
 
 
-def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper, metrics: Metrics) -> None:
+def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper, metrics: IngestMetrics) -> None:
     """From what was there before the start on."""
     held = [Row(node="a", number=1)]
     append(rows, held)
@@ -67,7 +67,7 @@ def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper,
     assert (value(metrics, "latest_keys"), value(metrics, "latest_stopped")) == (3, 0)
 
 
-def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: Metrics) -> None:
+def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics) -> None:
     """And it can be started again."""
     found = keeper.of(pipeline(rows, seconds=86_400.0), rows, metrics)
     assert found is not None
@@ -85,7 +85,7 @@ def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: Metrics) -> No
 
 
 def test_what_may_heal_is_tried_again(
-    rows: Path, kept: LatestKeeper, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+    rows: Path, kept: LatestKeeper, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that is away, a full disk, and what no one foresaw."""
     real = refreshing.refresh
@@ -108,7 +108,7 @@ def test_what_may_heal_is_tried_again(
     assert value(metrics, "latest_failures_total") == 3
 
 
-def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: Metrics) -> None:
+def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: IngestMetrics) -> None:
     """The job that waits for it to be brought up learns why it is not."""
     append(rows, [Row(node="a", number=1)])
     found = keeper.of(pipeline(rows, key=["nod"]), rows, metrics)
@@ -164,7 +164,7 @@ def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, mo
 
 
 def test_older_files_are_deleted_also_where_refreshes_are_rare(
-    rows: Path, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+    rows: Path, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each may write a whole large table again: hundreds of them would fill the disk."""
     vacuumed: list[float] = []
@@ -185,6 +185,6 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
     assert vacuumed
 
 
-def test_without_a_key_there_is_none(rows: Path, metrics: Metrics) -> None:
+def test_without_a_key_there_is_none(rows: Path, metrics: IngestMetrics) -> None:
     """As before."""
     assert keeper.of(pipeline(rows, key=[]), rows, metrics) is None

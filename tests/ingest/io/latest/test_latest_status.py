@@ -11,13 +11,13 @@ from tests.support.tables.latest_rows import Row, append
 
 from fairlead_ingest.io.latest import latest_status
 from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 
 
 def test_it_says_how_many_keys_and_how_far_behind(tmp_path: Path) -> None:
     """From the two tables; fit for JSON."""
     rows, latest = tmp_path / "rows", tmp_path / "rows_latest"
-    definition = Definition(key=("node",), delete_when={"op": ("d",)})
+    definition = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
     append(rows, [Row(node="a", number=1), Row(node="b", number=2, op="d")])
     now = datetime.datetime.now(datetime.UTC)
     assert latest_status.of(rows, now) == {"table": str(latest), "state": "no table yet"}

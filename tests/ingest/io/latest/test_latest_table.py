@@ -14,9 +14,9 @@ from tests.support.tables.latest_rows import SCHEMA, Row, append
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 
-BY_NODE = Definition(key=("node",))
+BY_NODE = LatestDefinition(key=("node",))
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from fairlead_ingest.io.latest.refresh import refresh
 from fairlead_ingest.io.table.delta import compaction
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
 from fairlead_ingest.latest import buckets
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 
-BY_NODE = Definition(key=("node",))
+BY_NODE = LatestDefinition(key=("node",))
 
 
 @pytest.fixture
@@ -274,10 +274,10 @@ def test_files_that_disappear_are_waited_for(places: tuple[Path, Path]) -> None:
 
 
 DEFINITIONS = [
-    Definition(key=("node",)),
-    Definition(key=("node", "source"), delete_when={"op": ("delete",)}),
-    Definition(key=("node",), order_by=("enqueued_at",), columns=("value",)),
-    Definition(key=("value",), order_by=("value",)),
+    LatestDefinition(key=("node",)),
+    LatestDefinition(key=("node", "source"), delete_when={"op": ("delete",)}),
+    LatestDefinition(key=("node",), order_by=("enqueued_at",), columns=("value",)),
+    LatestDefinition(key=("value",), order_by=("value",)),
 ]
 ROW = st.builds(
     Row,
@@ -297,7 +297,7 @@ STEP = st.one_of(
 @settings(max_examples=15)
 @given(st.sampled_from(DEFINITIONS), st.lists(STEP, min_size=1, max_size=10))
 def test_whatever_happens_it_equals_the_model(
-    tmp_path_factory: pytest.TempPathFactory, definition: Definition, steps: list[list[Row] | str]
+    tmp_path_factory: pytest.TempPathFactory, definition: LatestDefinition, steps: list[list[Row] | str]
 ) -> None:
     """Rows in any order and more than once; compacted, deleted, restored; the latest table lost, made again."""
     rows, latest = (tmp_path_factory.mktemp("t") / name for name in ("rows", "rows_latest"))

@@ -17,11 +17,11 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import refresh
 from fairlead_ingest.io.table.delta import opened
-from fairlead_ingest.latest.definition import Definition
+from fairlead_ingest.latest.definition import LatestDefinition
 from fairlead_ingest.table.store_path import StorePath
 
 pytestmark = pytest.mark.process
-BY_NODE = Definition(key=("node",), delete_when={"op": ("d",)})
+BY_NODE = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
 REQUESTS_MAX = 18
 """Of a refresh that folds one commit, between checkpoints of the two logs."""
 
@@ -102,7 +102,7 @@ def test_two_jobs_in_a_store_do_the_same_thing(proxy: StoreProxy, monkeypatch: p
         if others:
             others.pop()
             # Another process has tables of its own open.
-            monkeypatch.setattr(opened, "_kept", opened._Kept())
+            monkeypatch.setattr(opened, "_kept", opened._OpenTables())
             refresh(rows, latest, BY_NODE)
             monkeypatch.setattr(opened, "_kept", kept)
         real(*arguments)  # type: ignore[arg-type]

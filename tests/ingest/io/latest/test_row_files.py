@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairlead_ingest.io.latest import row_files
-from fairlead_ingest.io.latest.row_files import Gone, RowFiles
+from fairlead_ingest.io.latest.row_files import FileGone, RowFiles
 from fairlead_ingest.latest.row_changes import RowFile
 
 SCHEMA = pa.schema(
@@ -47,5 +47,5 @@ def test_large_rows_come_in_small_portions(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_file_that_is_not_there_is_gone(tmp_path: Path) -> None:
     """A vacuum was faster."""
-    with pytest.raises(Gone):
+    with pytest.raises(FileGone):
         list(RowFiles(tmp_path, [RowFile(path="f", partition=())], SCHEMA).portions(0, ["n"]))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from fairlead_cli.main import build
 from fairlead_ingest import errors
-from fairlead_ingest.io.letters.correction import ByFile, ByFunction, Unchanged, Unrepaired
+from fairlead_ingest.io.letters.correction import ByFile, ByFunction, Rejudged, Unrepaired
 from fairlead_wire.errors import LocalError
 
 LETTER: dict[str, Any] = {
@@ -27,8 +27,8 @@ def by(folder: Path, body: str) -> ByFunction:
 
 def test_unchanged_is_what_it_was() -> None:
     """Also where there was nothing."""
-    assert Unchanged().payload(LETTER) == b"old"
-    assert Unchanged().payload({**LETTER, "payload": None}) == b""
+    assert Rejudged().payload(LETTER) == b"old"
+    assert Rejudged().payload({**LETTER, "payload": None}) == b""
 
 
 @pytest.mark.parametrize(

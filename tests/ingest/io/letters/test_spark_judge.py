@@ -12,15 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_ingest.io.letters.correction import ByFunction, Correction, Unchanged
+from fairlead_ingest.io.letters.correction import ByFunction, Correction, Rejudged
 from fairlead_ingest.io.letters.repair import Repair
 from fairlead_ingest.io.letters.spark_judge import SparkJudge
 from fairlead_ingest.io.pipeline import backfill, query
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import Selection
+from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.letters.tally import Tally
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]
 DELTA = tables.of("delta")
@@ -67,7 +67,7 @@ def test_poison_becomes_rows_once_and_the_table_equals_the_model(
         "messaging_url": messaging.url, "topics": [topic], "table": str(table), "security": "insecure",
         "checkpoint": str(tmp_path / "checkpoint"), **given,
     }  # fmt: skip
-    settings = Settings.model_validate(values)
+    settings = IngestSettings.model_validate(values)
 
     def rows() -> dict[int, Any]:
         found = tables.existing(DELTA, table).to_table().to_pylist()
@@ -76,11 +76,11 @@ def test_poison_becomes_rows_once_and_the_table_equals_the_model(
 
     def repair(how: Correction) -> Tally:
         job = settings.jobs()[0]
-        repairing = Repair(DELTA, table, Selection(), how, evolves=query.evolves(job))
+        repairing = Repair(DELTA, table, LetterSelection(), how, evolves=query.evolves(job))
         return repairing.run(lambda: SparkJudge(spark, settings, job))
 
     assert sorted(rows()) == [*range(6)]
-    first = repair(Unchanged())
+    first = repair(Rejudged())
     assert (first.letters, first.repaired, dict(first.still)) == (5, 0, {"not_json": 1, "not_utf8": 1, "misfit": 3})
     # A wider column is another table's: what is changed here is what the job reads into it.
     schema.write_text('{"columns": {"temperature": "tinyint", "at": "timestamp", "unit": "string"}}')
@@ -96,7 +96,7 @@ def test_poison_becomes_rows_once_and_the_table_equals_the_model(
     job = settings.jobs()[0]
     added = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=table)["rows_added"]
     assert added == 0
-    assert repair(Unchanged()).letters == 1
+    assert repair(Rejudged()).letters == 1
     found = rows()
     assert {number: row["temperature"] for number, row in found.items()} == {
         **{number: 20 + number for number in range(7)}, 7: 127, 8: 127, 10: 21,
@@ -134,8 +134,8 @@ def test_what_a_transform_refuses_or_leaves_out_stays_a_letter_with_its_reason(
         "messaging_url": messaging.url, "topics": [topic], "table": str(tmp_path / "rows"), "security": "insecure",
         "checkpoint": str(tmp_path / "checkpoint"), **given,
     }  # fmt: skip
-    settings = Settings.model_validate(values)
-    repairing = Repair(DELTA, tmp_path / "rows", Selection(), ByFunction(f"{tmp_path}/mending.py:mend"))
+    settings = IngestSettings.model_validate(values)
+    repairing = Repair(DELTA, tmp_path / "rows", LetterSelection(), ByFunction(f"{tmp_path}/mending.py:mend"))
     done = repairing.run(lambda: SparkJudge(spark, settings, settings.jobs()[0]))
     assert (done.repaired, dict(done.still)) == (4, {"failed": 1, "left_out": 1})
     assert any("three is refused" in each.error for each in done.examples)

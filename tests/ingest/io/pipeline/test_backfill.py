@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io.pipeline import backfill
-from fairlead_ingest.settings import Pipeline, Settings
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 
@@ -20,7 +20,7 @@ def test_only_what_is_missing_is_added(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Twice the same time is once the rows; dead letters too; another time is nothing."""
-    settings = Settings.model_validate(
+    settings = IngestSettings.model_validate(
         {
             "messaging_url": messaging.url,
             "topics": [topic],
@@ -50,7 +50,7 @@ def test_a_long_time_is_read_in_ranges_with_progress(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     """Each is committed by itself; together they are all, once."""
-    settings = Settings.model_validate(
+    settings = IngestSettings.model_validate(
         {
             "messaging_url": messaging.url,
             "topics": [topic, topic + "-none"],

@@ -13,7 +13,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.commit_watcher import PUBLISHED_AGAIN_MAX, CommitWatcher
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_ingest.settings import Pipeline
@@ -43,7 +43,7 @@ class Lab:
     def __init__(self, sink: str, folder: Path, service: MessagingService, topic: str) -> None:
         self.table_format, self.folder, self.topic, self.service = format_of(sink, folder), folder, topic, service
         self.table_format.ensure(folder / "rows", SCHEMA)
-        self.metrics, self.published = Metrics(), Published()
+        self.metrics, self.published = IngestMetrics(), Published()
         (folder / "checkpoint" / "offsets").mkdir(parents=True)
         (folder / "checkpoint" / "metadata").write_text(json.dumps({"id": "q"}))
         self.client = BulkClient(service.url)

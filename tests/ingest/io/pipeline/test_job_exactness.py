@@ -15,11 +15,11 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.sync_client import Client
@@ -177,7 +177,7 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
             "checkpoint": str(tmp_path / "checkpoint"),
             "security": "insecure",
         }
-        settings = Settings.model_validate({**values, **changes})
+        settings = IngestSettings.model_validate({**values, **changes})
         [pipeline] = settings.jobs()
         done = backfill.run(spark, settings, pipeline, from_ms=None, until_ms=None, into=tmp_path / into)
         return done["rows_added"]
@@ -309,8 +309,8 @@ def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
         "security": "insecure",
         "format": form,
     }
-    settings = Settings.model_validate(values)
-    job = Job(spark, settings, settings.jobs()[0], Metrics())
+    settings = IngestSettings.model_validate(values)
+    job = Job(spark, settings, settings.jobs()[0], IngestMetrics())
     job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
     job.start()
     wait_until("the query has ended", lambda: not job.is_running, seconds=120)
@@ -321,6 +321,6 @@ def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
     assert (letter["_id"], letter["error"]) == (names[1], "it breaks the pipeline")
     assert b'"edge-1-1"' in letter["payload"]
     # A start that fails leaves what was committed long ago alone.
-    again = Job(spark, settings, settings.jobs()[0], Metrics())
+    again = Job(spark, settings, settings.jobs()[0], IngestMetrics())
     again.finish()
     assert again.metrics.batches.labels(again.name)._value.get() == 0

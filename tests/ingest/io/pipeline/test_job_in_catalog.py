@@ -17,8 +17,8 @@ from fairlead_ingest.io import status
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import maintenance, tables
-from fairlead_ingest.io.table.receipt import Receipts
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.io.table.receipt import TableReceipts
+from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]
 
@@ -57,7 +57,7 @@ def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
         },
         "storage": store.settings,
     }
-    settings = Settings.model_validate(
+    settings = IngestSettings.model_validate(
         {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
          "checkpoint": str(tmp_path / "checkpoint")}
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
     facts = status.of(job, settings.place(job.table), None, now, settings.catalog_of(job.table_format))
     assert (facts["rows"], facts["dead_letters_rows"], facts["totals"]["rows"]) == (10, 2, 10)
     first = tables.existing(table_format, table).to_table().sort_by("sequence")["id"][0].as_py()
-    receipt = Receipts(table_format, table, first).find()
+    receipt = TableReceipts(table_format, table, first).find()
     assert receipt is not None and receipt["_topic"] == topic
     done = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=store.place(f"{topic}/again"))
     assert done["rows_added"] == 10

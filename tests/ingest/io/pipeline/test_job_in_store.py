@@ -15,14 +15,14 @@ from tests.support.tables.object_store import ObjectStore
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io import status
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.pipeline.supervisor import Supervisor
 from fairlead_ingest.io.table import maintenance, object_store, tables
 from fairlead_ingest.io.table.delta import compaction
-from fairlead_ingest.io.table.receipt import Receipts
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.io.table.receipt import TableReceipts
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.store_path import StorePath
 
 Run = Callable[..., Job]
@@ -59,7 +59,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
     assert everything(table) == Counter(range(12))
 
     # What people do beside the job finds the table, too.
-    settings = Settings.model_validate(
+    settings = IngestSettings.model_validate(
         {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
          "checkpoint": str(tmp_path / "checkpoint")}
     )  # fmt: skip
@@ -67,7 +67,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
     facts = status.of(job, settings.place(job.table), None, datetime.datetime.now(datetime.UTC))
     assert (facts["rows"], facts["dead_letters_rows"]) == (10, 2)
     first = tables.existing(DELTA, table).to_table().sort_by("sequence")["id"][0].as_py()
-    receipt = Receipts(DELTA, table, first).find()
+    receipt = TableReceipts(DELTA, table, first).find()
     assert receipt is not None and receipt["_topic"] == topic
     done = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=store.place(f"{topic}/again"))
     assert done["rows_added"] == 10
@@ -122,12 +122,12 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
     with ObjectStore(tmp_path / "store") as store:
         mine = tmp_path / "secret"
         mine.write_text(store.secret.read_text())
-        settings = Settings.model_validate(
+        settings = IngestSettings.model_validate(
             {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], "trigger": 0.2,
              "table": "s3://tables/renewed/rows", "checkpoint": "s3://tables/renewed/checkpoint",
              "storage": {**store.settings, "secret_access_key_file": str(mine)}}
         )  # fmt: skip
-        job = Job(spark, settings, settings.jobs()[0], Metrics())
+        job = Job(spark, settings, settings.jobs()[0], IngestMetrics())
         supervisor = Supervisor(job)
 
         def step_until(what: str, condition: Callable[[], bool]) -> None:

@@ -15,7 +15,7 @@ from tests.support.topics.messaging_service import MessagingService, upstream_me
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]
 LATEST = {"key": ["asset"], "order_by": ["revision"], "delete_when": {"op": ["d"]}, "seconds": 0.0}
@@ -71,7 +71,7 @@ def test_the_newest_row_of_each_key_is_kept_through_all_that_happens_to_the_rows
     DeltaTable(str(rows)).delete("asset = 'b' AND revision = 3")
     run(**given)
     assert held(latest)["b"]["_deleted"]
-    settings = Settings.model_validate(
+    settings = IngestSettings.model_validate(
         {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], "table": str(rows),
          "checkpoint": str(tmp_path / "checkpoint"), **given}
     )  # fmt: skip

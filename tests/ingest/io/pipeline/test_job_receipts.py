@@ -16,7 +16,7 @@ from fairlead_hub.io.messaging import table_positions
 from fairlead_hub.upstream import publish_batch
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.receipt import Receipts
+from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire import message
@@ -86,7 +86,7 @@ async def test_receipts_of_the_node_and_of_the_table_agree(
         hub.look()
         for id in first + second:
             found = await upstream.receipts.ask(bytes.fromhex(id), author=None, wait_seconds=60.0)
-            row = Receipts(tables.of("delta"), tmp_path / "rows", id).find()
+            row = TableReceipts(tables.of("delta"), tmp_path / "rows", id).find()
             assert found is not None and row is not None and found["state"] == "in_table"
             assert (found["in_topic"]["topic"], found["in_topic"]["position"]) == (row["_topic"], row["_id"])
             assert row["_batch"] <= found["in_table"]["batch"]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.io import status
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline import lag_watcher
 from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 TOPICS = [f"default/t{number}" for number in range(100)]
@@ -22,9 +22,9 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 def job(url: str) -> Job:
     values = {"messaging_url": url, "topics": TOPICS, "table": "/nowhere/rows", "checkpoint": "/nowhere/checkpoint"}
-    settings = Settings.model_validate({**values, "security": "insecure"})
+    settings = IngestSettings.model_validate({**values, "security": "insecure"})
     made: Any = None  # the session: nothing is started
-    return Job(made, settings, settings.jobs()[0], Metrics())
+    return Job(made, settings, settings.jobs()[0], IngestMetrics())
 
 
 @pytest.mark.verify

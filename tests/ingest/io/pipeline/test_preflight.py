@@ -9,10 +9,10 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import preflight
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 
 
-def settings(tmp_path: Path, **more: Any) -> Settings:
+def settings(tmp_path: Path, **more: Any) -> IngestSettings:
     values = {
         "messaging_url": "http://127.0.0.1:9",
         "security": "insecure",
@@ -20,10 +20,10 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
         "table": str(tmp_path / "rows"),
         "checkpoint": str(tmp_path / "checkpoint"),
     }
-    return Settings.model_validate({**values, **more})
+    return IngestSettings.model_validate({**values, **more})
 
 
-def check(found: Settings) -> None:
+def check(found: IngestSettings) -> None:
     preflight.check(found, found.jobs())
 
 

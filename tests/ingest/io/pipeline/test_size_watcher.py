@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from prometheus_client import generate_latest
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.metrics import Metrics
+from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.size_watcher import SIZE_SECONDS, SizeWatcher
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import UNNUMBERED, of
@@ -21,14 +21,14 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
-def lines(metrics: Metrics) -> list[str]:
+def lines(metrics: IngestMetrics) -> list[str]:
     text = generate_latest(metrics.registry).decode()
     return [line for line in text.splitlines() if line.startswith("fairlead_ingest_table_")]
 
 
 def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
     """Nothing is said of a table that is not there; then its size, at most once a minute."""
-    form, table, metrics = of("delta"), tmp_path / "rows", Metrics()
+    form, table, metrics = of("delta"), tmp_path / "rows", IngestMetrics()
     watching = SizeWatcher("p", form, table, metrics)
     watching.ask(NOW)
     assert lines(metrics) == []
@@ -54,6 +54,6 @@ def test_a_table_that_cannot_be_read_is_asked_again(error: Exception) -> None:
         def size(self, _: object) -> Any:
             raise error
 
-    metrics = Metrics()
+    metrics = IngestMetrics()
     SizeWatcher("p", cast(TableFormat, Broken()), Path("/nowhere"), metrics).ask(NOW)
     assert lines(metrics) == []

@@ -22,7 +22,7 @@ from fairlead_ingest.io.table.tables import (
     UNNUMBERED,
     beside,
 )
-from fairlead_ingest.report.facts import DeadLetters
+from fairlead_ingest.report.facts import LetterCount
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
@@ -70,7 +70,7 @@ def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
     gap = {"reason": "expired", "from_generation": 1, "from_position": "0a", "to_generation": 1, "to_position": "0f"}
     put(beside(path, GAPS), GAPS_SCHEMA, gap)
     found = table_facts.of("p", delta, path)
-    assert (found.rows, found.dead_letters) == (0, [DeadLetters(code="not_json", rows=2, example="not JSON")])
+    assert (found.rows, found.dead_letters) == (0, [LetterCount(code="not_json", rows=2, example="not JSON")])
     (noticed,) = found.gaps
     assert (noticed.reason, noticed.topic, noticed.begins, noticed.ends, noticed.rows) == (
         *("expired", "a/t", "1:0a", "1:0f"),
@@ -91,14 +91,14 @@ def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: P
         form.ensure(table, schema)
     letters = beside(path, DEAD_LETTERS)
     put(letters, OLD_SCHEMA, {"error": "Expected `int` - at `$.epoch`"}, form=form)
-    old = DeadLetters(code="unknown", rows=1, example="Expected `int` - at `$.epoch`")
+    old = LetterCount(code="unknown", rows=1, example="Expected `int` - at `$.epoch`")
     assert table_facts.of("p", form, path).dead_letters == [old]
     form.ensure(letters, DEAD_LETTERS_SCHEMA)
     assert table_facts.of("p", form, path).dead_letters == [old]
     new = {"error": "Expected `int`", "code": "bad_field", "fields": ["epoch", "sequence"]}
     put(letters, DEAD_LETTERS_SCHEMA, new, new, form=form)
     assert table_facts.of("p", form, path).dead_letters == [
-        DeadLetters(code="bad_field", fields=("epoch", "sequence"), rows=2, example="Expected `int`"),
+        LetterCount(code="bad_field", fields=("epoch", "sequence"), rows=2, example="Expected `int`"),
         old,
     ]
 

@@ -18,12 +18,12 @@ from fairlead_ingest import errors
 from fairlead_ingest.cluster.task_report import TaskReport
 from fairlead_ingest.io.spark import executor_probe
 from fairlead_ingest.io.spark.spark_away import SparkAway
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_wire import distribution
 from fairlead_wire.io import logs
 
 
-def settings(folder: Path, url: str, topic: str, **more: Any) -> Settings:
+def settings(folder: Path, url: str, topic: str, **more: Any) -> IngestSettings:
     values = {
         "messaging_url": url,
         "security": "insecure",
@@ -31,11 +31,11 @@ def settings(folder: Path, url: str, topic: str, **more: Any) -> Settings:
         "table": str(folder / "data" / "rows"),
         "checkpoint": str(folder / "checkpoint"),
     }
-    return Settings.model_validate({**values, **more})
+    return IngestSettings.model_validate({**values, **more})
 
 
 def looked(question: executor_probe.Question) -> TaskReport:
-    (found,) = list(executor_probe.Look(question)([pa.RecordBatch.from_pydict({"id": [1]})]))
+    (found,) = list(executor_probe.ExecutorLook(question)([pa.RecordBatch.from_pydict({"id": [1]})]))
     return msgspec.json.decode(found["report"][0].as_py(), type=TaskReport)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import compaction
-from fairlead_ingest.io.table.compaction import Compaction, Part
+from fairlead_ingest.io.table.compaction import Compaction, TablePart
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.table.commit import Collided
 
@@ -45,7 +45,7 @@ class Version:
         self.number, self.schema = table.commits, SCHEMA
         self._files = dict(table.files)
         self.parts = [
-            Part(path=path, topic="a/t", date=str(DAY), size=size, rows=len(ids))
+            TablePart(path=path, topic="a/t", date=str(DAY), size=size, rows=len(ids))
             for path, (size, ids) in self._files.items()
         ]
 
@@ -56,7 +56,7 @@ class Version:
     def explained(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def replace(self, removed: Sequence[Part], files: Sequence[WrittenFile]) -> None:
+    def replace(self, removed: Sequence[TablePart], files: Sequence[WrittenFile]) -> None:
         before, self._table.before = self._table.before, lambda: None
         before()
         if self._table.files != self._files:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from fairlead_ingest.io.table import delta
-from fairlead_ingest.io.table.receipt import Receipts
+from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
@@ -34,7 +34,7 @@ def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
 def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
     """With where it is and when it came."""
     commit(tmp_path / "rows", "m1", "m2")
-    found = Receipts(delta, tmp_path / "rows", "m2").find()
+    found = TableReceipts(delta, tmp_path / "rows", "m2").find()
     assert found is not None
     assert (found["_topic"], found["_batch"], found["_id"], found["node"]) == ("a/odd name=%", 3, "0a", "edge-1")
     assert found["_published_at"] == "2026-11-20T12:00:00+00:00"
@@ -43,15 +43,15 @@ def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "node"), [("m3", None), ("m1", "edge-2")])
 def test_what_is_not_there_gets_none(tmp_path: Path, name: str, node: str | None) -> None:
     """Another id, another node, no table at all."""
-    assert Receipts(delta, tmp_path / "rows", name, node).find() is None
+    assert TableReceipts(delta, tmp_path / "rows", name, node).find() is None
     commit(tmp_path / "rows", "m1", "m2")
-    assert Receipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
+    assert TableReceipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
 
 
 def test_a_receipt_can_be_waited_for(tmp_path: Path) -> None:
     """It comes with the commit."""
     commit(tmp_path / "rows", "m1")
-    receipts = Receipts(delta, tmp_path / "rows", "m2")
+    receipts = TableReceipts(delta, tmp_path / "rows", "m2")
     assert receipts.find() is None
     later = threading.Thread(target=commit, args=(tmp_path / "rows", "m2"))
     later.start()

@@ -12,7 +12,7 @@ from tests.support.topics.messaging_service import MessagingService
 from fairlead_ingest.io.checkpoint import batch_times, unread_notes
 from fairlead_ingest.io.topics import batch_planner
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.source import batch_pace
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -30,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def planner(
     messaging: MessagingService, checkpoint: Path, topics: Sequence[str], targets: dict[str, str] | None = None
 ) -> BatchPlanner:
-    options = Options.of(
+    options = SourceOptions.of(
         {
             "url": messaging.url,
             "topics": ",".join(topics),

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThan
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io.topics.batch_reader import FairleadReader, FilteringReader
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import ReadPartition
 
 
@@ -30,7 +30,7 @@ def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: Me
 def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingService, topic: str) -> None:
     """Nothing is planned for topics that the query leaves out."""
     messaging.publish(topic, [b"1"])
-    reader = FilteringReader(Options.of({"url": messaging.url, "topics": f"{topic},default/none"}))
+    reader = FilteringReader(SourceOptions.of({"url": messaging.url, "topics": f"{topic},default/none"}))
     (part,) = reader.partitions()
     assert isinstance(part, ReadPartition)
     assert [(each.topic, each.rows) for each in part.ranges] == [(topic, 1)]
@@ -60,5 +60,5 @@ def test_options_bound_the_time(messaging: MessagingService, topic: str) -> None
     base = {"url": messaging.url, "topics": topic}
     spans: list[dict[str, str]]
     spans = [{}, {"from": "2100-01-01T00:00:00Z"}, {"until": "2020-01-01T00:00:00Z"}, {"from": "0"}]
-    parts = [FairleadReader(Options.of({**base, **span})).partitions()[0] for span in spans]
+    parts = [FairleadReader(SourceOptions.of({**base, **span})).partitions()[0] for span in spans]
     assert [part.rows for part in parts if isinstance(part, ReadPartition)] == [1, 0, 0, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.topics.options import Options, spark_schema
+from fairlead_ingest.io.topics.options import SourceOptions, spark_schema
 from fairlead_wire.errors import LocalError
 
 BASE = {"url": "http://127.0.0.1:1", "topics": "a/t, b/t"}
@@ -13,7 +13,7 @@ BASE = {"url": "http://127.0.0.1:1", "topics": "a/t, b/t"}
 
 def test_options_are_taken_in_any_case_and_typed() -> None:
     """Spark lower-cases them on the way."""
-    options = Options.of({**BASE, "maxrowsperbatch": "10", "FORMAT": "envelope", "startingOffsets": "latest"})
+    options = SourceOptions.of({**BASE, "maxrowsperbatch": "10", "FORMAT": "envelope", "startingOffsets": "latest"})
     assert options.topics == ["a/t", "b/t"]
     assert options.max_rows_per_batch == 10
     assert options.start_of("b/t") == "latest"
@@ -22,7 +22,7 @@ def test_options_are_taken_in_any_case_and_typed() -> None:
 
 def test_each_topic_may_start_elsewhere() -> None:
     """A name, a time, an explicit place; what is not named starts at its beginning."""
-    options = Options.of({**BASE, "startingOffsets": '{"a/t": {"g": 1, "p": "0a"}, "b/t": 5}'})
+    options = SourceOptions.of({**BASE, "startingOffsets": '{"a/t": {"g": 1, "p": "0a"}, "b/t": 5}'})
     assert options.start_of("a/t") == {"g": 1, "p": "0a"}
     assert (options.start_of("b/t"), options.start_of("c/t")) == (5, "earliest")
 
@@ -50,18 +50,18 @@ def test_each_topic_may_start_elsewhere() -> None:
 def test_a_bad_option_is_refused_by_name(change: dict[str, str], name: str) -> None:
     """With its code, since Spark will wrap it."""
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: {name}"):
-        Options.of({**BASE, **change})
+        SourceOptions.of({**BASE, **change})
 
 
 def test_a_client_is_made_where_it_is_used() -> None:
     """Files for TLS are looked at then, by the code that uses them."""
-    assert Options.of(BASE).client().base_url == BASE["url"]
+    assert SourceOptions.of(BASE).client().base_url == BASE["url"]
     tls = {"tlsCa": "/none/ca", "tlsCert": "/none/cert", "tlsKey": "/none/key", "url": "https://h:1"}
     with pytest.raises(LocalError, match="/none/ca"):
-        Options.of({**BASE, **tls}).client()
+        SourceOptions.of({**BASE, **tls}).client()
 
 
 def test_the_spark_schema_is_the_pages() -> None:
     """Names, order, types."""
-    schema = spark_schema(Options.of(BASE).page_schema)
+    schema = spark_schema(SourceOptions.of(BASE).page_schema)
     assert schema.simpleString() == "struct<payload:binary,_topic:string,_id:string,_published_at:timestamp>"

@@ -10,15 +10,15 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.topics import range_reader
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.errors import Expired
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
 
-def options(messaging: MessagingService, topic: str, **more: str) -> Options:
-    return Options.of({"url": messaging.url, "topics": topic, **more})
+def options(messaging: MessagingService, topic: str, **more: str) -> SourceOptions:
+    return SourceOptions.of({"url": messaging.url, "topics": topic, **more})
 
 
 def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topic: str) -> None:

@@ -14,15 +14,15 @@ from tests.support.topics.messaging_service import MessagingService, upstream_me
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.io.checkpoint.unread_notes import Known
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.checkpoint.unread_notes import UnreadCounts
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource, FairleadStreamReader
 from fairlead_ingest.source import offsets
 
 
 def reader(messaging: MessagingService, topics: str, **options: str) -> FairleadStreamReader:
-    return FairleadStreamReader(Options.of({"url": messaging.url, "topics": topics, "waitMs": "0", **options}))
+    return FairleadStreamReader(SourceOptions.of({"url": messaging.url, "topics": topics, "waitMs": "0", **options}))
 
 
 def sequences(reading: FairleadStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[bytes]:
@@ -142,7 +142,7 @@ def test_a_message_is_an_upstream_message_in_envelope_format(messaging: Messagin
 
 def test_a_service_that_is_down_is_a_reason_to_wait() -> None:
     """Coded, so that the program knows after Spark has wrapped it."""
-    reading = FairleadStreamReader(Options.of({"url": "http://127.0.0.1:9", "topics": "a/t"}))
+    reading = FairleadStreamReader(SourceOptions.of({"url": "http://127.0.0.1:9", "topics": "a/t"}))
     with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
         reading.initialOffset()
 
@@ -169,7 +169,7 @@ def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
 ) -> None:
     """Stopped with its code, or gone on without, and noted for the gaps."""
 
-    def fetched(policy: str) -> tuple[list[bytes], Known]:
+    def fetched(policy: str) -> tuple[list[bytes], UnreadCounts]:
         messaging.publish(topic, [b"1", b"2"])
         reading = reader(messaging, topic, onRecreated=policy, checkpoint=str(tmp_path))
         start = reading.initialOffset()
@@ -183,7 +183,7 @@ def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
 
     with pytest.raises(errors.Stop, match=rf"{errors.RECREATED}.*gap row"):
         fetched("fail")
-    assert fetched("restart") == ([], Known(rolled_back={topic: 0}, recreated=frozenset({topic})))
+    assert fetched("restart") == ([], UnreadCounts(rolled_back={topic: 0}, recreated=frozenset({topic})))
 
 
 @pytest.mark.parametrize("again", ["before it is planned again", "before it is read"])

@@ -16,7 +16,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.topics import topic_stream_writer
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
 from fairlead_messaging.client import transaction_coordinator
@@ -48,7 +48,7 @@ def rows(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 
 @pytest.fixture
 def writer(messaging: MessagingService, topic: str, tmp_path: Path) -> TopicStreamWriter:
-    return TopicStreamWriter(Options.of({"url": messaging.url, "topics": topic}), ["payload"], tmp_path)
+    return TopicStreamWriter(SourceOptions.of({"url": messaging.url, "topics": topic}), ["payload"], tmp_path)
 
 
 def test_what_tasks_store_is_seen_with_the_batchs_commit(
@@ -144,7 +144,7 @@ async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
 ) -> None:
     """The query would end for nothing."""
     async with flaky(messaging.port) as between:
-        writer = TopicStreamWriter(Options.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
+        writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
         stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
         between.lose(3, containing=b"/commit")
         await asyncio.to_thread(writer.commit, [stored], 0)
@@ -158,7 +158,7 @@ async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next
     """The note says which transaction it is."""
     monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
-        writer = TopicStreamWriter(Options.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
+        writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
         stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
         between.lose(1_000_000, containing=b"/commit")
         with pytest.raises(errors.Wait, match=errors.UNREACHABLE):

@@ -16,7 +16,7 @@ from tests.support.topics.messaging_service import MessagingService
 from fairlead_ingest import errors
 from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.topics import topic_writer
-from fairlead_ingest.io.topics.options import Options
+from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
 from fairlead_messaging.client import transaction_coordinator
 from fairlead_messaging.client.io.bulk_client import BulkClient
@@ -29,8 +29,8 @@ def payloads(messaging: MessagingService, topic: str) -> list[bytes]:
     return found
 
 
-def options(messaging: MessagingService, topics: str) -> Options:
-    return Options.of({"url": messaging.url, "topics": topics})
+def options(messaging: MessagingService, topics: str) -> SourceOptions:
+    return SourceOptions.of({"url": messaging.url, "topics": topics})
 
 
 def test_a_spark_job_publishes_at_its_commit(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
@@ -59,7 +59,7 @@ def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: Messagi
 
 def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str) -> None:
     """Hours may lie between two of its rows; here it is the time until the service has seen a renewal."""
-    slow = Options.of({"url": messaging.url, "topics": topic, "transactionSeconds": "9"})
+    slow = SourceOptions.of({"url": messaging.url, "topics": topic, "transactionSeconds": "9"})
     writer = TopicWriter(slow, ["payload"])
 
     def expires() -> int:
@@ -81,7 +81,7 @@ def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService,
     writer = TopicWriter(options(messaging, topic), ["payload"])
     with BulkClient(messaging.url) as client:
         client.abort(writer._pointer)
-    for lost in (lambda: writer.write(batches(b"1")), lambda: writer.commit([topic_writer.Stored(rows=1)])):
+    for lost in (lambda: writer.write(batches(b"1")), lambda: writer.commit([topic_writer.TaskStored(rows=1)])):
         with pytest.raises(errors.Stop, match=r"^FAIRLEAD_TRANSACTION_LOST: .*is aborted; no reader .*write it again"):
             lost()
     assert payloads(messaging, topic) == []
@@ -151,7 +151,7 @@ async def test_a_commit_that_cannot_be_confirmed_is_named(
 
 
 def through(between: FlakyProxy, topic: str) -> TopicWriter:
-    return TopicWriter(Options.of({"url": between.url, "topics": topic}), ["payload"])
+    return TopicWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"])
 
 
 def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
@@ -162,4 +162,4 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 def test_what_cannot_be_written_is_refused(topics: str, columns: list[str]) -> None:
     """Before a transaction is begun."""
     with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
-        TopicWriter(Options.of({"url": "http://127.0.0.1:9", "topics": topics}), columns)
+        TopicWriter(SourceOptions.of({"url": "http://127.0.0.1:9", "topics": topics}), columns)

@@ -9,7 +9,7 @@ from tests.support.topics.answers import answer, asked
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import requests
-from fairlead_messaging.client.request import Request
+from fairlead_messaging.client.request import ClientRequest
 from fairlead_wire.errors import RemoteError
 
 
@@ -26,14 +26,14 @@ def test_a_publish_says_who_publishes() -> None:
 def test_what_is_safe_to_repeat() -> None:
     """Reads, changes that are the same twice, and what a producer numbers; nothing else that writes."""
     numbered = requests.publish("n", "t", [b""], producer=Producer(id="p", epoch=1, sequence=0))
-    safe: list[Request[Any]]
+    safe: list[ClientRequest[Any]]
     safe = [
         numbered,
         requests.poll("n", "t"),
         requests.create_topic("n", "t"),
         requests.finish_transaction(1, "commit"),
     ]
-    unsafe: list[Request[Any]] = [
+    unsafe: list[ClientRequest[Any]] = [
         requests.publish("n", "t", [b""]),
         requests.publish_in(1, "n", "t", [b""]),
         requests.store_in(1, "n", "t", []),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access import subject, topic_glob
-from fairlead_messaging.server.access.access_table import AccessTable, Entry, Grants
+from fairlead_messaging.server.access.access_table import AccessEntry, AccessTable, Grants
 from fairlead_messaging.server.access.subject import Identity, Subject
 
 
-def entry(name: str, verbs: str, *topics: str) -> Entry:
-    return Entry(subject.parse(name), frozenset(map(Verb, verbs.split())), tuple(map(topic_glob.parse, topics)))
+def entry(name: str, verbs: str, *topics: str) -> AccessEntry:
+    return AccessEntry(subject.parse(name), frozenset(map(Verb, verbs.split())), tuple(map(topic_glob.parse, topics)))
 
 
 def grants(table: AccessTable, *names: str) -> Grants:

@@ -7,7 +7,7 @@ import pytest
 from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access import caller, subject, topic_glob
-from fairlead_messaging.server.access.access_table import Entry, Grants
+from fairlead_messaging.server.access.access_table import AccessEntry, Grants
 from fairlead_messaging.server.access.caller import NOT_KNOWN, UNRESTRICTED, Caller
 from fairlead_messaging.server.transactions.transaction import Touched
 
@@ -16,7 +16,7 @@ IN_A = [Touched(namespace="default", name="a", generation=1)]
 
 def of(name: str, verbs: str, *topics: str) -> Caller:
     who = subject.parse(name)
-    entry = Entry(who, frozenset(map(Verb, verbs.split())), tuple(map(topic_glob.parse, topics)))
+    entry = AccessEntry(who, frozenset(map(Verb, verbs.split())), tuple(map(topic_glob.parse, topics)))
     return Caller(name, who.owner, Grants((entry,)))
 
 

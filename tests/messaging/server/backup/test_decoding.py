@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead_messaging.server.backup import encoding, frame
 from fairlead_messaging.server.backup.decoding import BadBackup, Decoder, Rows
-from fairlead_messaging.server.backup.frame import Header
+from fairlead_messaging.server.backup.frame import BackupHeader
 
 ROWS = [(b"M%03d" % number, b"value %d" % number * number) for number in range(40)]
 
@@ -38,7 +38,7 @@ def test_what_went_in_comes_out(rows: dict[bytes, bytes], block_bytes: int) -> N
 
 
 def test_the_header_says_of_what_it_is() -> None:
-    assert Decoder(io.BytesIO(made([], 1_800_000_000_000))).header == Header(
+    assert Decoder(io.BytesIO(made([], 1_800_000_000_000))).header == BackupHeader(
         format=1, program="0.1.0", service="s-1", taken_ms=1_800_000_000_000
     )
 

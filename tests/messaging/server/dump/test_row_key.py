@@ -8,9 +8,9 @@ from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.dump import row_key
 from fairlead_messaging.server.dump.row_key import RowKey, Undecodable
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 
-TOPIC = Topic(namespace="n", name="t", generation=3, ttl_seconds=1)
+TOPIC = TopicGeneration(namespace="n", name="t", generation=3, ttl_seconds=1)
 OF_TOPIC = {"topic": ("n", "t"), "generation": 3}
 WHERE = Position(5, 7)
 EVERY = [

@@ -12,24 +12,24 @@ from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.dump import row_key, row_value, table_dump
 from fairlead_messaging.server.dump.row_key import Undecodable
-from fairlead_messaging.server.dump.row_value import Context
-from fairlead_messaging.server.dump.selection import Selection
+from fairlead_messaging.server.dump.row_value import RowContext
+from fairlead_messaging.server.dump.selection import DumpSelection
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.message import Message
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
 from fairlead_messaging.server.transactions.deadline import TransactionLimits
 
-TOPIC = Topic(namespace="n", name="t", generation=1, ttl_seconds=1)
+TOPIC = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=1)
 MESSAGE = row_key.parse(keys.table(keys.MESSAGE, TOPIC) + Position(5, 7).encode())
 PAYLOAD = row_key.parse(keys.payloads(TOPIC, 99) + Position(5, 7).encode())
 LIVING = {("n", "t"): 1}
 
 
 def decode(key: row_key.RowKey, value: bytes, **context: Any) -> dict[str, Any]:
-    return row_value.decode(key, value, Context(generations=LIVING, **context))
+    return row_value.decode(key, value, RowContext(generations=LIVING, **context))
 
 
 def test_a_message_says_what_readers_make_of_it() -> None:
@@ -42,7 +42,7 @@ def test_a_message_says_what_readers_make_of_it() -> None:
     assert (shown["transaction"], shown["ttl"], shown["published_ms"], shown["sequence"]) == (4, 9, 5, 7)
     assert shown["published"] == "1970-01-01T00:00:00.005Z"
     assert "unreachable" not in shown
-    assert row_value.decode(MESSAGE, b"\x00x", Context(generations={("n", "t"): -1}))["unreachable"]
+    assert row_value.decode(MESSAGE, b"\x00x", RowContext(generations={("n", "t"): -1}))["unreachable"]
 
 
 def test_bodies_are_bounded_and_not_shown_unless_asked_for() -> None:
@@ -102,9 +102,9 @@ def test_everything_a_service_writes_can_be_decoded() -> None:
     core.do(publish("t", "b", producer=producer(5, epoch=2, fence=True)))
     core.do(publish("t", *["x"] * 2000))
     one, two, three = (core.do(Start(timeout_seconds=80_000)).transaction.pointer for _ in range(3))
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"c", 5)], pointer=one))
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"c", 5)], pointer=one))
     core.do(publish("t", pointer=one))
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"d")], pointer=two))
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"d")], pointer=two))
     core.now_ms += 7_200_000
     core.do(Start(timeout_seconds=5))
     core.do(Commit(pointer=one, changes=["k"]))
@@ -112,10 +112,10 @@ def test_everything_a_service_writes_can_be_decoded() -> None:
     place: dict[str, Any] = {"namespace": NAMESPACE, "name": "t"}
     page = core.page("t")
     core.do(RecordReaderPosition(**place, reader="r", position=page.ids[0], generation=1))
-    given = subscription.Subscription(url="https://me:secret@host/hook?key=secret")
+    given = subscription.SubscriptionRecord(url="https://me:secret@host/hook?key=secret")
     core.do(PutSubscription(**place, subscription="s", record=given))
     with core.kv.snapshot() as snapshot:
-        lines = list(table_dump.lines(snapshot, Selection(), table_dump.context(snapshot)))
+        lines = list(table_dump.lines(snapshot, DumpSelection(), table_dump.context(snapshot)))
     assert [line for line in lines if "undecodable" in line] == []
     assert {line["table"] for line in lines} == set(row_key.TABLES)
     assert {line["index"] for line in lines if line["table"] == "indexes"} >= {

@@ -8,8 +8,8 @@ from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publi
 from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.dump import table_dump
 from fairlead_messaging.server.dump.row_value import Fields
-from fairlead_messaging.server.dump.selection import Selection
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.dump.selection import DumpSelection
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 
@@ -26,32 +26,32 @@ def core() -> Core:
         pointer = core.do(Start(timeout_seconds=100)).transaction.pointer
         for name in ("t", "tt"):
             core.do(publish(name, "plain"))
-            core.do(Store(namespace=NAMESPACE, name=name, messages=[Message(b"p")] * 2, pointer=pointer))
+            core.do(Store(namespace=NAMESPACE, name=name, messages=[LoggedMessage(b"p")] * 2, pointer=pointer))
             core.do(publish(name, pointer=pointer))
             core.now_ms += 1000
     core.do(Commit(pointer=pointer, changes=[]))
     return core
 
 
-def found(core: Core, selection: Selection) -> list[Fields]:
+def found(core: Core, selection: DumpSelection) -> list[Fields]:
     with core.kv.snapshot() as snapshot:
         return list(table_dump.lines(snapshot, selection, table_dump.context(snapshot)))
 
 
 def test_a_topic_is_not_another_with_a_longer_name(core: Core) -> None:
     """And transactions are of a topic that they touched."""
-    lines = found(core, Selection(topic=(NAMESPACE, "t")))
+    lines = found(core, DumpSelection(topic=(NAMESPACE, "t")))
     assert {line["topic"] for line in lines if "topic" in line} == {f"{NAMESPACE}/t"}
     assert len([line for line in lines if line["table"] == "transactions"]) == 2
-    assert found(core, Selection(topic=(NAMESPACE, "u"))) == []
+    assert found(core, DumpSelection(topic=(NAMESPACE, "u"))) == []
 
 
 def test_a_generation_is_not_another(core: Core) -> None:
     """The older one of a topic is unreachable, and still there."""
-    [old] = found(core, Selection(tables=("messages",), topic=(NAMESPACE, "t"), generation=1))
+    [old] = found(core, DumpSelection(tables=("messages",), topic=(NAMESPACE, "t"), generation=1))
     assert old["unreachable"]
-    assert len(found(core, Selection(tables=("messages",), generation=1))) == 1 + 4
-    [topic] = found(core, Selection(tables=("topics",), generation=2))
+    assert len(found(core, DumpSelection(tables=("messages",), generation=1))) == 1 + 4
+    [topic] = found(core, DumpSelection(tables=("topics",), generation=2))
     assert topic["topic"] == f"{NAMESPACE}/t"
 
 
@@ -64,7 +64,7 @@ def test_ranges_hold_what_the_filter_lets_through(
     nth: int | None,
 ) -> None:  # fmt: skip
     """Against a filter over all lines."""
-    everything = found(core, Selection())
+    everything = found(core, DumpSelection())
     pointers = sorted({line["transaction"] for line in everything if line["table"] == "transactions"})
     pointer = pointers[nth] if nth is not None else None
 
@@ -79,7 +79,7 @@ def test_ranges_hold_what_the_filter_lets_through(
             and (pointer is None or line.get("transaction") == pointer)
         )
 
-    asked = Selection(
+    asked = DumpSelection(
         tables=("messages", "payloads"), topic=topic, generation=generation, since_ms=since, until_ms=until,
         transaction=pointer,
     )  # fmt: skip
@@ -88,17 +88,17 @@ def test_ranges_hold_what_the_filter_lets_through(
 
 def test_a_transaction_brings_what_belongs_to_it_and_nothing_else(core: Core) -> None:
     """Also its record, open or finished."""
-    pointers = [line["transaction"] for line in found(core, Selection(tables=("transactions",)))]
+    pointers = [line["transaction"] for line in found(core, DumpSelection(tables=("transactions",)))]
     for pointer in pointers:
-        lines = found(core, Selection(transaction=pointer))
+        lines = found(core, DumpSelection(transaction=pointer))
         assert {line["transaction"] for line in lines} == {pointer}
         assert {line["table"] for line in lines} == {"messages", "payloads", "transactions", "indexes"}
 
 
 def test_a_time_leaves_out_what_has_none(core: Core) -> None:
     """Transactions count by their beginning."""
-    assert {line["table"] for line in found(core, Selection(since_ms=0))} == {
+    assert {line["table"] for line in found(core, DumpSelection(since_ms=0))} == {
         "messages", "payloads", "transactions", "indexes",
     }  # fmt: skip
-    assert len(found(core, Selection(tables=("transactions",), since_ms=START_MS + 1))) == 1
-    assert found(core, Selection(since_ms=5, until_ms=3)) == []
+    assert len(found(core, DumpSelection(tables=("transactions",), since_ms=START_MS + 1))) == 1
+    assert found(core, DumpSelection(since_ms=5, until_ms=3)) == []

@@ -9,8 +9,8 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.dump import table_dump
 from fairlead_messaging.server.dump.row_value import Fields
-from fairlead_messaging.server.dump.selection import Selection
-from fairlead_messaging.server.dump.table_dump import Rows
+from fairlead_messaging.server.dump.selection import DumpSelection
+from fairlead_messaging.server.dump.table_dump import DumpedStore
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.batch import Batch
 
@@ -23,8 +23,8 @@ def some() -> Core:
     return core
 
 
-def lines(store: Rows, selection: Selection | None = None) -> list[Fields]:
-    return list(table_dump.lines(store, selection or Selection(), table_dump.context(store)))
+def lines(store: DumpedStore, selection: DumpSelection | None = None) -> list[Fields]:
+    return list(table_dump.lines(store, selection or DumpSelection(), table_dump.context(store)))
 
 
 def test_damaged_rows_are_said_and_passed() -> None:
@@ -40,7 +40,7 @@ def test_damaged_rows_are_said_and_passed() -> None:
     core.kv.apply(batch)
     with core.kv.snapshot() as snapshot:
         found = lines(snapshot)
-        counted = list(table_dump.counts(snapshot, Selection(), table_dump.context(snapshot)))
+        counted = list(table_dump.counts(snapshot, DumpSelection(), table_dump.context(snapshot)))
     damaged = {bytes.fromhex(line["key"]): line for line in found if "undecodable" in line}
     assert set(damaged) == {prefix + bytes(10), prefix + b"short", b"Zstray", b"\x00", keys.open_transaction(7)}
     assert damaged[prefix + bytes(10)] == {
@@ -59,7 +59,7 @@ def test_raw_keys_are_shown_on_request() -> None:
     core = some()
     with core.kv.snapshot() as snapshot:
         found = list(
-            table_dump.lines(snapshot, Selection(tables=("topics",)), table_dump.context(snapshot), raw_keys=True)
+            table_dump.lines(snapshot, DumpSelection(tables=("topics",)), table_dump.context(snapshot), raw_keys=True)
         )
     assert [bytes.fromhex(line["key"]) for line in found] == [keys.metadata(NAMESPACE, name) for name in ("a", "b")]
 
@@ -67,7 +67,7 @@ def test_raw_keys_are_shown_on_request() -> None:
 class Broken:
     """An engine that cannot read on within topic ``a``'s messages, nor any transaction."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: DumpedStore) -> None:
         self._rows = rows
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:

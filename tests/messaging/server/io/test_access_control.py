@@ -11,7 +11,7 @@ from fairlead_messaging.api.errors import Forbidden, Unauthenticated
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access.access_model import AccessModel, table
 from fairlead_messaging.server.io.access_control import AccessControl, of_settings
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.settings import MessagingSettings
 
 APP = {"subject": ((("commonName", "app"),),)}
@@ -19,8 +19,8 @@ FILES: dict[str, Any] = {"tls_ca": "ca.crt", "tls_cert": "tls.crt", "tls_key": "
 SECRET = "eyJh.eyJzdWIiOiJ4In0.c2VjcmV0"
 
 
-def control() -> tuple[AccessControl, Metrics]:
-    metrics = Metrics()
+def control() -> tuple[AccessControl, MessagingMetrics]:
+    metrics = MessagingMetrics()
     entries = [AccessModel(subject="app", verbs=["publish"], topics=["default/a"])]
     return AccessControl(table(entries), metrics), metrics
 
@@ -80,9 +80,9 @@ async def test_a_subject_without_any_entry_is_refused_before_a_topic_is_looked_a
 def test_a_service_that_grants_nothing_says_so_at_its_start(caplog: pytest.LogCaptureFixture) -> None:
     """Deny by default: without an entry every request is refused."""
     with caplog.at_level(logging.WARNING):
-        of_settings(MessagingSettings(security="insecure"), Metrics())
+        of_settings(MessagingSettings(security="insecure"), MessagingMetrics())
         assert not caplog.text
-        of_settings(MessagingSettings(**FILES), Metrics())
+        of_settings(MessagingSettings(**FILES), MessagingMetrics())
         assert "access_denied_to_all" in caplog.text
 
 
@@ -90,7 +90,7 @@ def test_tokens_are_taken_where_an_entry_names_an_account() -> None:
     """Nowhere else may a client come without a certificate."""
     for subject, takes in (("app", False), ("serviceaccount:shop:till", True)):
         said = AccessModel(subject=subject, verbs=["publish"], topics=["default/*"])
-        assert of_settings(MessagingSettings(**FILES, access=[said]), Metrics()).takes_tokens is takes
+        assert of_settings(MessagingSettings(**FILES, access=[said]), MessagingMetrics()).takes_tokens is takes
 
 
 async def test_a_certificate_that_does_not_say_when_it_ends_is_let_in() -> None:

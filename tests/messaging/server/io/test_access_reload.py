@@ -16,7 +16,7 @@ from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.io import access_control, access_reload
 from fairlead_messaging.server.io.access_control import AccessControl
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io.settings import SettingsError, load
 
@@ -37,7 +37,7 @@ class World:
         if write:
             self.file.write_text(TLS + entry("till", "shop/sales"))
         self.settings = self.read(self.file)
-        self.access: AccessControl = access_control.of_settings(self.settings, Metrics())
+        self.access: AccessControl = access_control.of_settings(self.settings, MessagingMetrics())
 
     def read(self, path: Path) -> MessagingSettings:
         if not self.readable:  # tests may run as root, who can read every file

@@ -13,7 +13,7 @@ from tests.support.topics.messaging import Clock
 from tests.support.topics.messaging_core import NAMESPACE, publish
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
-from fairlead_messaging.server.commands import Command, CreateTopic, Published, RecordReaderPosition
+from fairlead_messaging.server.commands import Command, CreateTopic, PublishedAt, RecordReaderPosition
 from fairlead_messaging.server.io import committer
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.service import Service
@@ -74,7 +74,7 @@ async def test_what_waits_becomes_one_write(group: Committer, kv: Gate) -> None:
     """Fifty publishes, two writes."""
     before = kv.writes
     answers = await gather(group, kv, *(publish("t", str(number)) for number in range(50)))
-    assert all(isinstance(answer, Published) for answer in answers)
+    assert all(isinstance(answer, PublishedAt) for answer in answers)
     assert kv.writes - before == 2
 
 
@@ -92,21 +92,21 @@ async def test_a_failed_write_fails_each_of_its_commands(group: Committer, kv: G
     assert [error.code for error in failed] == ["storage_failed"] * len(failed)
     assert len(failed) in (1, 3)  # whichever write the failure met
     again = await group.submit(publish("t", "again"))
-    assert isinstance(again, Published)
+    assert isinstance(again, PublishedAt)
     assert group.failures == 1
 
 
 async def test_refusals_do_not_cost_others(group: Committer, kv: Gate) -> None:
     """A conflict in the middle of a batch is its own caller's affair."""
     one, two, three = await gather(group, kv, publish("t", "a"), create(), publish("t", "b"))
-    assert isinstance(one, Published) and isinstance(two, Conflict) and isinstance(three, Published)
+    assert isinstance(one, PublishedAt) and isinstance(two, Conflict) and isinstance(three, PublishedAt)
 
 
 async def test_too_much_waiting_is_refused_for_now(group: Committer, kv: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """By bytes and by number; nothing that was accepted is dropped."""
     monkeypatch.setattr(committer, "WAITING_COMMANDS_MAX", 5)
     answers = await gather(group, kv, *(publish("t", str(number)) for number in range(10)))
-    assert sum(isinstance(answer, Published) for answer in answers) == 5
+    assert sum(isinstance(answer, PublishedAt) for answer in answers) == 5
     with pytest.raises(Unavailable) as refused:
         await group.submit(publish("t", "huge"), committer.WAITING_BYTES_MAX + 1)
     assert refused.value.code == "overloaded"
@@ -126,4 +126,4 @@ async def test_a_defect_fails_its_batch_and_nothing_else(group: Committer, kv: G
     with pytest.raises(Unavailable):
         await group.submit(broken)
     after = await group.submit(publish("t", "a"))
-    assert isinstance(after, Published)
+    assert isinstance(after, PublishedAt)

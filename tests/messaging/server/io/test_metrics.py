@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from fairlead_messaging.api.responses import Reader
-from fairlead_messaging.server.io.metrics import Metrics
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.io.metrics import MessagingMetrics
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.topic_stats import TopicStats
 
 
 def test_publish_counts_messages_and_bytes() -> None:
     """Known ones apart."""
-    metrics = Metrics()
-    metrics.note_published("n/t", [Message(b"abc"), Message(b"de")], 0)
-    metrics.note_published("n/t", [Message(b"abc")], 1)
+    metrics = MessagingMetrics()
+    metrics.note_published("n/t", [LoggedMessage(b"abc"), LoggedMessage(b"de")], 0)
+    metrics.note_published("n/t", [LoggedMessage(b"abc")], 1)
     text = metrics.text().decode()
     assert 'fairlead_messaging_published_messages_total{topic="n/t"} 2.0' in text
     assert 'fairlead_messaging_published_bytes_total{topic="n/t"} 5.0' in text
@@ -21,7 +21,7 @@ def test_publish_counts_messages_and_bytes() -> None:
 
 def test_topic_stats_replace_each_other() -> None:
     """A topic that is gone is no longer shown."""
-    metrics = Metrics()
+    metrics = MessagingMetrics()
     reader = Reader(name="r", position="", updated_ms=0, lag_messages=3, lag_seconds=1.5)
     metrics.show_topic_stats([TopicStats(topic="n/t", messages=5, size=9, blocked_seconds=2.0, readers=[reader])])
     assert 'reader_lag_messages{reader="r",topic="n/t"} 3.0' in metrics.text().decode()
@@ -31,7 +31,7 @@ def test_topic_stats_replace_each_other() -> None:
 
 def test_what_only_rises_is_a_counter() -> None:
     """`rate()` over a gauge takes a restart for a fall; the service's own totals are taken over as they are."""
-    metrics = Metrics()
+    metrics = MessagingMetrics()
     totals = ("batches", "storage_failures", "removed_rows", "cleanups", "cache_hits", "cache_misses")
     for total in (metrics.batches, metrics.failures, metrics.removed, metrics.cleanups, metrics.cache_hits):
         total.set(3)
@@ -46,7 +46,7 @@ def test_what_only_rises_is_a_counter() -> None:
 
 def test_the_certificates_end_is_shown_where_there_is_one() -> None:
     """Asked each time: its file may have been replaced."""
-    metrics = Metrics()
+    metrics = MessagingMetrics()
     assert "certificate_ends" not in metrics.text().decode()
     metrics.show_certificate(lambda: 1.9e9)
     assert "fairlead_messaging_certificate_ends_timestamp_seconds 1.9e+09" in metrics.text().decode()

@@ -8,26 +8,26 @@ from tests.support.topics.messaging import Topics
 
 from fairlead_messaging.api.errors import Conflict, NotFound
 from fairlead_messaging.api.message_id import FIRST, parse_hex
-from fairlead_messaging.server.io.metrics import Metrics
-from fairlead_messaging.server.io.push_performer import PushPerformer, Sender
+from fairlead_messaging.server.io.metrics import MessagingMetrics
+from fairlead_messaging.server.io.push_performer import PushPerformer, PushSender
 from fairlead_messaging.server.subscriptions import effective_policy, progress
 from fairlead_messaging.server.subscriptions.push import (
     BackOff,
     Find,
     Load,
-    Pause,
-    Read,
+    PushPause,
+    PushResult,
+    ReadPage,
     Save,
     Send,
-    Sent,
     StoreDeadLetter,
 )
 
 
 async def test_each_step_does_what_it_says(topics: Topics) -> None:
     """A record is loaded with the policy that counts, a page read, a message sent, found and set aside, and saved."""
-    metrics = Metrics()
-    sender = Sender()
+    metrics = MessagingMetrics()
+    sender = PushSender()
     performer = PushPerformer(("default", "t", "s"), topics.broker, sender, metrics)
     await topics.create("dead")
     with pytest.raises(NotFound):
@@ -40,16 +40,16 @@ async def test_each_step_does_what_it_says(topics: Topics) -> None:
         await topics.publish("t", "a")
         loaded = await performer.perform(Load())
         assert (loaded.generation, loaded.policy.maximum_delay, performer.trouble) == (1, 9, "")
-        page = await performer.perform(Read(FIRST, 1, 0))
+        page = await performer.perform(ReadPage(FIRST, 1, 0))
         [item] = page.items
         assert (await performer.perform(Find(item.id, 1))).payload == b"a"
         with pytest.raises(NotFound):
-            await performer.perform(Read(FIRST, 2, 0))
-        assert await performer.perform(Send(endpoint.url, item)) == Sent("status 503")
+            await performer.perform(ReadPage(FIRST, 2, 0))
+        assert await performer.perform(Send(endpoint.url, item)) == PushResult("status 503")
         await performer.perform(StoreDeadLetter(item, "default/dead"))
         await performer.perform(StoreDeadLetter(item, "default/dead"))
         assert await topics.payloads("dead") == ["a"]
-        await performer.perform(Pause(topics.clock.now_ms))
+        await performer.perform(PushPause(topics.clock.now_ms))
         await performer.perform(BackOff(0.0, "the store rests"))
         assert performer.trouble == "the store rests"
         await topics.ok("DELETE", "topics/t/subscriptions/s")
@@ -62,8 +62,8 @@ async def test_each_step_does_what_it_says(topics: Topics) -> None:
 
 async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
     """The script loads the record again, and begins anew."""
-    sender = Sender()
-    performer = PushPerformer(("default", "t", "s"), topics.broker, sender, Metrics())
+    sender = PushSender()
+    performer = PushPerformer(("default", "t", "s"), topics.broker, sender, MessagingMetrics())
     await topics.create("t")
     await topics.ok("PUT", "topics/t/subscriptions/s", {"url": "http://127.0.0.1:1/"})
     loaded = await performer.perform(Load())

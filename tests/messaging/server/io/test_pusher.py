@@ -26,7 +26,7 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.endpoint import RETRY_AFTER_SECONDS_MAX
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
@@ -365,7 +365,7 @@ async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pusher, "LOOK_SECONDS", 0.05)
     async with serving() as topics, listening() as endpoint:
         await topics.create("t")
-        record = Subscription(url=endpoint.url, revision="1")
+        record = SubscriptionRecord(url=endpoint.url, revision="1")
         await topics.broker.change(PutSubscription(namespace="default", name="t", subscription="s", record=record))
         await topics.publish("t", "a")
         await until(lambda: endpoint.bodies == ["a"])

@@ -10,7 +10,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.log import bulk
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
@@ -26,7 +26,7 @@ def stable(core: Core, name: str) -> MessageId:
 
 def plan(
     core: Core, name: str, *, after: MessageId = FIRST, rows: int = 10**9, size: int = 10**9, splits: int = 1
-) -> bulk.Plan:
+) -> bulk.BulkPlan:
     with core.kv.snapshot() as snapshot:
         return bulk.plan(
             snapshot, core.topic(name), after=after, upto=stable(core, name), limit_rows=rows, limit_bytes=size,
@@ -88,10 +88,10 @@ def test_nothing_to_read() -> None:
     """``upto`` is where one began, and there are no ranges."""
     core = Core()
     core.create("t")
-    assert plan(core, "t") == bulk.Plan(upto=FIRST, rows=0, size=0, ranges=())
+    assert plan(core, "t") == bulk.BulkPlan(upto=FIRST, rows=0, size=0, ranges=())
     core.do(publish("t", "a"))
     end = plan(core, "t").upto
-    assert plan(core, "t", after=end) == bulk.Plan(upto=end, rows=0, size=0, ranges=())
+    assert plan(core, "t", after=end) == bulk.BulkPlan(upto=end, rows=0, size=0, ranges=())
 
 
 def test_a_changed_generation_is_a_conflict() -> None:
@@ -115,7 +115,7 @@ def test_a_reference_larger_than_a_plan_is_read_and_passed() -> None:
     core = Core()
     core.create("t")
     pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"x")] * 5, pointer=pointer))
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"x")] * 5, pointer=pointer))
     core.do(publish("t", pointer=pointer))
     core.do(publish("t", "z"))
     core.do(Commit(pointer=pointer, changes=[]))

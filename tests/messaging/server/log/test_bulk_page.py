@@ -14,7 +14,7 @@ from fairlead_messaging.api.message_id import FIRST, LAST
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk_page
 from fairlead_messaging.server.log.bulk_page import BulkPage
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
@@ -37,7 +37,8 @@ def acted(steps: list[tuple[int, list[bytes]]]) -> Core:
             core.now_ms += 2000
             continue
         messages = [
-            Message(each, (index % 3) if kind in (SHORT_LIVED, STORED) else 0) for index, each in enumerate(payloads)
+            LoggedMessage(each, (index % 3) if kind in (SHORT_LIVED, STORED) else 0)
+            for index, each in enumerate(payloads)
         ]
         if kind in (PLAIN, SHORT_LIVED):
             core.do(Publish(namespace=NAMESPACE, name="t", messages=messages))

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True)
 
 
-def topic(namespace: str, name: str, generation: int) -> Topic:
-    return Topic(namespace=namespace, name=name, generation=generation, ttl_seconds=1)
+def topic(namespace: str, name: str, generation: int) -> TopicGeneration:
+    return TopicGeneration(namespace=namespace, name=name, generation=generation, ttl_seconds=1)
 
 
 @given(a=st.tuples(NAMES, NAMES), b=st.tuples(NAMES, NAMES))

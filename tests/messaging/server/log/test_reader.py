@@ -9,7 +9,7 @@ from tests.support.topics.messaging_core import Core, publish
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import reader
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 
 
 def filled(count: int) -> Core:
@@ -48,7 +48,7 @@ def test_work_is_bounded_even_when_nothing_is_shown() -> None:
     """A page over many rows that no reader may see ends early, empty, with a next position further on."""
     core = Core()
     core.create("t")
-    messages = [Message(b"x", 1)] * (reader.JUDGED_ROWS_MAX + 10)
+    messages = [LoggedMessage(b"x", 1)] * (reader.JUDGED_ROWS_MAX + 10)
     core.do(Publish(namespace="n", name="t", messages=messages))
     core.do(publish("t", "end"))
     core.now_ms += 1500

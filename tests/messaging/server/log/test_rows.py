@@ -12,9 +12,9 @@ from fairlead_messaging.server.log import rows
 def test_round_trip_and_rollback_mark(payload: bytes, ttl: int, pointer: int, is_reference: bool) -> None:
     """The mark turns the pointer's sign, once and for all, and changes nothing else."""
     value = rows.encode(payload, ttl, pointer, is_reference=is_reference)
-    assert rows.decode(value) == rows.Row(pointer, ttl, is_reference, payload)
+    assert rows.decode(value) == rows.MessageRow(pointer, ttl, is_reference, payload)
     marked = rows.rolled_back(value)
-    assert rows.decode(marked) == rows.Row(-pointer, ttl, is_reference, payload)
+    assert rows.decode(marked) == rows.MessageRow(-pointer, ttl, is_reference, payload)
     assert rows.rolled_back(marked) == marked
 
 

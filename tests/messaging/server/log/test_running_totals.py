@@ -10,7 +10,7 @@ from fairlead_messaging.api.message_id import FIRST, LAST, Position, position_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import running_totals
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.log.running_totals import LogEnd, RunningTotal
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
@@ -43,7 +43,9 @@ def test_a_reference_weighs_its_payloads() -> None:
     core = Core()
     core.create("t")
     pointer = core.do(Start(timeout_seconds=5)).transaction.pointer
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"12"), Message(b"345")], pointer=pointer))
+    core.do(
+        Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"12"), LoggedMessage(b"345")], pointer=pointer)
+    )
     core.do(publish("t", pointer=pointer))
     core.do(Commit(pointer=pointer, changes=[]))
     with core.kv.snapshot() as snapshot:
@@ -72,7 +74,7 @@ def test_what_was_ever_held_is_known_at_the_end_whatever_was_removed() -> None:
     core = Core()
     core.create("t")
     core.do(publish("t", "kept"))
-    core.do(Publish(namespace=NAMESPACE, name="t", messages=[Message(b"gone", ttl_seconds=1)] * 50))
+    core.do(Publish(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"gone", ttl_seconds=1)] * 50))
     ids = core.page("t", limit=100).ids
     core.now_ms += 10_000
     with core.kv.snapshot() as snapshot:

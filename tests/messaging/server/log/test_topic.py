@@ -6,13 +6,13 @@ import pytest
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log import topic
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:
     """Names are not in the value: they are the key."""
-    made = Topic(namespace="n", name="t", generation=-3, ttl_seconds=5, properties={"b": "2", "a": "1"})
+    made = TopicGeneration(namespace="n", name="t", generation=-3, ttl_seconds=5, properties={"b": "2", "a": "1"})
     assert topic.decode("n", "t", topic.encode(made)) == made
     assert not made.exists
 
@@ -28,7 +28,7 @@ def test_properties_become_text() -> None:
 def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
     """And read with its defaults; none, or null, is none."""
     found = topic.parse_properties({"delivery": {"minimum_delay": 1, "maximum_delay": 9}}, 7)
-    made = Topic(namespace="n", name="t", generation=1, ttl_seconds=7, delivery=found.delivery)
+    made = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=7, delivery=found.delivery)
     kept = topic.decode("n", "t", topic.encode(made))
     assert kept == made
     assert kept.policy == DeliveryPolicy(minimum_delay=1, maximum_delay=9)

@@ -14,7 +14,7 @@ from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import RemoveRows
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.producers import sequences
-from fairlead_messaging.server.producers.sequences import Intervals, Known, Page
+from fairlead_messaging.server.producers.sequences import Intervals, KnownSequences, SequencePage
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 
@@ -26,7 +26,7 @@ class Store:
 
     def __init__(self, kv: MemoryKV | None = None) -> None:
         self.kv = kv or MemoryKV()
-        self.known = Known(self.kv, KEY)
+        self.known = KnownSequences(self.kv, KEY)
 
     def publish(self, *numbers: int) -> list[int]:
         """The numbers that were stored."""
@@ -39,7 +39,7 @@ class Store:
         return fresh
 
     def again(self) -> None:
-        self.known = Known(self.kv, KEY)
+        self.known = KnownSequences(self.kv, KEY)
 
     def rows(self) -> list[tuple[bytes, bytes]]:
         with self.kv.snapshot() as snapshot:
@@ -69,7 +69,7 @@ def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
     intervals = Intervals()
     for number in numbers:
         intervals.add(number)
-    row = Page(0, None, intervals, 1_700_000_000_000).encode()
+    row = SequencePage(0, None, intervals, 1_700_000_000_000).encode()
     again = sequences.decode(row)
     assert (again.lows, again.highs) == (intervals.lows, intervals.highs)
     assert sequences.updated_ms(row) == 1_700_000_000_000
@@ -201,7 +201,7 @@ def test_large_numbers() -> None:
 
 def test_a_number_is_stored_once() -> None:
     """Also when the request itself repeats it."""
-    known = Known(MemoryKV(), KEY)
+    known = KnownSequences(MemoryKV(), KEY)
     known.add([1], 1, Batch())
     assert known.split((0, 1, 2, 2)) == ([0, 2], [1, 3])
 

@@ -9,7 +9,7 @@ from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.subscriptions import changes, effective_policy, progress, subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 
 
 def put(core: Core, name: str, **record: object) -> None:
@@ -18,17 +18,17 @@ def put(core: Core, name: str, **record: object) -> None:
             namespace=NAMESPACE,
             name="t",
             subscription=name,
-            record=Subscription(url="http://x", **record),  # type: ignore[arg-type]
+            record=SubscriptionRecord(url="http://x", **record),  # type: ignore[arg-type]
         )
     )
 
 
-def held(core: Core) -> dict[str, Subscription]:
+def held(core: Core) -> dict[str, SubscriptionRecord]:
     with core.kv.snapshot() as snapshot:
         return subscription.of_topic(snapshot, core.topic("t"))
 
 
-def note(core: Core, record: Subscription, generation: int = 1) -> None:
+def note(core: Core, record: SubscriptionRecord, generation: int = 1) -> None:
     policy = effective_policy.digest(effective_policy.of(core.topic("t"), record))
     core.do(
         RecordDelivery(
@@ -90,7 +90,7 @@ def test_what_is_not_there_cannot_be_recorded_or_deleted() -> None:
     core = Core()
     core.create("t")
     with pytest.raises(NotFound):
-        note(core, Subscription(url="http://x"))
+        note(core, SubscriptionRecord(url="http://x"))
     with pytest.raises(NotFound):
         core.do(DeleteSubscription(namespace=NAMESPACE, name="t", subscription="s"))
     assert held(core) == {}

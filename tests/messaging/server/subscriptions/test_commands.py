@@ -6,7 +6,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_type
 
 from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 DEFAULT = effective_policy.digest(DeliveryPolicy())
@@ -17,7 +17,7 @@ def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
     core = Core()
     generation = core.create("t").generation
     of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
-    record = Subscription(url="http://127.0.0.1:1/")
+    record = SubscriptionRecord(url="http://127.0.0.1:1/")
     answers_as_typed(core, PutSubscription(**of, record=record))
     answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record, policy=DEFAULT))
     answers_as_typed(core, DeleteSubscription(**of))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import effective_policy
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 SLOW, FAST = {"minimum_delay": 20, "maximum_delay": 30}, {"minimum_delay": 1, "maximum_delay": 3}
@@ -34,8 +34,8 @@ def test_whole_policies_count(
     of_topic: dict[str, Any] | None, own: dict[str, Any] | None, counts: dict[str, Any]
 ) -> None:
     """The subscription's, else the topic's, else the default; the topic's when it says so."""
-    topic = Topic(namespace="n", name="t", generation=1, ttl_seconds=5, delivery=of_topic)
-    record = Subscription(url="http://x", delivery=own)
+    topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=5, delivery=of_topic)
+    record = SubscriptionRecord(url="http://x", delivery=own)
     assert effective_policy.of(topic, record) == DeliveryPolicy(**counts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_messaging.server.subscriptions import progress
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
@@ -13,7 +13,7 @@ def test_attempts_follow_the_policy_and_begin_anew() -> None:
         retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,
         backoff_retries=0,
     )  # fmt: skip
-    record = Subscription(url="http://x")
+    record = SubscriptionRecord(url="http://x")
     first = progress.failed(record, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
     assert first is not None and (first.attempts, first.next_attempt_ms) == (1, 1000)
     second = progress.failed(first, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)

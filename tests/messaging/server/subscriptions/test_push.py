@@ -17,29 +17,29 @@ from fairlead_messaging.server.subscriptions.push import (
     Find,
     Load,
     Loaded,
-    Pause,
     Push,
-    Read,
+    PushPause,
+    PushResult,
+    ReadPage,
     Save,
     Script,
     Send,
-    Sent,
     Step,
     StoreDeadLetter,
 )
-from fairlead_messaging.server.subscriptions.push_page import Item, PushPage
-from fairlead_messaging.server.subscriptions.subscription import Subscription, Undeliverable
+from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
+from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 ONCE = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=0, maximum_delay_retries=0, backoff_retries=0)
-RECORD = Subscription(url="http://x", delivery=asdict(ONCE), dead_letter_topic="n/d")
+RECORD = SubscriptionRecord(url="http://x", delivery=asdict(ONCE), dead_letter_topic="n/d")
 
 
-def item(number: int, *, expires_ms: int = 10**9, expired: int = 0) -> Item:
-    return Item(MessageId(bytes(19) + bytes([number])), b"m", expires_ms, expired)
+def item(number: int, *, expires_ms: int = 10**9, expired: int = 0) -> PushItem:
+    return PushItem(MessageId(bytes(19) + bytes([number])), b"m", expires_ms, expired)
 
 
-def loaded(record: Subscription, generation: int = 1) -> Loaded:
+def loaded(record: SubscriptionRecord, generation: int = 1) -> Loaded:
     """As it comes from a topic without a policy."""
     return Loaded(record, generation, record.policy or DeliveryPolicy())
 
@@ -63,9 +63,9 @@ class Played:
             self.step = None
         return self.step
 
-    def up_to_the_page(self, *items: Item, record: Subscription = RECORD) -> Any:
+    def up_to_the_page(self, *items: PushItem, record: SubscriptionRecord = RECORD) -> Any:
         assert isinstance(self.step, Load)
-        assert isinstance(self.got(loaded(record)), Read)
+        assert isinstance(self.got(loaded(record)), ReadPage)
         end = items[-1].id if items else FIRST
         return self.got(PushPage(items=list(items), end=end, complete=True))
 
@@ -78,7 +78,7 @@ def played() -> Iterator[Played]:
 def test_the_position_moves_with_the_outcome(played: Played) -> None:
     """One note for the message and what expired before it; then the next."""
     assert played.up_to_the_page(item(1, expired=2), item(2)) == Send("http://x", item(1, expired=2))
-    note = played.got(Sent())
+    note = played.got(PushResult())
     assert isinstance(note, Save) and note.generation == 1
     assert (note.record.position, note.record.delivered, note.record.expired) == (item(1).id.hex(), 1, 2)
     assert played.got(None) == Send("http://x", item(2))
@@ -87,7 +87,7 @@ def test_the_position_moves_with_the_outcome(played: Played) -> None:
 def test_after_a_failed_write_it_begins_with_the_durable_record(played: Played) -> None:
     """Whether the write took effect is not known; what the store says then counts."""
     played.up_to_the_page(item(1), item(2))
-    played.got(Sent())
+    played.got(PushResult())
     pause = played.got(Unavailable("the store failed", retry_after_seconds=2))
     assert pause == BackOff(2, "the store failed")
     assert isinstance(played.got(None), Load)
@@ -96,15 +96,15 @@ def test_after_a_failed_write_it_begins_with_the_durable_record(played: Played) 
 def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played: Played) -> None:
     """It stops itself alone: noted with the reason, tried again when it is due."""
     played.up_to_the_page(item(1), item(2))
-    assert isinstance(played.got(Sent("status 400", final=True)), StoreDeadLetter)
+    assert isinstance(played.got(PushResult("status 400", final=True)), StoreDeadLetter)
     note = played.got(Refused("takes only transactional messages"))
     assert isinstance(note, Save)
     record = note.record
-    assert record.undeliverable == (Undeliverable(item(1).id.hex(), "status 400"),)
+    assert record.undeliverable == (GivenUpMessage(item(1).id.hex(), "status 400"),)
     assert record.state == "dead_letters_waiting"
     assert "transactional" in record.reason and "n/d" in record.reason
     assert isinstance(played.got(None), Send)
-    note = played.got(Sent())
+    note = played.got(PushResult())
     assert isinstance(played.got(None), Load)
     played.now_ms += LETTER_RETRY_MS
     assert isinstance(played.got(loaded(note.record, 1)), Find)
@@ -116,8 +116,8 @@ def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played
 
 def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
     """Counted as what it came to."""
-    waiting = (Undeliverable("01" * 20, "no"), Undeliverable("02" * 20, "no"))
-    record = Subscription(url="http://x", undeliverable=waiting, dead_letter_error="missing")
+    waiting = (GivenUpMessage("01" * 20, "no"), GivenUpMessage("02" * 20, "no"))
+    record = SubscriptionRecord(url="http://x", undeliverable=waiting, dead_letter_error="missing")
     assert isinstance(played.got(loaded(record, 1)), Find)
     note = played.got(None)
     assert note.record.expired == 1
@@ -129,10 +129,12 @@ def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
 def test_an_expired_message_is_not_pushed(played: Played) -> None:
     """Not when it is found, and not after it waited for its next attempt."""
     policy = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=3, minimum_delay=5)
-    step = played.up_to_the_page(item(1, expires_ms=3000), record=Subscription(url="http://x", delivery=asdict(policy)))
+    step = played.up_to_the_page(
+        item(1, expires_ms=3000), record=SubscriptionRecord(url="http://x", delivery=asdict(policy))
+    )
     assert isinstance(step, Send)
-    assert isinstance(played.got(Sent("status 503")), Save)
-    assert played.got(None) == Pause(3001)
+    assert isinstance(played.got(PushResult("status 503")), Save)
+    assert played.got(None) == PushPause(3001)
     played.now_ms = 3001
     note = played.got(None)
     assert isinstance(note, Save) and (note.record.expired, note.record.delivered) == (1, 0)
@@ -142,11 +144,11 @@ def test_a_clock_that_steps_back_lengthens_no_wait(played: Played) -> None:
     """The next attempt is at most its wait away, whatever stands in the record."""
     policy = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=3, minimum_delay=60, maximum_delay=60)
     played.now_ms = 3_600_000
-    played.up_to_the_page(item(1), record=Subscription(url="http://x", delivery=asdict(policy)))
-    assert isinstance(played.got(Sent("status 503")), Save)
-    assert played.got(None) == Pause(3_660_000)
+    played.up_to_the_page(item(1), record=SubscriptionRecord(url="http://x", delivery=asdict(policy)))
+    assert isinstance(played.got(PushResult("status 503")), Save)
+    assert played.got(None) == PushPause(3_660_000)
     played.now_ms = 1000
-    assert played.got(None) == Pause(61_000)
+    assert played.got(None) == PushPause(61_000)
     played.now_ms = 61_000
     assert isinstance(played.got(None), Send)
 
@@ -154,7 +156,7 @@ def test_a_clock_that_steps_back_lengthens_no_wait(played: Played) -> None:
 def test_gone_and_changed(played: Played) -> None:
     """Another generation is another topic; put anew it reads the record again; gone it ends."""
     played.up_to_the_page(item(1))
-    played.got(Sent())
+    played.got(PushResult())
     assert isinstance(played.got(Conflict("was changed")), Load)
     assert played.got(loaded(RECORD, 2)) is None
     ended = Played()

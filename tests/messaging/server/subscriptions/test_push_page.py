@@ -7,11 +7,11 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish, RemoveRows
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.subscriptions import push_page
 from fairlead_messaging.server.subscriptions.commands import PutSubscription
 from fairlead_messaging.server.subscriptions.push_page import PushPage
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
 
 
@@ -28,7 +28,10 @@ def shown(found: PushPage) -> list[tuple[str, int]]:
 def mortal(core: Core, *payloads: str, pointer: int | None = None) -> None:
     core.do(
         Publish(
-            namespace=NAMESPACE, name="t", messages=[Message(each.encode(), 1) for each in payloads], pointer=pointer
+            namespace=NAMESPACE,
+            name="t",
+            messages=[LoggedMessage(each.encode(), 1) for each in payloads],
+            pointer=pointer,
         )
     )
 
@@ -39,7 +42,7 @@ def clean(core: Core) -> None:
 
 
 def subscribe(core: Core) -> None:
-    core.do(PutSubscription(namespace=NAMESPACE, name="t", subscription="s", record=Subscription(url="http://x")))
+    core.do(PutSubscription(namespace=NAMESPACE, name="t", subscription="s", record=SubscriptionRecord(url="http://x")))
 
 
 def test_expired_ones_are_counted_where_they_stand() -> None:
@@ -96,7 +99,7 @@ def test_references_message_by_message() -> None:
     core = Core()
     core.create("t")
     pointer = core.do(Start(timeout_seconds=30)).transaction.pointer
-    messages = [Message(b"a"), Message(b"b", 1), Message(b"c")]
+    messages = [LoggedMessage(b"a"), LoggedMessage(b"b", 1), LoggedMessage(b"c")]
     core.do(Store(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
     core.do(publish("t", pointer=pointer))
     core.do(Commit(pointer=pointer, changes=[]))

@@ -6,12 +6,12 @@ import pytest
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.subscriptions import subscription
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 
 
 def test_a_record_comes_back() -> None:
     """With its policy."""
-    record = Subscription(url="http://x", delivery={"jitter": "full"}, position="00", attempts=3)
+    record = SubscriptionRecord(url="http://x", delivery={"jitter": "full"}, position="00", attempts=3)
     assert subscription.decode(subscription.encode(record)) == record
 
 

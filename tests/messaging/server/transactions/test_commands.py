@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed, publish
 
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
@@ -12,7 +12,7 @@ from fairlead_messaging.server.transactions.commands import (
     Invalidate,
     MarkAborted,
     PruneTransactions,
-    Renew,
+    RenewTransaction,
     Rollback,
     Start,
     Store,
@@ -25,8 +25,8 @@ def test_each_command_on_transactions_is_answered_by_its_type() -> None:
     core.create("t")
     answers_as_typed(core, Start(timeout_seconds=30))
     one, two, three = (core.do(Start(timeout_seconds=30)).transaction.pointer for _ in range(3))
-    answers_as_typed(core, Renew(pointer=one))
-    answers_as_typed(core, Store(namespace=NAMESPACE, name="t", messages=[Message(b"a")], pointer=one))
+    answers_as_typed(core, RenewTransaction(pointer=one))
+    answers_as_typed(core, Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a")], pointer=one))
     published = core.do(publish("t", pointer=one))
     answers_as_typed(
         core, Rollback(namespace=NAMESPACE, name="t", pointer=one, first=published.first, last=published.last)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.transactions.commands import Commit, Renew, Start
+from fairlead_messaging.server.transactions.commands import Commit, RenewTransaction, Start
 from fairlead_messaging.server.transactions.deadline import TransactionLimits, deadline, held_until_ms
-from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction
+from fairlead_messaging.server.transactions.transaction import Touched, Transaction, TransactionState
 
 LIMITS = TransactionLimits(timeout_seconds_max=10, lifetime_seconds_max=100, hold_up_seconds_max=5)
 
 
 def transaction(expires_ms: int, *touched: Touched) -> Transaction:
     return Transaction(
-        pointer=1, state=State.IN_PROGRESS, started_ms=1000, expires_ms=expires_ms, touched=list(touched)
+        pointer=1, state=TransactionState.IN_PROGRESS, started_ms=1000, expires_ms=expires_ms, touched=list(touched)
     )
 
 
@@ -53,8 +53,8 @@ def test_a_clock_set_back_a_little_ends_no_transaction_of_hours() -> None:
     pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
     for _ in range(24):
         core.now_ms += 300_000
-        core.do(Renew(pointer=pointer))
+        core.do(RenewTransaction(pointer=pointer))
     core.do(publish("t", "other"))
     core.now_ms -= 1
     core.do(publish("t", "mine", pointer=pointer))
-    assert core.do(Commit(pointer=pointer, changes=[])).state is State.COMMITTED
+    assert core.do(Commit(pointer=pointer, changes=[])).state is TransactionState.COMMITTED

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions import listing
 from fairlead_messaging.server.transactions.commands import Abort, Commit, ExpireTransactions, MarkAborted, Start, Store
 from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import State
+from fairlead_messaging.server.transactions.transaction import TransactionState
 
-ENDED = (State.COMMITTED, State.ABORTED, State.INVALID)
+ENDED = (TransactionState.COMMITTED, TransactionState.ABORTED, TransactionState.INVALID)
 
 
 def start(core: Core, seconds: float = 30) -> int:
@@ -19,7 +19,7 @@ def start(core: Core, seconds: float = 30) -> int:
     return pointer
 
 
-def ended(core: Core, *states: State, before: int = listing.POINTER_MAX, limit: int = 100) -> list[int]:
+def ended(core: Core, *states: TransactionState, before: int = listing.POINTER_MAX, limit: int = 100) -> list[int]:
     with core.kv.snapshot() as snapshot:
         return [each.pointer for each in listing.finished(snapshot, states, before=before, limit=limit)]
 
@@ -30,7 +30,7 @@ def test_one_in_progress_shows_what_it_holds_up_and_until_when() -> None:
     core.create("t")
     core.create("u", hold_up_seconds_max="7")
     pointer = start(core)
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"abc")] * 2, pointer=pointer))
+    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"abc")] * 2, pointer=pointer))
     core.now_ms += 1000
     core.do(publish("u", "a", pointer=pointer))
     with core.kv.snapshot() as snapshot:
@@ -56,8 +56,8 @@ def test_finished_ones_are_listed_newest_first_in_pages() -> None:
     assert ended(core, *ENDED) == [unmarked, late, aborted, committed]
     assert ended(core, *ENDED, limit=2) == [unmarked, late]
     assert ended(core, *ENDED, before=late, limit=1) == [aborted]
-    assert ended(core, State.INVALID) == [late]
-    assert ended(core, State.ABORTED) == [unmarked, aborted]
+    assert ended(core, TransactionState.INVALID) == [late]
+    assert ended(core, TransactionState.ABORTED) == [unmarked, aborted]
     with core.kv.snapshot() as snapshot:
         shown = [
             listing.shown(each, core.service.transactions.limits, core.now_ms)
@@ -80,7 +80,7 @@ def test_looking_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     core.do(MarkAborted())
     for _ in range(3):
         core.do(Commit(pointer=start(core), changes=[]))
-    assert ended(core, State.ABORTED) == []
-    assert ended(core, State.ABORTED, before=aborted + 1) == [aborted]
+    assert ended(core, TransactionState.ABORTED) == []
+    assert ended(core, TransactionState.ABORTED, before=aborted + 1) == [aborted]
     monkeypatch.setattr(listing, "FINISHED_BYTES_MAX", 1)
     assert len(ended(core, *ENDED)) == 1

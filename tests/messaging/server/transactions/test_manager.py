@@ -13,7 +13,7 @@ from fairlead_messaging.server.access.access_table import Grants
 from fairlead_messaging.server.access.caller import Caller
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.transactions import conflicts, manager
 from fairlead_messaging.server.transactions.commands import (
@@ -23,12 +23,12 @@ from fairlead_messaging.server.transactions.commands import (
     Invalidate,
     MarkAborted,
     PruneTransactions,
-    Renew,
+    RenewTransaction,
     Start,
     Store,
 )
 from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import State
+from fairlead_messaging.server.transactions.transaction import TransactionState
 
 
 def start(core: Core, seconds: float = 30) -> int:
@@ -110,7 +110,7 @@ def test_an_end_is_known_within_its_own_batch() -> None:
     core = Core()
     pointer = start(core)
     done, refused = core.batch(Commit(pointer=pointer, changes=[]), Abort(pointer=pointer))
-    assert done.state is State.COMMITTED
+    assert done.state is TransactionState.COMMITTED
     assert refused.facts == {"state": "committed"}
 
 
@@ -120,8 +120,8 @@ def test_conflicts_survive_a_restart() -> None:
     one, two = start(core), start(core)
     core.do(Commit(pointer=one, changes=["k"]))
     core.restart()
-    assert core.do(Commit(pointer=two, changes=["k"])).state is State.ABORTED
-    assert core.do(Commit(pointer=start(core), changes=["k"])).state is State.COMMITTED
+    assert core.do(Commit(pointer=two, changes=["k"])).state is TransactionState.ABORTED
+    assert core.do(Commit(pointer=start(core), changes=["k"])).state is TransactionState.COMMITTED
 
 
 def test_timeouts() -> None:
@@ -182,7 +182,7 @@ def test_a_restart_loads_keys_only_for_who_is_open() -> None:
     core.restart()
     assert len(core.service.transactions.committed_keys) == 2
     assert len(core.kv.get(keys.finished(core.service.transactions.last_pointer)) or b"") < 400
-    assert core.do(Commit(pointer=late, changes=["l"])).state is State.ABORTED
+    assert core.do(Commit(pointer=late, changes=["l"])).state is TransactionState.ABORTED
     core.restart()
     assert len(core.service.transactions.committed_keys) == 0
 
@@ -197,7 +197,7 @@ def test_keys_of_an_earlier_version_still_conflict() -> None:
     batch.put(keys.finished(early), msgspec.json.encode({**raw, "changes": ["k"], "changed": ""}))
     core.kv.apply(batch)
     core.restart()
-    assert core.do(Commit(pointer=late, changes=["k"])).state is State.ABORTED
+    assert core.do(Commit(pointer=late, changes=["k"])).state is TransactionState.ABORTED
 
 
 def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +208,9 @@ def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: py
     core.do(Commit(pointer=start(core), changes=["a", "b"]))
     core.do(Commit(pointer=start(core), changes=["c", "d"]))
     assert len(core.service.transactions.committed_keys) == 3
-    assert core.do(Commit(pointer=late, changes=["other"])).state is State.ABORTED
-    assert core.do(Commit(pointer=start(core), changes=["other"])).state is State.COMMITTED
-    assert core.do(Commit(pointer=held, changes=[])).state is State.COMMITTED
+    assert core.do(Commit(pointer=late, changes=["other"])).state is TransactionState.ABORTED
+    assert core.do(Commit(pointer=start(core), changes=["other"])).state is TransactionState.COMMITTED
+    assert core.do(Commit(pointer=held, changes=[])).state is TransactionState.COMMITTED
 
 
 def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,14 +238,14 @@ def test_renewed_in_time_it_lives_on() -> None:
     pointer = start(core, 30)
     for _ in range(3):
         core.now_ms += 29_000
-        assert core.do(Renew(pointer=pointer)).expires_ms == min(core.now_ms + 30_000, START_MS + 100_000)
+        assert core.do(RenewTransaction(pointer=pointer)).expires_ms == min(core.now_ms + 30_000, START_MS + 100_000)
         core.restart()
     core.now_ms = START_MS + 100_000
-    assert core.do(Renew(pointer=pointer, timeout_seconds=50)).expires_ms == core.now_ms
+    assert core.do(RenewTransaction(pointer=pointer, timeout_seconds=50)).expires_ms == core.now_ms
     core.now_ms += 1
     for _ in range(2):
         with pytest.raises(Conflict) as over:
-            core.do(Renew(pointer=pointer))
+            core.do(RenewTransaction(pointer=pointer))
         assert over.value.facts == {"state": "invalid", "ended_by": "lifetime"}
         core.do(ExpireTransactions())
 
@@ -255,10 +255,10 @@ def test_a_renewal_that_was_lost_did_not_happen() -> None:
     core = Core()
     pointer = start(core, 30)
     core.now_ms += 20_000
-    core.batch(Renew(pointer=pointer), lost=True)
+    core.batch(RenewTransaction(pointer=pointer), lost=True)
     core.now_ms += 10_001
     with pytest.raises(Conflict) as over:
-        core.do(Renew(pointer=pointer))
+        core.do(RenewTransaction(pointer=pointer))
     assert over.value.facts["ended_by"] == "timeout"
 
 
@@ -272,17 +272,17 @@ def test_a_topic_bears_a_hold_up_for_so_long() -> None:
     core.do(publish("short", "b", pointer=pointer))
     core.do(publish("short", "plain"))
     core.now_ms += 60_000
-    core.do(Renew(pointer=pointer))
+    core.do(RenewTransaction(pointer=pointer))
     assert core.service.transactions.next_deadline_ms(core.now_ms) == core.now_ms
     core.now_ms += 1
     assert core.read("short", committed=True) == []
-    more: list[Command[Any]] = [Renew(pointer=pointer), Commit(pointer=pointer, changes=[])]
+    more: list[Command[Any]] = [RenewTransaction(pointer=pointer), Commit(pointer=pointer, changes=[])]
     for command in (*more, publish("short", "c", pointer=pointer)):
         with pytest.raises(Conflict) as over:
             core.do(command)
         assert over.value.facts == {"state": "invalid", "ended_by": "hold_up"}
     [ended] = core.do(ExpireTransactions()).transactions
-    assert (ended.state, ended.ended_by) == (State.INVALID, "hold_up")
+    assert (ended.state, ended.ended_by) == (TransactionState.INVALID, "hold_up")
     assert core.read("short", committed=True) == ["plain"]
     assert core.read("patient", committed=True) == []
 
@@ -293,9 +293,9 @@ def test_what_is_only_stored_holds_up_no_reader() -> None:
     core.create("t")
     pointer = start(core, 100)
     for _ in range(5):
-        core.do(Store(namespace=NAMESPACE, name="t", messages=[Message(b"a")], pointer=pointer))
+        core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a")], pointer=pointer))
         core.now_ms += 90_000
-        core.do(Renew(pointer=pointer))
+        core.do(RenewTransaction(pointer=pointer))
         core.do(publish("t", "plain"))
         assert core.read("t", committed=True)[-1] == "plain"
     core.do(publish("t", pointer=pointer))

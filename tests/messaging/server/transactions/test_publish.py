@@ -7,7 +7,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publi
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions import rollback, uncommitted
 from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Rollback, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
@@ -29,7 +29,7 @@ def waited_for(core: Core) -> bytes | None:
 def test_a_reference_never_grows() -> None:
     """What is stored after a publish belongs to the next one."""
     core, pointer = begun()
-    store = Store(namespace=NAMESPACE, name="t", messages=[Message(b"a")], pointer=pointer)
+    store = Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a")], pointer=pointer)
     core.batch(store, publish("t", pointer=pointer), store)
     assert core.read("t") == ["a"]
     core.do(publish("t", pointer=pointer))

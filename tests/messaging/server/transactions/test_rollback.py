@@ -8,7 +8,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict, Refused, Unavailable
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.commands import Publish, Published, RemoveRows, UpdateTopic
+from fairlead_messaging.server.commands import Publish, PublishedAt, RemoveRows, UpdateTopic
 from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start
 
@@ -22,7 +22,7 @@ class Writing:
 
     def publish(self, *payloads: str) -> Rollback:
         """What takes it back."""
-        answer: Published = self.core.do(publish("t", *payloads, pointer=self.pointer))
+        answer: PublishedAt = self.core.do(publish("t", *payloads, pointer=self.pointer))
         assert answer.first is not None and answer.last is not None
         return self.detail(answer.first, answer.last)
 

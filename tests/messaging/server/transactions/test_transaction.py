@@ -5,24 +5,26 @@ from __future__ import annotations
 from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.transactions import transaction
 from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Start
-from fairlead_messaging.server.transactions.transaction import State, Touched, Transaction, TransactionView
+from fairlead_messaging.server.transactions.transaction import Touched, Transaction, TransactionState, TransactionView
 
 
 def test_a_record_comes_back() -> None:
     """With everything it touched."""
     touched = Touched(namespace="n", name="t", generation=2, first=Position(1, 2), last=Position(3, 4), pending_rows=5)
-    made = Transaction(pointer=2**62, state=State.ABORTED, started_ms=1, expires_ms=2, touched=[touched], changes=["k"])
+    made = Transaction(
+        pointer=2**62, state=TransactionState.ABORTED, started_ms=1, expires_ms=2, touched=[touched], changes=["k"]
+    )
     assert transaction.decode(transaction.encode(made)) == made
 
 
 def test_what_is_open() -> None:
     """In progress, or ended without commit and not yet marked."""
     for state, applied, is_open in (
-        (State.IN_PROGRESS, False, True), (State.COMMITTED, False, False), (State.ABORTED, False, True),
-        (State.INVALID, True, False),
+        (TransactionState.IN_PROGRESS, False, True), (TransactionState.COMMITTED, False, False),
+        (TransactionState.ABORTED, False, True), (TransactionState.INVALID, True, False),
     ):  # fmt: skip
         made = Transaction(pointer=1, state=state, started_ms=0, expires_ms=0, rows_marked=applied)
         assert made.is_open is is_open
@@ -48,7 +50,7 @@ def test_a_view_is_of_one_snapshot() -> None:
 
 def test_where_a_row_may_be_gone() -> None:
     """Between a transaction's first and last row, once the shortest time to live has passed; older records too."""
-    topic = Topic(namespace="n", name="t", generation=1, ttl_seconds=100)
+    topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=100)
     touched = Touched(namespace="n", name="t", generation=1)
     assert not touched.may_be_removed(Position(0, 0), topic, 10**9)
     touched.extend(Position(1000, 0), Position(1000, 5), (0, 7))

@@ -8,7 +8,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk
-from fairlead_messaging.server.log.message import Message
+from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
@@ -21,7 +21,7 @@ def begun(ttl_seconds: int = 1000) -> tuple[Core, int]:
 
 
 def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> Publish:
-    messages = [Message(payload.encode(), ttl_seconds) for payload in payloads]
+    messages = [LoggedMessage(payload.encode(), ttl_seconds) for payload in payloads]
     return Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer, producer=None)
 
 
@@ -80,7 +80,7 @@ def test_expired_is_decided() -> None:
 def test_stored_payloads_are_over_one_by_one() -> None:
     """A reference is waited for as long as one of its messages lives."""
     core, pointer = begun()
-    stored = [Message(b"a", 1), Message(b"b", 3)]
+    stored = [LoggedMessage(b"a", 1), LoggedMessage(b"b", 3)]
     core.do(Store(namespace=NAMESPACE, name="t", messages=stored, pointer=pointer))
     core.do(publish("t", pointer=pointer))
     core.do(publish("t", "z"))

@@ -11,12 +11,12 @@ import click
 
 from fairlead_cli.cluster import api_clock, join_tokens, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.join_tokens import Hub, Made, Wanted
+from fairlead_cli.cluster.join_tokens import HubAddresses, Made, TokenOptions
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster.token import listing, requested
 from fairlead_cli.output import forms, printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.progress import Progress
+from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.parameters.lifetime_option import Lifetime
 from fairlead_cli.text import ages
 from fairlead_wire.identity import join_token
@@ -108,12 +108,12 @@ def create(
     if pattern is not None and create_node:
         raise click.UsageError("--create-node needs names (--node NAME, --file FILE), not a pattern")
     whom = requested.names(names_file) if names_file is not None else [requested.admitted(node, pattern)]
-    known = Hub(url=requested.url(hub) if hub else "", pins=requested.pins_of(ca_file) if ca_file else ())
+    known = HubAddresses(url=requested.url(hub) if hub else "", pins=requested.pins_of(ca_file) if ca_file else ())
     nodes = [] if pattern is not None else whom
 
-    async def make(kube: Kube) -> tuple[list[Made], Hub, list[tuple[str, Exception]], str]:
+    async def make(kube: Kube) -> tuple[list[Made], HubAddresses, list[tuple[str, Exception]], str]:
         ends = await api_clock.asked(kube) + ttl
-        made = await _make(kube, Wanted(expires=ends, uses=uses, replace=replace is not None), whom, known, shown)
+        made = await _make(kube, TokenOptions(expires=ends, uses=uses, replace=replace is not None), whom, known, shown)
         return *made, api_clock.note(kube)
 
     made, found, failed, clock = target.ask(make)
@@ -142,8 +142,8 @@ def create(
 
 
 async def _make(
-    kube: Kube, wanted: Wanted, whom: Sequence[str], known: Hub, shown: Printer
-) -> tuple[list[Made], Hub, list[tuple[str, Exception]]]:
+    kube: Kube, wanted: TokenOptions, whom: Sequence[str], known: HubAddresses, shown: Printer
+) -> tuple[list[Made], HubAddresses, list[tuple[str, Exception]]]:
     """The first one alone: it shows whether this may be done at all, and lets a hub say who it is."""
     first = await join_tokens.create(kube, wanted, whom[0])
     hub = known
@@ -157,10 +157,10 @@ async def _make(
         if seen is None and not known.pins:
             await join_tokens.delete(kube, first.token.id)
             raise join_tokens.no_hub()
-        hub = Hub(url=known.url or (seen.url if seen else ""), pins=known.pins or (seen.pins if seen else ()))
+        hub = HubAddresses(url=known.url or (seen.url if seen else ""), pins=known.pins or (seen.pins if seen else ()))
     if len(whom) == 1:
         return [first], hub, []
-    with Progress("join tokens", len(whom)) as progress:
+    with ProgressBar("join tokens", len(whom)) as progress:
         progress.add(1)
         rest = await join_tokens.create_all(kube, wanted, whom[1:], progress.advance)
     made = [first, *(each for each in rest if isinstance(each, Made))]
@@ -188,14 +188,14 @@ def _some(found: Sequence[str]) -> str:
     return ", ".join(found[:SHOWN_MAX]) + more
 
 
-def _document(made: Made, hub: Hub) -> dict[str, Any]:
+def _document(made: Made, hub: HubAddresses) -> dict[str, Any]:
     text = join_token.JoinToken(id=made.token.id, secret=made.token.secret, pins=hub.pins).text
     node = '"$(hostname)"' if made.whom.endswith("*") else made.whom
     command = f"echo {text} | sudo fairlead edge join {hub.url or HUB_PLACEHOLDER} --token-file - --node {node}"
     return {**made.document, "token": text, "hub": hub.url, "command": command}
 
 
-def _explained(document: dict[str, Any], hub: Hub, ttl: datetime.timedelta) -> str:
+def _explained(document: dict[str, Any], hub: HubAddresses, ttl: datetime.timedelta) -> str:
     spec = document["spec"]
     whom = f"node {spec['node']}" if "node" in spec else f"{spec['uses']} nodes named like {spec['pattern']}"
     lines = [

@@ -13,7 +13,7 @@ from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import Column, View
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 
 if TYPE_CHECKING:
@@ -40,21 +40,21 @@ def listed(target: Target, shown: Printer) -> None:
     shown.items(view(now), found, none="no join tokens; `fairlead token create --node NAME` makes one")
 
 
-def view(now: datetime.datetime) -> View:
+def view(now: datetime.datetime) -> TableView:
     """The columns, as of this moment."""
-    return View(
+    return TableView(
         kind="jointoken.fairlead.dev",
         name=lambda row: str(row["metadata"]["name"]),
         columns=(
-            Column("ID", lambda row: row["metadata"]["name"]),
-            Column("ADMITS", lambda row: row["spec"].get("node") or row["spec"].get("pattern")),
-            Column("USED", _used),
-            Column("STATE", lambda row: _state(row, now), style=lambda row: _style(row, now)),
-            Column("EXPIRES", lambda row: _left(row, now)),
-            Column("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), now)),
-            Column("REPLACES", lambda row: "yes" if row["spec"].get("replace") else "no", wide=True),
-            Column("NODES", _nodes, wide=True),
-            Column("HUB", lambda row: (row.get("status") or {}).get("url"), wide=True),
+            OutputColumn("ID", lambda row: row["metadata"]["name"]),
+            OutputColumn("ADMITS", lambda row: row["spec"].get("node") or row["spec"].get("pattern")),
+            OutputColumn("USED", _used),
+            OutputColumn("STATE", lambda row: _state(row, now), style=lambda row: _style(row, now)),
+            OutputColumn("EXPIRES", lambda row: _left(row, now)),
+            OutputColumn("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), now)),
+            OutputColumn("REPLACES", lambda row: "yes" if row["spec"].get("replace") else "no", wide=True),
+            OutputColumn("NODES", _nodes, wide=True),
+            OutputColumn("HUB", lambda row: (row.get("status") or {}).get("url"), wide=True),
         ),
     )
 

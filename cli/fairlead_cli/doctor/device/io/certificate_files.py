@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from fairlead_cli.doctor.device.certificates import Files
+from fairlead_cli.doctor.device.certificates import CertificateFiles
 from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
 
@@ -16,11 +16,11 @@ AUTHORITIES_MAX: Final = 50
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-def read(ca: Path, cert: Path, key: Path) -> Files:
+def read(ca: Path, cert: Path, key: Path) -> CertificateFiles:
     """What cannot be read is said in the values; nothing is raised."""
     own, own_error = _all(cert)
     authorities, authorities_error = _all(ca)
-    return Files(
+    return CertificateFiles(
         cert_path=str(cert),
         ca_path=str(ca),
         own=own[0] if own else None,

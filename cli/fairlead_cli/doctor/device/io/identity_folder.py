@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlead_cli.doctor.device.identity import Identity
+from fairlead_cli.doctor.device.identity import IdentityFolder
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 
 JOIN = "join "
 """How the purpose of a key begins that a join has made."""
 
 
-def read(data_dir: Path) -> Identity:
+def read(data_dir: Path) -> IdentityFolder:
     """What cannot be read is said in the values; nothing is raised."""
     files = IdentityFiles.of(data_dir)
     pending = files.pending()
@@ -19,7 +19,7 @@ def read(data_dir: Path) -> Identity:
         current, error = files.current(), ""
     except IdentityFilesError as failure:
         current, error = None, str(failure)
-    return Identity(
+    return IdentityFolder(
         link=str(files.link),
         current=current.path.name if current else "",
         error=error,

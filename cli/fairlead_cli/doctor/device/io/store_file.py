@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import apsw
 
-from fairlead_cli.doctor.device.store import Store
+from fairlead_cli.doctor.device.store import StoreFile
 from fairlead_edge.io.file_access import CLEAR_BYTES, key_name
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.schema_pages import USER_VERSION
@@ -24,7 +24,7 @@ STEPS: Final = 20_000
 """Of SQLite's machine between two looks at the clock: a few milliseconds."""
 
 
-def look(path: Path, what: str, *, limit_bytes: int, known_version: int, in_use: bool) -> Store | None:
+def look(path: Path, what: str, *, limit_bytes: int, known_version: int, in_use: bool) -> StoreFile | None:
     """None when there is no such file.  ``in_use``: an agent has it open."""
     unfinished = Path(f"{path}.salvaging").exists()
     if not path.exists() and not unfinished:
@@ -35,7 +35,7 @@ def look(path: Path, what: str, *, limit_bytes: int, known_version: int, in_use:
     else:
         version, integrity, error = _look(path, in_use)
     aside = Path(f"{path}.damaged")
-    return Store(
+    return StoreFile(
         what=what,
         path=str(path),
         size_bytes=sum(each.stat().st_size for each in (path, Path(f"{path}-wal")) if each.exists()),

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairlead_edge.io.local_api.bodies.answer import Answer
-from fairlead_edge.outbox.publishing import DeliveryView, HeldFor, Reason
+from fairlead_edge.outbox.publishing import DeliveryView, HeldForRoute, RefusalReason
 
 
 class Result(Answer, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,8 +16,8 @@ class Result(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str = ""
     deliveries: list[DeliveryView] | None = None
-    held: HeldFor | None = None
-    error: Reason | None = None
+    held: HeldForRoute | None = None
+    error: RefusalReason | None = None
 
 
 class Published(Answer, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Published(Answer, frozen=True, kw_only=True):
 class NothingPublished(Answer, frozen=True, kw_only=True):
     """Not one message was accepted; without ``results`` the request as a whole was refused."""
 
-    error: Reason
+    error: RefusalReason
     results: list[Result] = msgspec.field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ class TakenMessage(Answer, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
 
 
-class Taken(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class TakenMessages(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """Leased messages; the most urgent first."""
 
     messages: list[TakenMessage] = msgspec.field(default_factory=list)

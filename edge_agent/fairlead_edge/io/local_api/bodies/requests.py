@@ -59,7 +59,7 @@ class AskReceipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until: Literal["in_topic", "in_table"] = "in_table"
 
 
-class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeadLetterPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dead letters with a number above ``after``."""
 
     after: Number = 0
@@ -69,7 +69,7 @@ class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _ONE_BODY: Final = {"oneOf": [{"required": ["body"]}, {"required": ["bodyBase64"]}]}
 
 
-class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PublishBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Messages, each with exactly one of ``body`` and ``bodyBase64``; each is accepted or refused by itself."""
 
     messages: Annotated[

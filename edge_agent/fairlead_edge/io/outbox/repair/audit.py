@@ -17,7 +17,7 @@ from fairlead_edge.io.outbox.tables.store_identity import load_stamp
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.age import Stamp
-from fairlead_edge.outbox.totals import QueueTotals, Totals
+from fairlead_edge.outbox.totals import OutboxTotals, QueueTotals
 
 _CLOCK: Final = "the clock is not readable"
 _SMALL: Final = {
@@ -27,7 +27,7 @@ _SMALL: Final = {
     _CLOCK: repair_sql.CLOCK_UNREADABLE,
     "its owner is not readable": repair_sql.OWNER_UNREADABLE,
 }
-"""Of the tables of a few rows; only when these find nothing, their rows can be read as ``Totals``."""
+"""Of the tables of a few rows; only when these find nothing, their rows can be read as ``OutboxTotals``."""
 _LARGE: Final = {
     "a queue's messages are not as many as were counted": repair_sql.QUEUE_MISCOUNTED,
     "a queue has messages above its last": repair_sql.OFFSET_ABOVE_LAST,
@@ -73,10 +73,10 @@ def _check(connection: apsw.Connection, checks: dict[str, str]) -> str:
     return next((problem for problem, statement in checks.items() if rows(connection, statement)), "")
 
 
-def read_totals(connection: apsw.Connection) -> Totals:
+def read_totals(connection: apsw.Connection) -> OutboxTotals:
     """As the file has them, when a ``glance`` finds nothing; all but ``topic``, which is only kept beside it."""
     [(commits,)] = rows(connection, repair_sql.COMMITS)
-    return Totals(
+    return OutboxTotals(
         commits,
         tuple(
             QueueTotals(
@@ -100,7 +100,7 @@ def read_totals(connection: apsw.Connection) -> Totals:
     )
 
 
-def compare(found: Totals, kept: Totals | None) -> str:
+def compare(found: OutboxTotals, kept: OutboxTotals | None) -> str:
     """What the totals beside the file say against it; "" also when they are older, as after a power cut."""
     if kept is None or found.commits > kept.commits:
         return ""

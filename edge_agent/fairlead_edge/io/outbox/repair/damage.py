@@ -19,7 +19,7 @@ from fairlead_edge.io.outbox.tables.bodies import Bodies
 from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import gaps, outbox
-from fairlead_edge.outbox.gaps import Damage, Gap
+from fairlead_edge.outbox.gaps import Damage, QueueGap
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
 
@@ -37,7 +37,7 @@ def set_aside(
     now: float,
     at: str,
     new_id: Callable[[], str],
-) -> list[Gap]:
+) -> list[QueueGap]:
     """Take these out of the queue and count them; returns the gaps.  What is not there any more ended elsewhere.
 
     ``topic`` gets the records of those whose own is lost.
@@ -70,7 +70,7 @@ def drop_letters(
         known = rows(connection, sql.QUEUE_BY_NUMBER, (queue,))
         if known:
             connection.execute(sql.COUNT_DAMAGED, (1, queue))
-            gap = Gap(offset, offset, 1, "", "a dead letter on disk is damaged")
+            gap = QueueGap(offset, offset, 1, "", "a dead letter on disk is damaged")
             record(connection, QueueId(*known[0]), gap, epoch=epoch, now=now, at=at, new_id=new_id)
     return dropped
 
@@ -78,7 +78,7 @@ def drop_letters(
 def record(
     connection: apsw.Connection,
     queue: QueueId,
-    gap: Gap,
+    gap: QueueGap,
     *,
     epoch: int,
     now: float,

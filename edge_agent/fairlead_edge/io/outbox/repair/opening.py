@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import salvage
-from fairlead_edge.outbox.gaps import Gap
+from fairlead_edge.outbox.gaps import QueueGap
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.totals import Totals
+from fairlead_edge.outbox.totals import OutboxTotals
 from fairlead_wire.io import logs
 
 SECONDS_MAX: Final = 0.5
@@ -34,7 +34,9 @@ class Sound(NamedTuple):
     """False: the time was too short for all of it."""
 
 
-def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool, access: FileAccess = PLAIN) -> Sound:
+def make_sound(
+    path: Path, kept: OutboxTotals | None, *, epoch: int, thorough: bool, access: FileAccess = PLAIN
+) -> Sound:
     """``kept``: the totals beside the file.  ``thorough``: look at all of it, however long that takes.
 
     Raises ``apsw.Error`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
@@ -61,7 +63,7 @@ def make_sound(path: Path, kept: Totals | None, *, epoch: int, thorough: bool, a
     return Sound(salvaged, is_looked_through=True)
 
 
-def log_gap(queue: QueueId, gap: Gap) -> None:
+def log_gap(queue: QueueId, gap: QueueGap) -> None:
     """Say in the log which messages the disk lost."""
     _log.error(
         "messages_damaged",

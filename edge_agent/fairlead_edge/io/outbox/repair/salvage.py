@@ -26,9 +26,9 @@ from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.gaps import Gap
+from fairlead_edge.outbox.gaps import QueueGap
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
-from fairlead_edge.outbox.totals import COUNT_MAX, QueueTotals, Totals
+from fairlead_edge.outbox.totals import COUNT_MAX, OutboxTotals, QueueTotals
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire.validation.route_manifest import PRIORITY_MAX
 
@@ -39,20 +39,20 @@ _ASKED_FOR_NAME: Final = 20
 _OWN_WAY: Final = ("queues", "references_", "runs", "usage", "sqlite_sequence")
 
 
-class Report:
+class SalvageReport:
     """What a salvage came to."""
 
     def __init__(self) -> None:
         self.waiting = 0
         """Messages that go on."""
-        self.lost: list[tuple[QueueId, Gap]] = []
+        self.lost: list[tuple[QueueId, QueueGap]] = []
 
 
 def run(
-    path: Path, *, kept: Totals | None, epoch: int, at: str, new_id: Callable[[], str], access: FileAccess = PLAIN
-) -> Report:
+    path: Path, *, kept: OutboxTotals | None, epoch: int, at: str, new_id: Callable[[], str], access: FileAccess = PLAIN
+) -> SalvageReport:
     """Raises ``OSError`` or ``apsw.Error`` when there is no room for the new file."""
-    report = Report()
+    report = SalvageReport()
     fill = partial(_fill, report=report, kept=kept, epoch=epoch, at=at, new_id=new_id)
     salvage.salvage(path, fill=fill, access=access)
     return report
@@ -62,8 +62,8 @@ def _fill(
     source: apsw.Connection,
     target: apsw.Connection,
     *,
-    report: Report,
-    kept: Totals | None,
+    report: SalvageReport,
+    kept: OutboxTotals | None,
     epoch: int,
     at: str,
     new_id: Callable[[], str],
@@ -99,7 +99,7 @@ def _fill(
     target.execute(sqlite.COMMIT)
 
 
-def _clock(target: apsw.Connection, kept: Totals | None) -> float:
+def _clock(target: apsw.Connection, kept: OutboxTotals | None) -> float:
     """The store's clock goes on from what is kept; where nothing is, from the youngest message."""
     reading = store_clock.read()
     stamp = kept.clock if kept else None
@@ -127,7 +127,7 @@ def _commits(source: apsw.Connection) -> int:
         return 0
 
 
-def _restore_queues(target: apsw.Connection, kept: Totals | None) -> None:
+def _restore_queues(target: apsw.Connection, kept: OutboxTotals | None) -> None:
     """Queues as the totals have them, which are as new as the file at least; without any, those rows that can be."""
     if kept is not None:
         target.execute(repair_sql.DELETE_QUEUES)
@@ -173,7 +173,7 @@ def _settle_queue(
     kept: QueueTotals | None,
     end: int | None,
     record: dict[str, Any],
-) -> list[Gap]:
+) -> list[QueueGap]:
     """Set aside what is damaged, and count what is missing altogether; ``end``: the next offset as the file has it."""
     if kept is not None:
         target.execute(repair_sql.DELETE_SETTLED, (number, kept.checkpoint, record["now"]))
@@ -195,7 +195,7 @@ def _settle_queue(
     if kept is not None:
         missing = max(missing, kept.next_offset - max(highest if end is None else end, kept.checkpoint + 1))
     if missing > 0:
-        gap = Gap(first, max(first, last), missing, topic, REASON)
+        gap = QueueGap(first, max(first, last), missing, topic, REASON)
         target.execute(sql.COUNT_DAMAGED, (missing, number))
         damage.record(target, queue, gap, **record)
         lost.append(gap)
@@ -223,7 +223,9 @@ def _balance(target: apsw.Connection) -> None:
     target.execute(repair_sql.BALANCE)
 
 
-def problem(path: Path, kept: Totals | None, *, seconds: float | None = None, access: FileAccess = PLAIN) -> str | None:
+def problem(
+    path: Path, kept: OutboxTotals | None, *, seconds: float | None = None, access: FileAccess = PLAIN
+) -> str | None:
     """What is wrong with the file at ``path``, before it is used; "" when nothing is, or there is none.
 
     None: nothing so far, but there was more to look through than ``seconds`` allow.
@@ -233,7 +235,7 @@ def problem(path: Path, kept: Totals | None, *, seconds: float | None = None, ac
     return salvage.problem(path, look, model=schema.model, gone=gone, access=access)
 
 
-def _look(path: Path, connection: apsw.Connection, *, kept: Totals | None, seconds: float | None) -> str:
+def _look(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None, seconds: float | None) -> str:
     [(found,)] = rows(connection, sqlite.USER_VERSION)
     if wrong := salvage.version_problem(path, found, schema.VERSION):
         return wrong

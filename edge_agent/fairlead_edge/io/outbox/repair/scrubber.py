@@ -26,7 +26,7 @@ SCRUB_PAUSE_SECONDS: Final = 10.0
 """Between two looks in any case: a disk that goes on changing must not keep the agent busy with nothing else."""
 
 
-class Store(Protocol):
+class ScrubbedStore(Protocol):
     """What is looked at."""
 
     path: Path
@@ -49,7 +49,7 @@ class Store(Protocol):
 class Scrubber:
     """``is_looked_through``: all of the file was audited when it was opened."""
 
-    def __init__(self, store: Store, *, is_looked_through: bool) -> None:
+    def __init__(self, store: ScrubbedStore, *, is_looked_through: bool) -> None:
         self._store = store
         self._is_looked_through = is_looked_through
         self._damaged = asyncio.Event()

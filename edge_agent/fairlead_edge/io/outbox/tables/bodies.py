@@ -24,7 +24,7 @@ SEGMENTS_KEPT: Final = 4
 """Unpacked segments one reader keeps: references of one queue mostly walk through one segment after the other."""
 
 
-class Unreadable(Exception):
+class UnreadableBody(Exception):
     """A body is not there any more as it was stored; the text says what is wrong."""
 
 
@@ -33,7 +33,7 @@ class Bodies:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._unpacked: dict[int, bytes | Unreadable] = {}
+        self._unpacked: dict[int, bytes | UnreadableBody] = {}
         self._sound: tuple[QueueId, Sequence[Any]] | None = None
         """The envelope that was found sound last: messages of one run follow each other and share it."""
         self._topic = ""
@@ -54,37 +54,37 @@ class Bodies:
         topic = self._topic
         try:
             body = self.body(segment, start, size)
-        except Unreadable as error:
+        except UnreadableBody as error:
             return Damage(offset, topic, str(error))
         if of_reference(run, offset, body) != expected:
             return Damage(offset, topic, "its body on disk is damaged")
         return Item(offset, epoch, topic, enqueued, expires, body)
 
     def body(self, segment: int, start: int, size: int) -> bytes:
-        """Raises ``Unreadable``; only a checksum shows whether what is read is what was stored."""
+        """Raises ``UnreadableBody``; only a checksum shows whether what is read is what was stored."""
         content = self._unpacked.get(segment)
         if content is None:
             content = self._unpack(segment)
             while len(self._unpacked) >= SEGMENTS_KEPT:
                 del self._unpacked[next(iter(self._unpacked))]
             self._unpacked[segment] = content
-        if isinstance(content, Unreadable):
+        if isinstance(content, UnreadableBody):
             raise content
         if not isinstance(start, int) or not isinstance(size, int):
-            raise Unreadable("its place on disk is damaged")
+            raise UnreadableBody("its place on disk is damaged")
         return content[start : start + size]
 
-    def _unpack(self, segment: int) -> bytes | Unreadable:
+    def _unpack(self, segment: int) -> bytes | UnreadableBody:
         stored = self._stored(segment)
         if stored is None:
-            return Unreadable("its body is missing on disk")
+            return UnreadableBody("its body is missing on disk")
         encoding, packed, size = stored
         is_small = isinstance(packed, bytes) and len(packed) < SMALL_BYTES
         self._follows = segment + 1 if is_small and isinstance(segment, int) else None
         try:
             return segment_io.unpack(text(encoding), packed, size)
         except ValueError as error:
-            return Unreadable(f"its body on disk is damaged: {error}")
+            return UnreadableBody(f"its body on disk is damaged: {error}")
 
     def _stored(self, segment: int) -> Sequence[Any] | None:
         if segment in self._ahead:

@@ -21,7 +21,7 @@ from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.queue_id import QueueId, is_refused_input
 
 
-class Read(NamedTuple):
+class ReadLetters(NamedTuple):
     """Dead letters as they were put aside, and the numbers of those that are damaged."""
 
     letters: list[outbox.DeadLetter]
@@ -91,7 +91,7 @@ def _count_removed(connection: apsw.Connection, numbers: Sequence[int], counter:
     return removed.total()
 
 
-def after(connection: apsw.Connection, *, after: int, limit: int) -> Read:
+def after(connection: apsw.Connection, *, after: int, limit: int) -> ReadLetters:
     """The next ones above a number."""
     return _read(rows(connection, sql.LETTERS_AFTER, (after, limit)))
 
@@ -111,8 +111,8 @@ def checksum(fields: Sequence[Any], content: Any) -> int | None:
     return of_row(*fields, content=content) if isinstance(content, bytes) else None
 
 
-def _read(found: Sequence[Any]) -> Read:
-    read = Read([], [])
+def _read(found: Sequence[Any]) -> ReadLetters:
+    read = ReadLetters([], [])
     for row in found:
         number, queue, offset, epoch, ttl, *texts, content, expected, endpoint, priority = row
         topic, at, code, reason = map(text, texts)

@@ -20,14 +20,14 @@ STEP_ROWS = 1000
 """Runs that one transaction changes, so that producers do not wait for it."""
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
     """After which run a step begins."""
 
     segment: int = -1
     queue: int = -1
 
 
-class Stale(NamedTuple):
+class StaleRun(NamedTuple):
     """A run that expires otherwise than its object says now."""
 
     segment: int
@@ -37,11 +37,11 @@ class Stale(NamedTuple):
 
 
 def stale(
-    connection: apsw.Connection, name: str, ttl_seconds: float | None, *, after: Place, now: float
-) -> list[Stale]:
+    connection: apsw.Connection, name: str, ttl_seconds: float | None, *, after: RunPlace, now: float
+) -> list[StaleRun]:
     """The next runs of that object; fewer than ``STEP_ROWS`` are the last."""
     return [
-        Stale(segment, queue, None if ttl_seconds is None else enqueued + ttl_seconds, checksum)
+        StaleRun(segment, queue, None if ttl_seconds is None else enqueued + ttl_seconds, checksum)
         for segment, queue, enqueued, checksum in rows(
             connection, sql.STALE_RUNS, (name, now, ttl_seconds, *after, STEP_ROWS)
         )
@@ -49,7 +49,7 @@ def stale(
     ]
 
 
-def follow(connection: apsw.Connection, runs: list[Stale], *, now: float) -> None:
+def follow(connection: apsw.Connection, runs: list[StaleRun], *, now: float) -> None:
     """From now on they expire as their object says."""
     connection.executemany(
         sql.SET_EXPIRY,

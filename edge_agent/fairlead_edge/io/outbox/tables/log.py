@@ -30,7 +30,7 @@ HANDED_OUT_MAX: Final = 10_000
 # ---- read ----------------------------------------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
+class FetchedMessages(NamedTuple):
     """What a fetch came upon: messages as they were accepted, and those that are not."""
 
     items: list[outbox.Item]
@@ -63,9 +63,9 @@ def fetch(
     messages_max: int,
     bytes_max: int,
     only: Collection[int] | None = None,
-) -> Found:
+) -> FetchedMessages:
     """See ``outbox.Outbox.fetch``; a run of expired references is passed over without reading their bodies."""
-    found = Found([], [])
+    found = FetchedMessages([], [])
     known = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     if not known:
         return found
@@ -196,17 +196,17 @@ def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
 # ---- remove --------------------------------------------------------------------------------------------------------
 
 
-class Removed(NamedTuple):
+class RemovedRuns(NamedTuple):
     """How many messages were there, and from where to where the runs went that ended with them."""
 
     messages: int = 0
     runs: Sequence[tuple[int, int]] = ()
 
 
-def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> Removed:
+def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> RemovedRuns:
     """Take references out of one queue, with the runs and segments that end by it; their names stay (``names``)."""
     if not offsets:
-        return Removed()
+        return RemovedRuns()
     first, last = min(offsets), max(offsets)
     if last - first == len(offsets) - 1 == len(set(offsets)) - 1:
         # Nearly every batch: two walks over a part of the log are several times as fast as a row for each message.
@@ -219,14 +219,14 @@ def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> R
             sizes[segment].append(size)
         runs = {segment: (len(found), sum(found)) for segment, found in sizes.items()}
     if not runs:
-        return Removed()
+        return RemovedRuns()
     count, size = (sum(each) for each in zip(*runs.values(), strict=True))
     if rows(connection, sql.ANY_ATTEMPT, (queue, first, last)):
         connection.execute(sql.DELETE_ATTEMPTS, (queue, json.dumps(list(offsets))))
     connection.execute(sql.SHORTEN_QUEUE, (count, size, queue))
     ended, freed = _end_runs(connection, queue, runs)
     connection.execute(sql.FREE_BYTES, (count * outbox.REFERENCE_BYTES + freed,))
-    return Removed(count, ended)
+    return RemovedRuns(count, ended)
 
 
 def _end_runs(

@@ -20,7 +20,7 @@ def status(
     """Counters as they are; what has expired but is still stored counts as expired already, unless it is in flight."""
     gone = {queue: (count, size) for queue, count, size in rows(connection, sql.EXPIRED_BY_QUEUE, (now,))}
     dead = dict(rows(connection, sql.DEAD_LETTERS_BY_QUEUE))
-    found: list[outbox.QueueStatus] = []
+    found: list[outbox.QueueCounts] = []
     for row in rows(connection, sql.QUEUE_COUNTERS):
         number, endpoint, priority, at, stored, size, accepted, sent, expired, evicted, damaged = row
         queue = QueueId(endpoint, priority)
@@ -30,7 +30,7 @@ def status(
         passed_count, passed_size = rows(connection, sql.PASSED, (number, at, now))[0]
         oldest = rows(connection, sql.OLDEST_LIVE, (number, at, now))
         found.append(
-            outbox.QueueStatus(
+            outbox.QueueCounts(
                 endpoint=endpoint,
                 priority=priority,
                 queue=str(queue),

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.compaction import Compaction, Part
+from fairlead_ingest.io.table.compaction import Compaction, TablePart
 from fairlead_ingest.io.table.delta import log_writer, opened
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.table.store_path import Place
@@ -41,16 +41,16 @@ class _Version:
     def explained(self) -> AbstractContextManager[None]:
         return opened.explained(self._table)
 
-    def replace(self, removed: Sequence[Part], files: Sequence[WrittenFile]) -> None:
+    def replace(self, removed: Sequence[TablePart], files: Sequence[WrittenFile]) -> None:
         log_writer.replace(self._table, self._found, [(part.path, part.size) for part in removed], files)
 
 
-def _parts(table: DeltaTable) -> list[Part]:
+def _parts(table: DeltaTable) -> list[TablePart]:
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return []
     names = ("path", "partition._topic", "partition._date", "size_bytes", "num_records")
     return [
-        Part(path=unquote(path), topic=str(topic), date=str(date), size=size, rows=rows)
+        TablePart(path=unquote(path), topic=str(topic), date=str(date), size=size, rows=rows)
         for path, topic, date, size, rows in zip(*(actions[name].to_pylist() for name in names), strict=True)
     ]

@@ -19,7 +19,7 @@ from fairlead_ingest.io.table.delta import opened, store_log
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit, commit_info, history
 from fairlead_ingest.table.commit import TableState
-from fairlead_ingest.table.commit_info import CommitInfo, LogEntry, Totals
+from fairlead_ingest.table.commit_info import CommitInfo, LogEntry, TableTotals
 from fairlead_ingest.table.store_path import Place, StorePath
 
 # Two of ours rarely lie further apart than this many commits of others.
@@ -43,7 +43,7 @@ def state(table: Place, application: str) -> TableState:
             batch=-1 if batch is None else batch,
             reached=_reached(table, found, newest),
             commit_sequence=sequence or 0,
-            totals=Totals() if newest is None else newest.totals,
+            totals=TableTotals() if newest is None else newest.totals,
             is_cut=is_cut and batch is not None,
         )
 

@@ -17,7 +17,7 @@ from fairlead_ingest.io.table import object_store, store_filesystem
 from fairlead_ingest.table.store_path import Place, StorePath
 
 
-class _Kept(threading.local):
+class _OpenTables(threading.local):
     """Tables in stores, open: opening one is a dozen requests and more, bringing it up to date is two or three.
 
     Of one thread each: who has looked and commits must not be moved on in between. A table is opened anew where the
@@ -28,7 +28,7 @@ class _Kept(threading.local):
         self.tables: dict[StorePath, tuple[dict[str, str], DeltaTable]] = {}
 
 
-_kept = _Kept()
+_kept = _OpenTables()
 
 
 @object_store.with_new_credentials

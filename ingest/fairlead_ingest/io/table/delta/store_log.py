@@ -22,11 +22,11 @@ KEPT: Final = 128
 """Entries remembered; none of them ever changes. One of a job with 500 topics takes 180 KB."""
 
 
-class _Line(msgspec.Struct):
+class _StoreLogLine(msgspec.Struct):
     commit_info: dict[str, Any] | None = msgspec.field(name="commitInfo", default=None)
 
 
-_line = msgspec.json.Decoder(_Line)
+_line = msgspec.json.Decoder(_StoreLogLine)
 
 
 def entries(table: StorePath, table_id: str, version: int) -> Iterator[dict[str, Any]]:

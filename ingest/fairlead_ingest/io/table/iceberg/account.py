@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import msgspec
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot as TableVersion
+from pyiceberg.table.snapshots import Snapshot
 
 from fairlead_ingest.io.table.iceberg.versions import NewVersion
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit_info, newest_commit
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import METADATA_KEY, CommitInfo, LogEntry
-from fairlead_ingest.table.newest_commit import Line, NewestCommit, Snapshot
+from fairlead_ingest.table.newest_commit import Lineage, NewestCommit, TableVersion
 
 
 def of(version: NewVersion, before: NewestCommit | None, decided: Append) -> tuple[dict[str, str], dict[str, str]]:
@@ -32,13 +32,13 @@ def of(version: NewVersion, before: NewestCommit | None, decided: Append) -> tup
     return {METADATA_KEY: msgspec.json.encode(brief.to_dict()).decode()}, {newest_commit.PROPERTY: following.encode()}
 
 
-def newest(table: Table) -> tuple[NewestCommit | None, Line]:
+def newest(table: Table) -> tuple[NewestCommit | None, Lineage]:
     """Our newest commit, and whether the current version was made from it."""
     found = newest_commit.parse(table.properties)
     if found is None:
-        return None, Line.CURRENT
+        return None, Lineage.CURRENT
     line = found.line(
-        Snapshot(each.snapshot_id, each.parent_snapshot_id, each.sequence_number or 0) for each in _line(table)
+        TableVersion(each.snapshot_id, each.parent_snapshot_id, each.sequence_number or 0) for each in _line(table)
     )
     return found, line
 
@@ -62,7 +62,7 @@ def _info(text: str) -> CommitInfo | None:
         return None
 
 
-def _line(table: Table) -> Iterator[TableVersion]:
+def _line(table: Table) -> Iterator[Snapshot]:
     """The current version and those it was made from, newest first, as far as the table remembers them."""
     each = table.current_snapshot()
     while each is not None:

@@ -9,22 +9,22 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.compaction import Compaction, Part
+from fairlead_ingest.io.table.compaction import Compaction, TablePart
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.iceberg import columns, contents, file_io, listing, versions
 from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 from fairlead_ingest.io.table.iceberg.opened import OpenTables
-from fairlead_ingest.io.table.iceberg.versions import Change, Gone, NewVersion
+from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
 
 def of(table_format: IcebergFormat, table: Place) -> Compaction:
     """Raises ``Stop`` where there is no table, or where it holds what we cannot write again."""
-    return Compaction(table, lambda: _Version(table_format.open, table), table_format.writing)
+    return Compaction(table, lambda: _IcebergVersion(table_format.open, table), table_format.writing)
 
 
-class _Version:
+class _IcebergVersion:
     def __init__(self, tables: OpenTables, table: Place) -> None:
         self._tables, self._table = tables, table
         self._found = tables.required(table)
@@ -39,7 +39,7 @@ class _Version:
                 )
             self._files = {file_io.relative(table, each.location): each for each in listing.parts(self._found)}
         self.parts = [
-            Part(path=path, topic=each.topic, date=str(each.date), size=each.size, rows=each.rows)
+            TablePart(path=path, topic=each.topic, date=str(each.date), size=each.size, rows=each.rows)
             for path, each in self._files.items()
         ]
 
@@ -51,11 +51,11 @@ class _Version:
     def explained(self) -> AbstractContextManager[None]:
         return self._tables.explained(self._table)
 
-    def replace(self, removed: Sequence[Part], files: Sequence[WrittenFile]) -> None:
+    def replace(self, removed: Sequence[TablePart], files: Sequence[WrittenFile]) -> None:
         added = columns.data_files(self._table, self._found, files)
         gone = frozenset(self._files[part.path].location for part in removed)
         try:
             with self._tables.committing(self._table):
-                NewVersion(self._found).commit(Change(added=added, removed=gone))
-        except Gone as error:
+                NewVersion(self._found).commit(TableChange(added=added, removed=gone))
+        except RemovedFileGone as error:
             raise Collided(f"{self._table}: {error}") from error

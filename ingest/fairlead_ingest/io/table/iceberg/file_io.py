@@ -33,7 +33,7 @@ _PATHS: Final = (TableProperties.WRITE_METADATA_PATH, TableProperties.WRITE_DATA
 _KEPT_ENDINGS: Final = (".avro", ".json")
 
 
-class _Kept:
+class _SmallFiles:
     """Small files by their location, the longest unused dropped first.  Thread-safe."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Kept:
             self._bytes -= len(self._files.pop(location, b""))
 
 
-_kept = _Kept()
+_kept = _SmallFiles()
 
 
 def location_of(table: Place) -> str:
@@ -212,7 +212,7 @@ class _Output(OutputFile):
         return _Input(self.location, self._storage)
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        return _Stream(self)
+        return _UploadStream(self)
 
     def finish(self, content: bytes) -> None:
         place = place_of(self.location, self._storage)
@@ -227,7 +227,7 @@ class _Output(OutputFile):
         _kept.put(self.location, content)
 
 
-class _Stream(io.BytesIO):
+class _UploadStream(io.BytesIO):
     def __init__(self, file: _Output) -> None:
         super().__init__()
         self._file = file

@@ -28,13 +28,13 @@ from fairlead_ingest.io.table.iceberg import (
     versions,
 )
 from fairlead_ingest.io.table.iceberg.opened import OpenTables
-from fairlead_ingest.io.table.iceberg.versions import Change, NewVersion
+from fairlead_ingest.io.table.iceberg.versions import NewVersion, TableChange
 from fairlead_ingest.io.table.table_format import Size
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append, Collided, TableState
 from fairlead_ingest.table.commit_info import LogEntry
-from fairlead_ingest.table.newest_commit import Line
+from fairlead_ingest.table.newest_commit import Lineage
 from fairlead_ingest.table.store_path import Place
 
 
@@ -66,10 +66,10 @@ class IcebergFormat:
             batch = newest.batches.get(application)
             return TableState(
                 batch=-1 if batch is None else batch,
-                reached=newest.info.reached if line is Line.CURRENT else contents.reached(table, found),
+                reached=newest.info.reached if line is Lineage.CURRENT else contents.reached(table, found),
                 commit_sequence=newest.info.sequence,
                 totals=newest.info.totals,
-                is_cut=line is Line.CUT and batch is not None,
+                is_cut=line is Lineage.CUT and batch is not None,
             )
 
     def append(self, table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
@@ -83,7 +83,7 @@ class IcebergFormat:
         version = NewVersion(target)
         summary, properties = account.of(version, before, decided)
         with self.open.committing(table):
-            version.commit(Change(added=columns.data_files(table, target, files), summary=summary), properties)
+            version.commit(TableChange(added=columns.data_files(table, target, files), summary=summary), properties)
         if version.number % tidying.TIDY_EVERY == 0:
             with self.open.explained(table):
                 tidying.tidy_metadata(target, table)

@@ -18,7 +18,7 @@ from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, Place, Storage, StorePath
 
 
-class _Kept(threading.local):
+class _TablesOfThread(threading.local):
     """Who has looked and commits must not be moved on in between by another thread."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class OpenTables:
 
     def __init__(self, catalog: Catalog | None) -> None:
         self._catalog = catalog
-        self._kept = _Kept()
+        self._kept = _TablesOfThread()
 
     def find(self, table: Place) -> Table | None:
         """As it is now; None where there is none, or no catalog yet. Raises ``Stop``, ``Wait``."""

@@ -55,7 +55,7 @@ _COMPRESSION: Literal["deflate"] = "deflate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TableChange:
     """Files that come and go, and what is said with it."""
 
     added: Sequence[DataFile] = ()
@@ -64,7 +64,7 @@ class Change:
     summary: Mapping[str, str] = field(default_factory=dict)
 
 
-class Gone(Exception):
+class RemovedFileGone(Exception):
     """A file that shall be removed is not in the table any more."""
 
 
@@ -80,8 +80,8 @@ class NewVersion:
         self._written = 0
         self._removed: list[DataFile] = []
 
-    def commit(self, change: Change, properties: Mapping[str, str] | None = None) -> None:
-        """Whatever this raises but ``Gone``, the version may be there all the same."""
+    def commit(self, change: TableChange, properties: Mapping[str, str] | None = None) -> None:
+        """Whatever this raises but ``RemovedFileGone``, the version may be there all the same."""
         manifests = self._manifests(change)
         path = self._path(f"snap-{self.id}-0-{self._uuid}.avro")
         with write_manifest_list(
@@ -125,7 +125,7 @@ class NewVersion:
     def _parent(self) -> int | None:
         return None if self._head is None else self._head.snapshot_id
 
-    def _manifests(self, change: Change) -> list[ManifestFile]:
+    def _manifests(self, change: TableChange) -> list[ManifestFile]:
         before = [] if self._head is None else self._head.manifests(self._table.io)
         kept = self._without(before, change.removed) if change.removed else before
         kept = [each for each in kept if each.has_added_files() or each.has_existing_files() or self._is_new(each)]
@@ -136,7 +136,7 @@ class NewVersion:
         return manifest.added_snapshot_id == self.id
 
     def _without(self, manifests: list[ManifestFile], removed: frozenset[str]) -> list[ManifestFile]:
-        """Those that hold a file to remove are written anew.  Raises ``Gone``."""
+        """Those that hold a file to remove are written anew.  Raises ``RemovedFileGone``."""
         left = set(removed)
         found: list[ManifestFile] = []
         for manifest in manifests:
@@ -155,7 +155,7 @@ class NewVersion:
                     again.append(_again(ManifestEntryStatus.EXISTING, entry.snapshot_id, entry))
             found.append(self._write(again, manifest.partition_spec_id))
         if left:
-            raise Gone(f"{len(left)} files, {min(left)} among them")
+            raise RemovedFileGone(f"{len(left)} files, {min(left)} among them")
         return found
 
     def _joined(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
@@ -202,7 +202,7 @@ class NewVersion:
     def _path(self, name: str) -> str:
         return self._table.location_provider().new_metadata_location(name)
 
-    def _summary(self, change: Change) -> Summary:
+    def _summary(self, change: TableChange) -> Summary:
         sums = {"data-files": len(change.added) - len(self._removed)}
         sums["records"] = _rows(change.added) - _rows(self._removed)
         sums["files-size"] = _bytes(change.added) - _bytes(self._removed)

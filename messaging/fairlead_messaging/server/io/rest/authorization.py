@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from fairlead_messaging.api.errors import Forbidden
-from fairlead_messaging.api.routes import Route
+from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
 from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, caller_of, note_caller
@@ -21,7 +21,7 @@ from fairlead_wire.http import browser
 
 T = TypeVar("T")
 EVERY_TOPIC = "*/*"
-ROUTE_OF: web.AppKey[dict[Handler, Route[Any]]] = web.AppKey("route_of")
+ROUTE_OF: web.AppKey[dict[Handler, ApiRoute[Any]]] = web.AppKey("route_of")
 """The contract's route of each handler."""
 
 
@@ -96,7 +96,7 @@ def check(request: web.Request, verb: Verb, namespace: str, name: str) -> None:
         request.app[ACCESS].refuse(caller, verb, f"{namespace}/{name}", request.remote or "")
 
 
-def _check(request: web.Request, route: Route[Any], caller: Caller) -> None:
+def _check(request: web.Request, route: ApiRoute[Any], caller: Caller) -> None:
     """Raises: Forbidden, naming the verb that is missing and the topic."""
     grants = caller.grants
     if grants is None:

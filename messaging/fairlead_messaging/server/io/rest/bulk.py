@@ -30,10 +30,10 @@ from fairlead_messaging.server import json_bodies, readers, validation
 from fairlead_messaging.server.io.rest import authorization
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, body, check_content_type, json_response, send
 from fairlead_messaging.server.log import bulk, bulk_page, running_totals, topics
-from fairlead_messaging.server.log.bulk import Plan, shown
+from fairlead_messaging.server.log.bulk import BulkPlan, shown
 from fairlead_messaging.server.log.bulk_page import BulkPage
 from fairlead_messaging.server.log.row_state import RowStates
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import uncommitted, visibility
 from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
@@ -46,7 +46,7 @@ PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
 class _Standing:
     """Where the topic stood in the snapshot that answered."""
 
-    topic: Topic
+    topic: TopicGeneration
     stable: MessageId
     oldest: MessageId
     states: RowStates | None
@@ -152,7 +152,7 @@ async def plan(request: web.Request) -> web.Response:
     limit_bytes = validation.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
     splits = validation.splits(asked.splits)
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, Plan, int]:
+    def look(snapshot: Snapshot) -> tuple[_Standing, BulkPlan, int]:
         now_ms = broker.now_ms()
         standing = _standing(request, snapshot, asked.generation, now_ms, after)
         readers.check_start(snapshot, standing.topic, after, now_ms)

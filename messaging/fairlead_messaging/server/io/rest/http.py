@@ -23,7 +23,7 @@ from fairlead_messaging.server import json_bodies
 from fairlead_messaging.server.access.caller import NOT_KNOWN, Caller
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
 from fairlead_wire.errors import Malformed
@@ -32,7 +32,7 @@ from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans
 
 BROKER = web.AppKey("broker", Broker)
-METRICS = web.AppKey("metrics", Metrics)
+METRICS = web.AppKey("metrics", MessagingMetrics)
 SPANS: web.AppKey[Spans | None] = web.AppKey("spans")
 """None: no span is ever recorded."""
 PUSHER = web.AppKey("pusher", Pusher)

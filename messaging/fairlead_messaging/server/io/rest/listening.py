@@ -17,8 +17,8 @@ from typing import Any
 from aiohttp import web
 
 from fairlead_messaging.api.errors import Unavailable
-from fairlead_messaging.server.admission import HEAD_SECONDS, Admission, Limits, Verdict
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.admission import HEAD_SECONDS, Admission, AdmissionVerdict, ConnectionLimits
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_wire.io import logs
 from fairlead_wire.io.acceptor import Acceptor, bound
 
@@ -62,10 +62,10 @@ class _Connection:
                 self._accepted.shutdown(socket.SHUT_RDWR)
 
 
-class Gate:
+class ConnectionGate:
     """The connections of one port, named ``port`` in metrics."""
 
-    def __init__(self, limits: Limits, metrics: Metrics, port: str) -> None:
+    def __init__(self, limits: ConnectionLimits, metrics: MessagingMetrics, port: str) -> None:
         self._admission = Admission(limits)
         self._of: dict[object, _Connection] = {}
         self._closed = {why: metrics.closed_connections.labels(port, why) for why in ("late", "room", "refused")}
@@ -101,9 +101,9 @@ class Gate:
         """Whether it may stay; others may be closed for it."""
         verdict, closed = self._admission.admit(connection, peer, now)
         self._close(closed, "room")
-        if verdict is Verdict.REFUSED:
+        if verdict is AdmissionVerdict.REFUSED:
             self._closed["refused"].inc()
-        return verdict is not Verdict.REFUSED
+        return verdict is not AdmissionVerdict.REFUSED
 
     def opened(self, connection: _Connection, protocol: web.RequestHandler) -> None:
         connection.protocol = protocol
@@ -138,7 +138,9 @@ class Port:
     Raises: OSError when the address cannot be had.
     """
 
-    def __init__(self, runner: web.AppRunner, gate: Gate, host: str, port: int, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, runner: web.AppRunner, gate: ConnectionGate, host: str, port: int, context: ssl.SSLContext | None
+    ) -> None:
         assert runner.server is not None
         self._server = runner.server
         self._gate = gate

@@ -24,7 +24,7 @@ from fairlead_messaging.api.headers import (
 from fairlead_messaging.api.message_id import id_of
 from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
 from fairlead_messaging.server import avro, json_bodies, page_cache, validation
-from fairlead_messaging.server.commands import Publish, Published
+from fairlead_messaging.server.commands import Publish, PublishedAt
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest import authorization, bulk
@@ -64,7 +64,7 @@ async def publish(request: web.Request) -> web.Response:
     command = Publish(
         namespace=namespace, name=name, messages=messages, producer=producer, pointer=pointer, by=caller_of(request)
     )
-    answer: Published
+    answer: PublishedAt
     with request.app[QUOTAS].storing(namespace, messages):
         if (spans := request.app[SPANS]) is None:
             answer = await broker.change(command, size)
@@ -85,7 +85,7 @@ async def publish(request: web.Request) -> web.Response:
     return web.Response()
 
 
-def _places(answer: Published, service: str) -> dict[str, str]:
+def _places(answer: PublishedAt, service: str) -> dict[str, str]:
     """Where the messages stand, for those who give receipts."""
     found = {SERVICE: service, GENERATION: str(answer.generation)}
     for name, position in ((FIRST_POSITION, answer.first), (NEWEST_POSITION, answer.newest)):

@@ -12,13 +12,13 @@ from fairlead_messaging.api import routes as api
 from fairlead_messaging.api.errors import OverQuota, Unavailable
 from fairlead_messaging.api.headers import JSON
 from fairlead_messaging.api.responses import Health
-from fairlead_messaging.api.routes import Route
+from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.server import json_bodies, topic_stats
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
 from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
 from fairlead_messaging.server.io.rest import (
@@ -50,7 +50,7 @@ from fairlead_wire.io.spans import Spans
 
 
 def application(
-    broker: Broker, metrics: Metrics, spans: Spans | None = None, access: AccessControl | None = None
+    broker: Broker, metrics: MessagingMetrics, spans: Spans | None = None, access: AccessControl | None = None
 ) -> web.Application:
     """``access`` None: as the settings of ``broker`` have it."""
     app = web.Application(
@@ -87,7 +87,7 @@ async def _stop_pushing(app: web.Application) -> None:
     await app[PUSHER].close()
 
 
-def health_application(broker: Broker, metrics: Metrics) -> web.Application:
+def health_application(broker: Broker, metrics: MessagingMetrics) -> web.Application:
     app = web.Application(middlewares=[errors_as_json])
     app[BROKER] = broker
     app[METRICS] = metrics
@@ -99,7 +99,7 @@ def add_health(app: web.Application) -> None:
     _add(app, api.HEALTH_ROUTES)
 
 
-def _add(app: web.Application, routes: Iterable[Route[Any]]) -> None:
+def _add(app: web.Application, routes: Iterable[ApiRoute[Any]]) -> None:
     for route in routes:
         handler = _HANDLERS[route]
         if route.method == "GET":
@@ -216,7 +216,7 @@ async def openapi_document(request: web.Request) -> web.Response:
 
 
 _DOCUMENT = openapi.encode()
-_HANDLERS: dict[Route[Any], Handler] = {
+_HANDLERS: dict[ApiRoute[Any], Handler] = {
     api.CREATE_TOPIC: create_topic,
     api.TOPIC_PROPERTIES: get_topic,
     api.DELETE_TOPIC: delete_topic,

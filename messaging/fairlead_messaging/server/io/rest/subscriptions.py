@@ -14,11 +14,11 @@ from fairlead_messaging.server import json_bodies
 from fairlead_messaging.server.io.rest.authorization import check
 from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_response
 from fairlead_messaging.server.log import bulk, topics
-from fairlead_messaging.server.log.topic import Topic
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, effective_policy, subscription
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription
-from fairlead_messaging.server.subscriptions.subscription import Subscription
+from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
@@ -68,15 +68,19 @@ async def delete(request: web.Request) -> web.Response:
     return web.Response()
 
 
-async def _all(request: web.Request, namespace: str, topic: str) -> tuple[Topic, dict[str, Subscription]]:
-    def look(snapshot: Snapshot) -> tuple[Topic, dict[str, Subscription]]:
+async def _all(
+    request: web.Request, namespace: str, topic: str
+) -> tuple[TopicGeneration, dict[str, SubscriptionRecord]]:
+    def look(snapshot: Snapshot) -> tuple[TopicGeneration, dict[str, SubscriptionRecord]]:
         living = topics.lookup(snapshot, namespace, topic)
         return living, subscription.of_topic(snapshot, living)
 
     return await request.app[BROKER].read(look)
 
 
-def _shown(request: web.Request, living: Topic, name: str, record: Subscription) -> responses.Subscription:
+def _shown(
+    request: web.Request, living: TopicGeneration, name: str, record: SubscriptionRecord
+) -> responses.Subscription:
     trouble = request.app[PUSHER].trouble((living.namespace, living.name, name))
     shown = msgspec.structs.asdict(record)
     waiting = shown.pop("undeliverable")

@@ -22,10 +22,10 @@ from fairlead_messaging.server.io.committer import LARGE_BYTES
 from fairlead_messaging.server.io.rest.http import BROKER, body, caller_of, check_content_type, json_response
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import listing
-from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, Renew, Start
+from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, RenewTransaction, Start
 from fairlead_messaging.server.transactions.deadline import lifetime_end_ms
-from fairlead_messaging.server.transactions.manager import Started
-from fairlead_messaging.server.transactions.transaction import State, Transaction
+from fairlead_messaging.server.transactions.manager import StartedTransaction
+from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState
 
 
 async def start(request: web.Request) -> web.Response:
@@ -34,7 +34,7 @@ async def start(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     seconds = validation.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
     default = min(TIMEOUT_SECONDS_DEFAULT, broker.transaction_limits.timeout_seconds_max)
-    started: Started = await broker.change(Start(timeout_seconds=seconds or default, by=caller_of(request)))
+    started: StartedTransaction = await broker.change(Start(timeout_seconds=seconds or default, by=caller_of(request)))
     return json_response(
         responses.Started(started.transaction.pointer, started.snapshot.encode(), started.transaction.expires_ms)
     )
@@ -46,7 +46,9 @@ async def renew(request: web.Request) -> web.Response:
     asked = json_bodies.decode(await body(request) or b"{}", StartRequest)
     broker = request.app[BROKER]
     seconds = validation.timeout(asked.timeout, broker.transaction_limits.timeout_seconds_max)
-    renewed = await broker.change(Renew(pointer=_pointer(request), timeout_seconds=seconds, by=caller_of(request)))
+    renewed = await broker.change(
+        RenewTransaction(pointer=_pointer(request), timeout_seconds=seconds, by=caller_of(request))
+    )
     last_ms = max(renewed.expires_ms, lifetime_end_ms(renewed, broker.transaction_limits))
     return json_response(responses.Renewed(renewed.pointer, renewed.expires_ms, last_ms))
 
@@ -59,7 +61,7 @@ async def commit(request: web.Request) -> web.Response:
     asked = parse() if len(raw) < LARGE_BYTES else await asyncio.to_thread(parse)
     command = Commit(pointer=_pointer(request), changes=validation.changes(asked.changes), by=caller_of(request))
     finished: Transaction = await request.app[BROKER].change(command, len(raw))
-    if finished.state is not State.COMMITTED:
+    if finished.state is not TransactionState.COMMITTED:
         raise Conflict(
             f"transaction {finished.pointer} changed what another committed meanwhile; it is {finished.state.value}",
             code="transaction_conflict",
@@ -80,13 +82,15 @@ async def list_some(request: web.Request) -> web.Response:
     """Those in progress, oldest first; with ``state`` finished ones, newest first, ``limit`` a page, ``before`` a
     pointer."""
     broker = request.app[BROKER]
-    state = request.query.get("state", State.IN_PROGRESS.value)
+    state = request.query.get("state", TransactionState.IN_PROGRESS.value)
     limit = validation.limit(
         validation.whole(request.query.get("limit", str(LIST_LIMIT_DEFAULT)), "limit"), LIST_LIMIT_MAX
     )
     before = validation.whole(request.query.get("before", str(listing.POINTER_MAX)), "pointer")
-    states = [each for each in State if state in (each.value, "ended") and each is not State.IN_PROGRESS]
-    if not states and state != State.IN_PROGRESS.value:
+    states = [
+        each for each in TransactionState if state in (each.value, "ended") and each is not TransactionState.IN_PROGRESS
+    ]
+    if not states and state != TransactionState.IN_PROGRESS.value:
         raise Refused("state: in_progress, committed, aborted, invalid or ended", code="bad_query")
 
     def look(snapshot: Snapshot) -> list[Transaction]:

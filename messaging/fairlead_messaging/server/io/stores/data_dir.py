@@ -19,7 +19,7 @@ LOCK_MODE = 0o600
 HOLDER_BYTES_MAX = 200
 
 
-class DataDir:
+class ServiceDataDir:
     """Holds the folder until ``close``.  Raises ``StorageError`` when it cannot be had; it names who has it.
 
     ``now`` is shown to others as the beginning (RFC 3339).

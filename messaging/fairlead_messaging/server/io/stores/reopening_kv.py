@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.data_dir import DataDir
+from fairlead_messaging.server.io.stores.data_dir import ServiceDataDir
 from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, OrderedKV, Snapshot
 from fairlead_wire.io import logs
@@ -46,7 +46,7 @@ class Engine(OrderedKV, Protocol):
 class ReopeningKV(OneWriter):
     """``open_store(create)`` opens it; ``watched`` is a file of the store that exists as long as the store does."""
 
-    def __init__(self, folder: DataDir, open_store: Callable[[bool], Engine], watched: Path) -> None:
+    def __init__(self, folder: ServiceDataDir, open_store: Callable[[bool], Engine], watched: Path) -> None:
         self._folder = folder
         self._open = open_store
         self._watched = watched
@@ -79,7 +79,7 @@ class ReopeningKV(OneWriter):
                 raise StorageError("the store is being opened again")
             self._readers += 1
         try:
-            return _Counted(self._there().snapshot(sequential=sequential), self._leave)
+            return _CountedSnapshot(self._there().snapshot(sequential=sequential), self._leave)
         except BaseException:
             self._leave()
             raise
@@ -154,7 +154,7 @@ class ReopeningKV(OneWriter):
         self.reopened += 1
 
 
-class _Counted(Closing):
+class _CountedSnapshot(Closing):
     """A snapshot that says when it is given back."""
 
     def __init__(self, snapshot: Snapshot, leave: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.backup.decoding import Decoder
-from fairlead_messaging.server.io.stores.data_dir import DataDir
+from fairlead_messaging.server.io.stores.data_dir import ServiceDataDir
 from fairlead_messaging.server.io.stores.offline_store import ROCKSDB_FOLDER, Kind
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME, SqliteKV
@@ -37,7 +37,7 @@ def restore(
     ``new_id``: the service will give itself an id when it starts, so that readers take it for another one.
     Raises: NotEmpty; StorageError when the folder is in use or cannot be written; BadBackup. Then there is no store.
     """
-    folder = DataDir(data_dir, now)
+    folder = ServiceDataDir(data_dir, now)
     try:
         for name in (ROCKSDB_FOLDER, FILE_NAME, SQLITE_LOG):
             # A log of another file would be read into the new one.

@@ -92,10 +92,10 @@ def test_one_that_cannot_be_made_stops_no_other(tokens: Cluster, monkeypatch: py
     create = join_tokens.create
 
     async def refuse_one(kube: Any, wanted: Any, whom: str) -> Any:
-        from fairlead_hub.io.cluster.api_error import Refused
+        from fairlead_hub.io.cluster.api_error import ApiRefused
 
         if whom == "line-b":
-            raise Refused(403, "quota")
+            raise ApiRefused(403, "quota")
         return await create(kube, wanted, whom)
 
     monkeypatch.setattr(join_tokens, "create", refuse_one)
@@ -107,10 +107,10 @@ def test_one_that_cannot_be_made_stops_no_other(tokens: Cluster, monkeypatch: py
 @pytest.mark.kube
 def test_who_may_not_see_nodes_gets_the_token(tokens: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is shown only once, so it is printed before anything else can fail."""
-    from fairlead_hub.io.cluster.api_error import Refused
+    from fairlead_hub.io.cluster.api_error import ApiRefused
 
     async def refused(*_: Any) -> Any:
-        raise Refused(403, "nodes is forbidden")
+        raise ApiRefused(403, "nodes is forbidden")
 
     monkeypatch.setattr(join_tokens, "strangers", refused)
     done = run(tokens, "create", "--node", "shop-7")

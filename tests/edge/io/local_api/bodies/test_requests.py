@@ -18,7 +18,7 @@ from fairlead_edge.outbox import publishing
 
 DOCUMENT = operations.document()
 PUBLISH = jsonschema.Draft202012Validator(
-    {"$ref": "#/components/schemas/Publish", "components": DOCUMENT["components"]}
+    {"$ref": "#/components/schemas/PublishBody", "components": DOCUMENT["components"]}
 )
 SOURCES = st.one_of(
     st.sampled_from(
@@ -59,10 +59,10 @@ def test_what_the_schema_takes_is_taken_and_nothing_else(messages: list[dict[str
 
 @pytest.mark.parametrize(
     ("query", "shape"),
-    [("max", requests.Take), ("wait", requests.Take), ("lease", requests.Take), ("limit", requests.Page)],
+    [("max", requests.Take), ("wait", requests.Take), ("lease", requests.Take), ("limit", requests.DeadLetterPage)],
 )
 def test_limits_of_a_query_are_in_the_document(query: str, shape: type[msgspec.Struct]) -> None:
     """As numbers, though a sentence of the handler's own names them when they are passed."""
-    path = "/v1/deadletters" if shape is requests.Page else "/v1/modules/{module}/inputs/{input}/messages"
+    path = "/v1/deadletters" if shape is requests.DeadLetterPage else "/v1/modules/{module}/inputs/{input}/messages"
     [found] = [each for each in DOCUMENT["paths"][path]["get"]["parameters"] if each["name"] == query]
     assert found["schema"]["minimum"] < found["schema"]["maximum"]

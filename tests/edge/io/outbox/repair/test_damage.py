@@ -13,7 +13,7 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox.repair import damage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, QueueStatus, Reference, Refusal
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, QueueCounts, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
 REST, MODULE = QueueId("iothub"), QueueId("edge-1/m/in", 3)
@@ -28,7 +28,7 @@ async def box(tmp_path: Path) -> AsyncIterator[SqliteOutbox]:
 
 
 def entry(number: int, *queues: QueueId, ttl: float | None = None) -> Entry:
-    message = envelope.Stored(
+    message = envelope.StoredMessage(
         id=f"m{number}", source="/messages", enqueued_at=AT, properties={}, system_properties={}, body_base64="AAAA"
     )
     return Entry("", envelope.stored(message), tuple(Reference(queue, ttl, "default/t") for queue in queues))
@@ -38,12 +38,14 @@ async def run(box: SqliteOutbox, statement: str, *bound: Any) -> None:
     await box.writer.submit(lambda connection: connection.execute(statement, bound).fetchall())
 
 
-async def fetched(box: SqliteOutbox, queue: QueueId = REST, now: float = 0.0, most: int = 99) -> list[envelope.Stored]:
+async def fetched(
+    box: SqliteOutbox, queue: QueueId = REST, now: float = 0.0, most: int = 99
+) -> list[envelope.StoredMessage]:
     items = await box.fetch(queue, after=-1, now=now, messages_max=most, bytes_max=1 << 20)
     return [envelope.read(item.content) for item in items]
 
 
-async def status_of(box: SqliteOutbox, queue: QueueId = REST, now: float = 0.0) -> QueueStatus:
+async def status_of(box: SqliteOutbox, queue: QueueId = REST, now: float = 0.0) -> QueueCounts:
     [found] = [each for each in (await box.status(now=now)).queues if each.queue == str(queue)]
     ended = found.sent + found.expired + found.evicted + found.dead_lettered + found.damaged
     assert found.accepted == ended + found.length, found

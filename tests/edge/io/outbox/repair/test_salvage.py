@@ -25,7 +25,7 @@ from fairlead_edge.io.outbox.repair import opening
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.age import Reading
+from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 
@@ -64,7 +64,7 @@ class World:
         for _ in range(self.random.choice((1, 1, 8, 30))):
             self.count += 1
             body = {"n": self.count, "pad": self.random.randbytes(self.random.choice((0, 20, 900))).hex()}
-            message = envelope.Stored(
+            message = envelope.StoredMessage(
                 id=f"m{self.count}",
                 source="/messages",
                 enqueued_at=AT,
@@ -125,7 +125,9 @@ def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(opening, "new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
     patch.setattr(
-        store_clock, "read", lambda: Reading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9)
+        store_clock,
+        "read",
+        lambda: ClockReading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9),
     )
     patch.setattr(store_clock, "timestamp", lambda: AT)
     patch.setattr(opening, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)

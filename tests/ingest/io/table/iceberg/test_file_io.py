@@ -46,7 +46,7 @@ def test_metadata_is_read_once_and_rows_are_not_kept(tmp_path: Path) -> None:
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest unused goes first."""
     monkeypatch.setattr(file_io, "KEPT_BYTES_MAX", 10)
-    kept = file_io._Kept()
+    kept = file_io._SmallFiles()
     for name in ("a.json", "b.json"):
         kept.put(name, b"12345")
     assert kept.get("a.json") == b"12345"

@@ -9,7 +9,7 @@ from pyiceberg.exceptions import CommitFailedException
 from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest.io.table.iceberg import listing, versions
-from fairlead_ingest.io.table.iceberg.versions import Change, Gone, NewVersion
+from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
 
 
 @pytest.fixture
@@ -58,15 +58,15 @@ def test_of_two_versions_on_one_head_the_second_is_refused(table: IcebergTable) 
     """By the catalog, whatever was asked of it before."""
     table.commit(0, 1)
     first, second = (NewVersion(table.opened()) for _ in range(2))
-    first.commit(Change())
+    first.commit(TableChange())
     with pytest.raises(CommitFailedException):
-        second.commit(Change())
+        second.commit(TableChange())
 
 
 def test_a_file_that_is_gone_cannot_be_replaced(table: IcebergTable) -> None:
     """Nothing is committed then."""
     table.commit(0, 1)
     before = table.format.version(table.place)
-    with pytest.raises(Gone):
-        NewVersion(table.opened()).commit(Change(removed=frozenset(["file:///none.parquet"])))
+    with pytest.raises(RemovedFileGone):
+        NewVersion(table.opened()).commit(TableChange(removed=frozenset(["file:///none.parquet"])))
     assert table.format.version(table.place) == before

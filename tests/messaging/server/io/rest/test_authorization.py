@@ -18,7 +18,7 @@ from tests.support.topics.messaging import EVERY_ROUTE, Topics, b64
 from tests.support.topics.messaging_access import ADMINISTRATOR, Guarded, entry, guarded
 from yarl import URL
 
-from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, Route
+from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, ApiRoute
 from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.server.access import access_model
 from fairlead_messaging.server.access.access_model import AccessModel
@@ -82,7 +82,7 @@ NAMES = {"namespace": "default", "topic": "t", "reader": "r", "subscription": "s
 
 
 @pytest.mark.parametrize("route", ASKED, ids=lambda route: str(route.operation))
-async def test_each_call_on_a_topic_needs_its_verbs_on_that_topic(tmp_path: Path, route: Route[Any]) -> None:
+async def test_each_call_on_a_topic_needs_its_verbs_on_that_topic(tmp_path: Path, route: ApiRoute[Any]) -> None:
     """With them it is answered otherwise; without one of them, or on another topic, 403 names what is missing."""
     needed = set(route.verbs) if route.needs_all else {route.verbs[0]}
     others = [verb for verb in Verb if verb not in route.verbs] if not route.needs_all else [route.verbs[0]]

@@ -22,11 +22,11 @@ from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.client.io import sync_client
 from fairlead_messaging.server import admission
-from fairlead_messaging.server.admission import Limits
+from fairlead_messaging.server.admission import ConnectionLimits
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.metrics import Metrics
+from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, errors_as_json
-from fairlead_messaging.server.io.rest.listening import Gate, Port
+from fairlead_messaging.server.io.rest.listening import ConnectionGate, Port
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_wire.errors import Temporary
@@ -37,10 +37,12 @@ DESCRIPTORS = 1024
 
 
 @contextlib.asynccontextmanager
-async def serving(limits: Limits, context: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, Metrics]]:
+async def serving(
+    limits: ConnectionLimits, context: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[int, MessagingMetrics]]:
     """Answers /healthz, and everything else when ``go`` was asked for; yields the port."""
-    metrics, going = Metrics(), asyncio.Event()
-    gate = Gate(limits, metrics, "main")
+    metrics, going = MessagingMetrics(), asyncio.Event()
+    gate = ConnectionGate(limits, metrics, "main")
     app = web.Application(middlewares=[errors_as_json, gate.note])
     app[METRICS] = metrics
     app[BROKER] = broker = Broker(MemoryKV(), MessagingSettings(security="insecure"), Clock(), "test")
@@ -89,7 +91,7 @@ class Client:
 
 async def test_half_heads_make_room_for_others() -> None:
     """The longest waiting go; a request that is being answered stays."""
-    async with serving(Limits(total=20, peer=10, peer_waiting=5)) as (port, metrics):
+    async with serving(ConnectionLimits(total=20, peer=10, peer_waiting=5)) as (port, metrics):
         busy = await Client.connect(port, b"GET /later HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         halves = [await Client.connect(port, b"GET / HT") for _ in range(50)]
         assert b"answered" in await (await Client.connect(port)).ask("/healthz")
@@ -101,7 +103,7 @@ async def test_half_heads_make_room_for_others() -> None:
 
 async def test_with_every_connection_busy_probes_are_answered() -> None:
     """Others are refused, with what to do."""
-    async with serving(Limits(total=20, peer=4, peer_waiting=4)) as (port, _):
+    async with serving(ConnectionLimits(total=20, peer=4, peer_waiting=4)) as (port, _):
         busy = [await Client.connect(port, b"GET /later HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(4)]
         await asyncio.sleep(0)
         refused = b""
@@ -118,7 +120,7 @@ async def test_with_every_connection_busy_probes_are_answered() -> None:
 
 async def test_deadlines_for_head_and_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing, half a head, and nothing after an answer: each is closed by itself."""
-    async with serving(Limits(total=20, peer=20, peer_waiting=20)) as (port, metrics):
+    async with serving(ConnectionLimits(total=20, peer=20, peer_waiting=20)) as (port, metrics):
         silent, half = await Client.connect(port), await Client.connect(port, HALF)
         idle = await Client.connect(port)
         assert b"answered" in await idle.ask("/healthz")
@@ -142,7 +144,7 @@ async def _handshakes(tmp_path: Path) -> None:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(pair.certificate, pair.key)
     client = ssl.create_default_context(cafile=str(authority.certificate))
-    async with serving(Limits(total=20, peer=10, peer_waiting=5), server) as (port, _):
+    async with serving(ConnectionLimits(total=20, peer=10, peer_waiting=5), server) as (port, _):
         mute = [await Client.connect(port, b"\x16\x03") for _ in range(30)]
         assert b"answered" in await (await Client.connect(port, tls=client)).ask("/healthz")
         assert all([await each.is_closed() for each in mute[:20]])
@@ -213,7 +215,13 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
             runner = web.AppRunner(web.Application())
             await runner.setup()
             with pytest.raises(OSError, match=f"127.0.0.1:{port}: "):
-                Port(runner, Gate(Limits(total=1, peer=1), Metrics(), "main"), "127.0.0.1", port, None)
+                Port(
+                    runner,
+                    ConnectionGate(ConnectionLimits(total=1, peer=1), MessagingMetrics(), "main"),
+                    "127.0.0.1",
+                    port,
+                    None,
+                )
             await runner.cleanup()
 
     asyncio.run(listen())

@@ -20,7 +20,7 @@ from fairlead_edge.outbox.receipts import departure as pages
 from fairlead_edge.outbox.receipts import mark, named
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.named import SPAN_MAX, Names
-from fairlead_edge.outbox.receipts.receipt import AHEAD_MAX, DeadLettered, Left, Waiting, Way
+from fairlead_edge.outbox.receipts.receipt import AHEAD_MAX, DeadLettered, LeftQueue, Waiting, Way
 
 LETTERS_MAX = 16
 """Dead letters in which an id is found: its own, and those that quote it."""
@@ -29,7 +29,7 @@ LETTERS_MAX = 16
 def whereabouts(connection: apsw.Connection, *, id: bytes, in_flight: InFlight) -> list[Way]:
     """The ways of one message.  What the disk changed is not among them."""
     waiting: list[Way] = []
-    latest: dict[tuple[QueueId, str], tuple[int, Left]] = {}
+    latest: dict[tuple[QueueId, str], tuple[int, LeftQueue]] = {}
     for number, *fields in rows(connection, sql.NAMES_WITH, (id,)):
         found = _names(number, fields)
         if found is None:
@@ -40,7 +40,7 @@ def whereabouts(connection: apsw.Connection, *, id: bytes, in_flight: InFlight) 
         if one is None or not known:
             continue
         endpoint, priority, checkpoint = known[0]
-        place = _Place(queue, QueueId(endpoint, priority), one.offset)
+        place = _Whereabouts(queue, QueueId(endpoint, priority), one.offset)
         present = rows(connection, sql.ONE_MESSAGE, (queue, one.offset))
         if present:
             waiting += _waiting(connection, id, place, present, checkpoint, in_flight)
@@ -50,14 +50,14 @@ def whereabouts(connection: apsw.Connection, *, id: bytes, in_flight: InFlight) 
             if index is None or among.checksum(queue, departure.epoch) != checksum:
                 continue  # of another message, which had this offset in another life of the store
             entry = pages.entry(departure, index, author=one.author, enqueued=among.enqueued)
-            way = Left(queue=place.name, departure=departure, entry=entry)
+            way = LeftQueue(queue=place.name, departure=departure, entry=entry)
             key = place.name, departure.topic
             if key not in latest or latest[key][0] < page:
                 latest[key] = page, way
     return [*waiting, *(way for _, way in latest.values()), *_dead_lettered(connection, id)]
 
 
-class _Place(NamedTuple):
+class _Whereabouts(NamedTuple):
     queue: int
     name: QueueId
     offset: int
@@ -77,7 +77,7 @@ def _names(number: int, fields: Sequence[Any]) -> tuple[int, Names, int] | None:
 def _waiting(
     connection: apsw.Connection,
     id: bytes,
-    place: _Place,
+    place: _Whereabouts,
     present: Sequence[Any],
     checkpoint: int,
     in_flight: InFlight,
@@ -99,7 +99,7 @@ def _waiting(
         )
 
 
-def _left(connection: apsw.Connection, place: _Place) -> Iterator[tuple[int, Departure]]:
+def _left(connection: apsw.Connection, place: _Whereabouts) -> Iterator[tuple[int, Departure]]:
     """Pages that may have it, with their numbers."""
     between = (place.queue, place.offset - SPAN_MAX + 1, place.offset)
     for number, *fields in rows(connection, sql.DEPARTED_AT, between):

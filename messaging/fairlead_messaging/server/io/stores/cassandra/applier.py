@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.rows import Rows
+from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
 from fairlead_messaging.server.io.stores.cassandra.tables import SLOTS
 from fairlead_messaging.server.store.buckets import Directory
 from fairlead_messaging.server.store.layer import Layer
-from fairlead_messaging.server.store.redo import Record
+from fairlead_messaging.server.store.redo import RedoRecord
 from fairlead_wire.io import logs
 
 WAITING_MAX: Final = SLOTS - 2
@@ -30,11 +30,11 @@ RETRY_SECONDS: Final = 0.5
 _log = logs.get("messaging.cassandra")
 
 
-class Attempt(NamedTuple):
+class ApplyAttempt(NamedTuple):
     """A batch on its way."""
 
     layer: Layer
-    record: Record
+    record: RedoRecord
     directory: Directory
     """As it is with the batch."""
 
@@ -42,11 +42,11 @@ class Attempt(NamedTuple):
 class Applier:
     """``changed`` guards all of it, and is notified."""
 
-    def __init__(self, rows: Rows, show_unapplied: Callable[[int], None]) -> None:
+    def __init__(self, rows: BucketRows, show_unapplied: Callable[[int], None]) -> None:
         self._rows = rows
         self._show_unapplied = show_unapplied
         self.changed = threading.Condition(threading.RLock())
-        self._waiting: list[Attempt] = []
+        self._waiting: list[ApplyAttempt] = []
         self._open: Counter[int] = Counter()
         self._newest = 0
         self.applied = 0
@@ -69,7 +69,7 @@ class Applier:
             self._newest = self.applied = number
             self.changed.notify_all()
 
-    def add(self, attempt: Attempt) -> None:
+    def add(self, attempt: ApplyAttempt) -> None:
         """It is durable in the journal."""
         with self.changed:
             self._waiting.append(attempt)
@@ -116,7 +116,7 @@ class Applier:
         size = sum(each.layer.size for each in self._waiting)
         return len(self._waiting) < WAITING_MAX and size < WAITING_BYTES_MAX
 
-    def _due(self) -> list[Attempt]:
+    def _due(self) -> list[ApplyAttempt]:
         oldest = min((number for number in self._open if number >= self.floor), default=self._newest)
         return [each for each in self._waiting if each.layer.number <= oldest]
 

@@ -19,12 +19,12 @@ from typing import Final, Protocol
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.cassandra_model import CassandraModel
-from fairlead_messaging.server.io.stores.cassandra.applier import Applier, Attempt
-from fairlead_messaging.server.io.stores.cassandra.journal import Journal, State
+from fairlead_messaging.server.io.stores.cassandra.applier import Applier, ApplyAttempt
+from fairlead_messaging.server.io.stores.cassandra.journal import Journal, ShardState
 from fairlead_messaging.server.io.stores.cassandra.ownership import BEAT_SECONDS, Ownership, TakenOver
 from fairlead_messaging.server.io.stores.cassandra.recent_values import RecentValues
-from fairlead_messaging.server.io.stores.cassandra.rows import Rows
-from fairlead_messaging.server.io.stores.cassandra.session import Session, UnknownOutcome
+from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
+from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession, UnknownOutcome
 from fairlead_messaging.server.io.stores.cassandra.snapshot import CassandraSnapshot
 from fairlead_messaging.server.io.stores.cassandra.tables import SHARD
 from fairlead_messaging.server.store import buckets, redo
@@ -61,16 +61,16 @@ class Observer(Protocol):
 
 def open_cassandra(model: CassandraModel, name: str, observer: Observer) -> CassandraKV:
     """The store of this service.  Raises: StorageError, which says what to do."""
-    session = Session(model, observer.note_request)
+    session = CassandraSession(model, observer.note_request)
     return open_shard(session, SHARD, name, observer, session.close)
 
 
 def open_shard(
-    session: Session, shard: str, name: str, observer: Observer, on_close: Callable[[], None] = lambda: None
+    session: CassandraSession, shard: str, name: str, observer: Observer, on_close: Callable[[], None] = lambda: None
 ) -> CassandraKV:
     """One shard of a keyspace.  Raises: as ``CassandraKV``; ``on_close`` was called then."""
     try:
-        return CassandraKV(Journal(session, shard), Rows(session, shard), name, observer, on_close)
+        return CassandraKV(Journal(session, shard), BucketRows(session, shard), name, observer, on_close)
     except BaseException:
         on_close()
         raise
@@ -85,7 +85,12 @@ class CassandraKV(OneWriter):
     is_remote = True
 
     def __init__(
-        self, journal: Journal, rows: Rows, name: str, observer: Observer, on_close: Callable[[], None] = lambda: None
+        self,
+        journal: Journal,
+        rows: BucketRows,
+        name: str,
+        observer: Observer,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._observer = observer
         self._on_close = on_close
@@ -99,7 +104,7 @@ class CassandraKV(OneWriter):
         self._sizes: dict[bytes, int] = {}
         self._sizes_written: dict[bytes, int] = {}
         self._number = 0
-        self._in_doubt: Attempt | None = None
+        self._in_doubt: ApplyAttempt | None = None
         self._epoch_is_over = True
         self._is_loaded = False
         state = self._owner.wait_and_take()
@@ -163,7 +168,7 @@ class CassandraKV(OneWriter):
 
     # --- writing
 
-    def _attempt(self, batch: Batch) -> Attempt:
+    def _attempt(self, batch: Batch) -> ApplyAttempt:
         layer = Layer.of(batch, self._number + 1)
         changes = buckets.changes(self._directory, layer, self._sizes, self._last_below)
         directory = self._directory
@@ -178,14 +183,14 @@ class CassandraKV(OneWriter):
         for low in changes.dropped:
             self._sizes.pop(low, None)
             self._sizes_written.pop(low, None)
-        return Attempt(layer, record, directory)
+        return ApplyAttempt(layer, record, directory)
 
     def _last_below(self, low: bytes, high: bytes | None) -> bytes | None:
         with self.snapshot() as snapshot:
             found = snapshot.last_below(low, ABOVE_ALL if high is None else high)
             return found[0] if found else None
 
-    def _commit(self, attempt: Attempt) -> None:
+    def _commit(self, attempt: ApplyAttempt) -> None:
         """Durable when it returns.  Raises: TakenOver, StorageError when that is not known."""
         deadline = time.monotonic() + SETTLE_SECONDS
         raw = redo.encode(attempt.record)
@@ -224,7 +229,7 @@ class CassandraKV(OneWriter):
                 )
             return took_place
 
-    def _publish(self, attempt: Attempt) -> None:
+    def _publish(self, attempt: ApplyAttempt) -> None:
         self._in_doubt = None
         with self._applier.changed:
             self._number = attempt.layer.number
@@ -258,7 +263,7 @@ class CassandraKV(OneWriter):
         self._epoch_is_over = False
         return took_place
 
-    def _load(self, state: State) -> None:
+    def _load(self, state: ShardState) -> None:
         """Begin from what the journal and the tables hold."""
         self._is_loaded, self._epoch_is_over = False, True
         records = self._journal.records_after(state.applied)

@@ -13,10 +13,10 @@ import msgspec
 from cassandra.query import BatchStatement, BatchType
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.session import Session
+from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession
 from fairlead_messaging.server.io.stores.cassandra.tables import LAYOUT, PIECE_BYTES, SLOTS
 from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.redo import Record
+from fairlead_messaging.server.store.redo import RedoRecord
 from fairlead_wire.io import logs
 
 COMMIT, BEAT, TAKE, READ = "commit", "beat", "take", "read_journal"
@@ -28,7 +28,7 @@ _STATE: Final = "layout, epoch, owner, owner_name, beat, committed, applied"
 _log = logs.get("messaging.cassandra")
 
 
-class State(NamedTuple):
+class ShardState(NamedTuple):
     """Of the shard."""
 
     layout: int
@@ -46,7 +46,7 @@ class State(NamedTuple):
 class Journal:
     """The statements; and which large batches still lie in parts."""
 
-    def __init__(self, session: Session, shard: str) -> None:
+    def __init__(self, session: CassandraSession, shard: str) -> None:
         self._session = session
         self._shard = shard
         self._large: list[tuple[int, int]] = []
@@ -84,7 +84,7 @@ class Journal:
         self._drop_parts = prepare(f"DELETE FROM journal_parts USING TIMESTAMP 2 {this}")
         self._all_parts = prepare(f"SELECT DISTINCT {parts} FROM journal_parts")
 
-    def read(self) -> State:
+    def read(self) -> ShardState:
         """Begun when it is not there.  Raises: StorageError."""
         found = self._session.execute(READ, self._state)
         if not found:
@@ -92,7 +92,7 @@ class Journal:
             found = self._session.execute(READ, self._state)
         if not found:
             raise StorageError("cassandra: the journal cannot be read")
-        state = State(*found[0])
+        state = ShardState(*found[0])
         if state.layout != LAYOUT:
             raise StorageError(
                 f"cassandra: keyspace {self._session.model.keyspace} has tables of layout {state.layout}, and this "
@@ -100,7 +100,7 @@ class Journal:
             )
         return state
 
-    def take(self, state: State, owner: str, name: str) -> bool:
+    def take(self, state: ShardState, owner: str, name: str) -> bool:
         """Be the owner from now on, with the next epoch; what others began is ruled out.
 
         From another owner only if that has not been confirmed since: it reads for a lease's time after.
@@ -145,14 +145,14 @@ class Journal:
             self._large.append((epoch, number))
         return True
 
-    def records_after(self, number: int) -> list[Record]:
+    def records_after(self, number: int) -> list[RedoRecord]:
         """Those with a larger number, in order."""
         rows = sorted(
             row for row in self._session.execute(READ, self._records) if row[0] is not None and row[0] > number
         )
         return [self._whole(*row) for row in rows]
 
-    def drop_orphans(self, state: State, kept: int) -> None:
+    def drop_orphans(self, state: ShardState, kept: int) -> None:
         """Parts of batches that came to nothing, or were applied: of earlier epochs and not numbered above ``kept``."""
         for shard, epoch, number in self._session.execute(READ, self._all_parts):
             if shard == self._shard and epoch < state.epoch and (number <= kept or number > state.committed):
@@ -167,7 +167,7 @@ class Journal:
                 _log.info("parts_not_dropped", reason=str(error))  # the next owner does it
             self._large.pop(0)
 
-    def _whole(self, number: int, epoch: int, parts: int, raw: bytes) -> Record:
+    def _whole(self, number: int, epoch: int, parts: int, raw: bytes) -> RedoRecord:
         if parts:
             found = []
             for part in range(parts):
@@ -187,7 +187,7 @@ class Journal:
         return bool(self._session.execute(operation, statement, values)[0][0])
 
 
-def _serially(session: Session, prepared: Any) -> Any:
+def _serially(session: CassandraSession, prepared: Any) -> Any:
     serial = copy.copy(prepared)
     serial.consistency_level = session.serial
     return serial

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.journal import Journal, State
+from fairlead_messaging.server.io.stores.cassandra.journal import Journal, ShardState
 from fairlead_messaging.server.io.stores.cassandra.session import UnknownOutcome
 from fairlead_wire.io import logs
 
@@ -62,7 +62,7 @@ class Ownership:
         self.epoch = 0
         self._beats = 0
         self._confirmed_at = -LEASE_SECONDS
-        self._rival: State | None = None
+        self._rival: ShardState | None = None
         self._rival_since = 0.0
         self.taken_by = ""
         """The instance that writes instead of this one."""
@@ -74,14 +74,14 @@ class Ownership:
     def needs_beat(self) -> bool:
         return self._clock() - self._confirmed_at >= BEAT_SECONDS
 
-    def read(self) -> State:
+    def read(self) -> ShardState:
         """The journal's state; ``is_ours`` judges it.  Raises: StorageError."""
         return self._journal.read()
 
-    def is_ours(self, state: State) -> bool:
+    def is_ours(self, state: ShardState) -> bool:
         return state.owner == self.instance
 
-    def may_take(self, state: State) -> bool:
+    def may_take(self, state: ShardState) -> bool:
         """Whether its owner gave it up, or did nothing for a lease's time while we looked."""
         if not state.owner or self.is_ours(state):
             return True
@@ -92,7 +92,7 @@ class Ownership:
             return False
         return now - self._rival_since >= LEASE_SECONDS + MARGIN_SECONDS
 
-    def take(self, state: State) -> State:
+    def take(self, state: ShardState) -> ShardState:
         """Be the owner, with the next epoch; the state as it is then.  Raises: TakenOver, StorageError."""
         began = self._clock()
         if not self._journal.take(state, self.instance, self._name):
@@ -104,7 +104,7 @@ class Ownership:
         self._rival, self.taken_by = None, ""
         return found
 
-    def wait_and_take(self) -> State:
+    def wait_and_take(self) -> ShardState:
         """At the start; waits for an owner that may have ended without a word.  Raises: TakenOver of a living one."""
         began = self._clock()
         signs = 0
@@ -152,7 +152,7 @@ class Ownership:
         if not self.taken_by:
             self._journal.release(self.epoch, applied)
 
-    def lost(self, state: State) -> StorageError:
+    def lost(self, state: ShardState) -> StorageError:
         """Notes it when it is so; the error to raise."""
         if self.is_ours(state):
             return StorageError("cassandra: this instance took over anew meanwhile; try again")

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from cassandra.query import BatchStatement, BatchType
 
-from fairlead_messaging.server.io.stores.cassandra.session import Session, TooManyTombstones
+from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession, TooManyTombstones
 from fairlead_messaging.server.io.stores.cassandra.tables import PIECE_BYTES
 from fairlead_messaging.server.store import redo
 from fairlead_messaging.server.store.buckets import Directory
 from fairlead_messaging.server.store.layer import Row
-from fairlead_messaging.server.store.redo import BucketChanges, Record
+from fairlead_messaging.server.store.redo import BucketChanges, RedoRecord
 
 BATCH_BYTES: Final = 256 * 1024
 BATCH_STATEMENTS: Final = 300
@@ -28,10 +28,10 @@ MORE_DIGITS: Final = 32
 READ, APPLY = "read", "apply"
 
 
-class Rows:
+class BucketRows:
     """Reads are of one bucket at a time."""
 
-    def __init__(self, session: Session, shard: str) -> None:
+    def __init__(self, session: CassandraSession, shard: str) -> None:
         self._session = session
         prepare = session.prepare
         this = f"WHERE shard = '{shard}' AND bucket = ?"
@@ -54,7 +54,7 @@ class Rows:
         self._drop_bucket = prepare(f"DELETE FROM buckets USING TIMESTAMP ? WHERE shard = '{shard}' AND low = ?")
         self._buckets = prepare(f"SELECT low, bytes FROM buckets WHERE shard = '{shard}'")
 
-    def apply(self, records: Sequence[Record]) -> None:
+    def apply(self, records: Sequence[RedoRecord]) -> None:
         """As often as you like; when it returns all of them are there.  Raises: StorageError."""
         self._session.execute_all(APPLY, self._statements(records), AT_ONCE)
 
@@ -105,7 +105,7 @@ class Rows:
                 size = sum(len(row[3]) + len(row[0]) for row in found) // len(found) + STATEMENT_BYTES
                 limit = max(FIRST_ROWS, min(PAGE_ROWS_MAX, 4 * limit, PAGE_BYTES // size))
 
-    def _statements(self, records: Sequence[Record]) -> Iterator[Any]:
+    def _statements(self, records: Sequence[RedoRecord]) -> Iterator[Any]:
         for record in records:
             for low, size in record.sizes.items():
                 yield self._add_bucket.bind((low, size, record.row_time))
@@ -115,7 +115,7 @@ class Rows:
             for changes in record.buckets:
                 yield from self._batches(changes, record)
 
-    def _batches(self, changes: BucketChanges, record: Record) -> Iterator[Any]:
+    def _batches(self, changes: BucketChanges, record: RedoRecord) -> Iterator[Any]:
         """Of one partition each, so a batch is one write there."""
         batch, count, size = self._batch(), 0, 0
         for statement, bytes_ in self._of(changes, record):
@@ -130,7 +130,7 @@ class Rows:
     def _batch(self) -> Any:
         return BatchStatement(BatchType.UNLOGGED, consistency_level=self._session.consistency)
 
-    def _of(self, changes: BucketChanges, record: Record) -> Iterator[tuple[Any, int]]:
+    def _of(self, changes: BucketChanges, record: RedoRecord) -> Iterator[tuple[Any, int]]:
         bucket = changes.bucket
         for low, high in changes.ranges:
             yield self._empty.bind((record.range_time, bucket, low, high)), len(low) + len(high) + STATEMENT_BYTES

@@ -60,7 +60,7 @@ class TooManyTombstones(StorageError):
     """More deleted rows lie between than one read may pass."""
 
 
-class Session:
+class CassandraSession:
     """One cluster, one keyspace.  ``note(operation, seconds)`` is called for each request that was answered."""
 
     def __init__(self, model: CassandraModel, note: Callable[[str, float], None]) -> None:

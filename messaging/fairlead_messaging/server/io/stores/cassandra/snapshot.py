@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.rows import Rows
+from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
 from fairlead_messaging.server.store.buckets import Directory
 from fairlead_messaging.server.store.layer import SILENT, Layer, Row, Silent, flattened, over, says
 from fairlead_messaging.server.store.ordered_kv import Closing, take_of
@@ -16,7 +16,7 @@ class CassandraSnapshot(Closing):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: BucketRows,
         directory: Directory,
         number: int,
         layers: Sequence[Layer],

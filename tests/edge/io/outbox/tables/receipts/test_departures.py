@@ -14,7 +14,7 @@ from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Reference, Refusal
 from fairlead_edge.outbox.receipts import mark
 from fairlead_edge.outbox.receipts.departure import NAMES_BYTES, PAGE_BYTES
-from fairlead_edge.outbox.receipts.receipt import Left
+from fairlead_edge.outbox.receipts.receipt import LeftQueue
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) 
     append(connection, entry(0, author=b"auth"), entry(1, Reference(REST, None, "n/t")))
     assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight()).messages
     [way] = ways(connection, 0)
-    assert isinstance(way, Left)
+    assert isinstance(way, LeftQueue)
     assert (way.departure.outcome, way.departure.left_at, way.author) == ("expired", 61.0, b"auth")
     assert eviction.evict(connection, 0, 1, eviction.Eviction(InFlight(), [], 70.0))
     [way] = ways(connection, 1)
-    assert isinstance(way, Left) and (way.departure.outcome, way.departure.left_at) == ("evicted", 70.0)
+    assert isinstance(way, LeftQueue) and (way.departure.outcome, way.departure.left_at) == ("evicted", 70.0)
 
 
 def test_the_ring_forgets_the_oldest_with_their_names(

@@ -23,7 +23,7 @@ from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Item, Reference, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.outbox.receipts import departure, mark
-from fairlead_edge.outbox.receipts.receipt import DeadLettered, Left, Waiting
+from fairlead_edge.outbox.receipts.receipt import DeadLettered, LeftQueue, Waiting
 from fairlead_wire import message
 
 UP, LATER, MODULE = QueueId("iothub", 0), QueueId("iothub", 1), QueueId("edge-1/m/in", 1)
@@ -172,7 +172,7 @@ class World:
                     index=indexes[0], service="s", generation=1, first=exact, newest=position(self.newest)
                 )
             )
-        said = [message.Refused(index=index, code="bad", reason="why") for index in sorted(refused)]
+        said = [message.RefusedItem(index=index, code="bad", reason="why") for index in sorted(refused)]
         return message.Ack(parent_id=1, refused=said, positions=positions)
 
     async def take(self) -> None:
@@ -218,7 +218,7 @@ class World:
                         assert (known.state, way.topic, way.enqueued) == ("waiting", known.topic, known.enqueued)
                     case DeadLettered():
                         assert (known.state, way.topic) == ("buried", known.topic)
-                    case Left():
+                    case LeftQueue():
                         said = (way.departure.outcome, way.departure.topic, way.author, way.entry.enqueued)
                         assert said == (known.state, known.topic, known.author, known.enqueued)
                         if known.state == "in_topic":

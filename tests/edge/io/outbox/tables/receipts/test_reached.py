@@ -7,12 +7,12 @@ from tests.support.edges.outbox_tables import count, tables
 
 from fairlead_edge.io.outbox.tables.receipts import reached
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.receipts.reached import Table, Topic
+from fairlead_edge.outbox.receipts.reached import ReadingTable, TopicReach
 
 
-def topic(name: str, as_of: float) -> Topic:
-    table = Table(reader="r", name="x", start="", position="1" * 40, batch=3)
-    return Topic(topic=name, service="s", generation=1, as_of=as_of, tables=[table])
+def topic(name: str, as_of: float) -> TopicReach:
+    table = ReadingTable(reader="r", name="x", start="", position="1" * 40, batch=3)
+    return TopicReach(topic=name, service="s", generation=1, as_of=as_of, tables=[table])
 
 
 def test_the_latest_of_each_topic_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

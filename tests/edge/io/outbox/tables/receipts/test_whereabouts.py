@@ -11,7 +11,7 @@ from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
-from fairlead_edge.outbox.receipts.receipt import DeadLettered, Left, Waiting
+from fairlead_edge.outbox.receipts.receipt import DeadLettered, LeftQueue, Waiting
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_message_that_left_is_found_in_its_page(connection: apsw.Connection) -
     append(connection, entry(0, author=b"auth"), entry(1), now=5)
     settle(connection, REST, 0, departures=[page(0)])
     [way] = ways(connection, 0)
-    assert isinstance(way, Left) and (way.queue, way.entry.position) == (REST, "1" * 40)
+    assert isinstance(way, LeftQueue) and (way.queue, way.entry.position) == (REST, "1" * 40)
     assert (way.author, way.entry.enqueued) == (b"auth", 5.0)
     assert isinstance(ways(connection, 1)[0], Waiting)
 

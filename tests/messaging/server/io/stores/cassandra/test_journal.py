@@ -10,7 +10,7 @@ from tests.support.topics.cassandra_store import Shards
 
 from fairlead_messaging.server.io.stores.cassandra.journal import INLINE_BYTES, Journal
 from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.redo import BucketChanges, Record
+from fairlead_messaging.server.store.redo import BucketChanges, RedoRecord
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
 
@@ -21,8 +21,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shards]:
         yield shards
 
 
-def record(number: int, size: int) -> Record:
-    return Record(number, {}, [], [BucketChanges(b"T", [], [(b"T1", bytes(size))])])
+def record(number: int, size: int) -> RedoRecord:
+    return RedoRecord(number, {}, [], [BucketChanges(b"T", [], [(b"T1", bytes(size))])])
 
 
 def parts(shards: Shards) -> set[tuple[object, ...]]:

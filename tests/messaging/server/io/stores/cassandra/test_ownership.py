@@ -6,7 +6,7 @@ import pytest
 from tests.support.topics.cassandra_twin import Disk, TwinJournal
 
 from fairlead_messaging.server.io.stores.cassandra import ownership
-from fairlead_messaging.server.io.stores.cassandra.journal import State
+from fairlead_messaging.server.io.stores.cassandra.journal import ShardState
 from fairlead_messaging.server.io.stores.cassandra.ownership import LEASE_SECONDS, MARGIN_SECONDS, Ownership, TakenOver
 
 
@@ -52,7 +52,7 @@ def test_time_without_answers_does_not_count(world: World, monkeypatch: pytest.M
     second, read = world.instance("second"), TwinJournal.read
     slow = iter([0.0, 60.0, 0.0])
 
-    def slowly(journal: TwinJournal) -> State:
+    def slowly(journal: TwinJournal) -> ShardState:
         world.now += next(slow, 0.0)
         return read(journal)
 
@@ -67,7 +67,7 @@ def test_an_owner_that_was_confirmed_at_the_last_moment_stays(world: World, monk
     first.wait_and_take()
     second, take = world.instance("second"), TwinJournal.take
 
-    def late(journal: TwinJournal, state: State, owner: str, name: str) -> bool:
+    def late(journal: TwinJournal, state: ShardState, owner: str, name: str) -> bool:
         first.beat(0)
         return take(journal, state, owner, name)
 

@@ -12,7 +12,7 @@ from cassandra.cluster import NoHostAvailable
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.session import (
-    Session,
+    CassandraSession,
     TooManyTombstones,
     UnknownOutcome,
     read_password,
@@ -83,7 +83,7 @@ def test_nodes_that_forget_are_warned_of(
             raise answer
         return answer
 
-    session = object.__new__(Session)
+    session = object.__new__(CassandraSession)
     session.model = MODEL
     monkeypatch.setattr(session, "execute", execute)
     session._judge_durability()
