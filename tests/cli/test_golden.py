@@ -22,10 +22,10 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
 from fairlead_cli.cluster import api_clock
-from fairlead_cli.cluster.target import OURS
 from fairlead_cli.main import build
 from fairlead_cli.text import ages
 from fairlead_hub.io.cluster import api_access, kube
+from fairlead_wire.objects import api_group
 
 FOLDER = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "use-the-kubectl-plugin.md"
@@ -99,7 +99,7 @@ async def _write_statuses(cluster: Cluster, said: list[tuple[dict[str, Any], Any
             if status is not None:
                 metadata, kind = document["metadata"], document["kind"].lower().removesuffix("s")
                 place = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
-                path = f"{OURS}/{place}{kind}s/{metadata['name']}/status"
+                path = f"{api_group.ROOT}/{place}{kind}s/{metadata['name']}/status"
                 await client.request("PATCH", path, {"status": status}, content_type=kube.MERGE_PATCH)
     finally:
         await client.close()

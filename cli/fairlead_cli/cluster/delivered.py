@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from fairlead_cli.cluster import collections
-from fairlead_cli.cluster.target import OURS
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.cluster.content import ServedKind
@@ -41,8 +41,8 @@ async def kinds(kube: Kube) -> list[ServedKind]:
     from fairlead_hub.io.cluster.api_error import ApiRefused
     from fairlead_hub.io.cluster.kind_watch import discover
 
-    named = {(OURS.removeprefix("apis/"), "EdgeRoutes"): None}
-    for rule in await collections.items(kube, f"{OURS}/syncrules"):
+    named = {(api_group.API_VERSION, "EdgeRoutes"): None}
+    for rule in await collections.items(kube, f"{api_group.ROOT}/syncrules"):
         for entry in (rule.get("spec") or {}).get("resources") or ():
             named[(str(entry.get("apiVersion")), str(entry.get("kind")))] = None
     found: list[ServedKind] = []

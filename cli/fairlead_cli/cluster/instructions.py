@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli.cluster.target import OURS
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -24,7 +24,7 @@ RESYNC = "fairlead.dev/resync"
 
 def node_path(node: str) -> str:
     """Of its EdgeNode."""
-    return f"{OURS}/edgenodes/{urllib.parse.quote(node, safe='')}"
+    return f"{api_group.ROOT}/edgenodes/{urllib.parse.quote(node, safe='')}"
 
 
 async def edge_node(kube: Kube, node: str) -> dict[str, Any]:

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.cluster import collections
-from fairlead_cli.cluster.target import OURS
 from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
-PATH = f"{OURS}/jointokens"
+PATH = f"{api_group.ROOT}/jointokens"
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 HUB_SECONDS = 10.0
 """So long a hub may take to see a new token."""
@@ -70,7 +70,7 @@ async def create(kube: Kube, wanted: TokenOptions, whom: str) -> Made:
 
     token = join_token.make(random_bytes, ())
     document = {
-        "apiVersion": OURS.removeprefix("apis/"),
+        "apiVersion": api_group.API_VERSION,
         "kind": "JoinToken",
         "metadata": {"name": token.id},
         "spec": {

@@ -13,8 +13,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.completing import beginning, given, limit, within
+from fairlead_wire.objects import api_group
 
 NAMES_MAX = 500
 EDGE_NODES = "api/v1/nodes?labelSelector=node-role.kubernetes.io%2Fedge"
@@ -27,12 +28,12 @@ def nodes(context: click.Context, _: click.Parameter, incomplete: str) -> list[C
 
 def edge_routes(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """EdgeRoutes objects."""
-    return beginning(incomplete, within(lambda: _names(context, f"{OURS}/edgeroutes")))
+    return beginning(incomplete, within(lambda: _names(context, f"{api_group.ROOT}/edgeroutes")))
 
 
 def join_tokens(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Ids of join tokens."""
-    return beginning(incomplete, within(lambda: _names(context, f"{OURS}/jointokens")))
+    return beginning(incomplete, within(lambda: _names(context, f"{api_group.ROOT}/jointokens")))
 
 
 def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -45,7 +46,7 @@ def objects(context: click.Context, _: click.Parameter, incomplete: str) -> list
 
     def found() -> Iterable[str]:
         target = _target(context)
-        paths = [f"{OURS}/clusterobjectsyncs", target.path("objectsyncs")]
+        paths = [f"{api_group.ROOT}/clusterobjectsyncs", target.path("objectsyncs")]
         return [
             f"{item['spec']['objectKind'].lower()}/{item['spec']['objectName']}"
             for path in paths

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
+from fairlead_wire.objects import api_group
+
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
-OURS = "apis/fairlead.dev/v1alpha1"
 NO_SUCH_PATH = "404 page not found"
 """What an API server says of kinds that are not defined there."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +41,7 @@ class Target:
             return ""
         return self.given_namespace or _context_namespace(self._file(), self.context) or "default"
 
-    def path(self, plural: str, root: str = OURS) -> str:
+    def path(self, plural: str, root: str = api_group.ROOT) -> str:
         """Where a namespaced collection is listed: in the namespace asked for, or with -A in all."""
         namespace = self.namespace
         return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"

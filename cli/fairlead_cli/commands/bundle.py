@@ -22,18 +22,19 @@ import click
 from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import collections
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.parameters.url import Url
 from fairlead_cli.text import redaction
 from fairlead_wire import distribution
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 COLLECTIONS = {
-    **{name: (f"{OURS}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes", "jointokens")},
-    **{name: (f"{OURS}/{name}", "") for name in ("objectsyncs", "clusterobjectsyncs")},
+    **{name: (f"{api_group.ROOT}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes", "jointokens")},
+    **{name: (f"{api_group.ROOT}/{name}", "") for name in ("objectsyncs", "clusterobjectsyncs")},
     "definitions": ("apis/apiextensions.k8s.io/v1/customresourcedefinitions", ""),
     "leases": ("apis/coordination.k8s.io/v1/leases", ""),
     "nodes": ("api/v1/nodes", "node-role.kubernetes.io/edge"),

@@ -10,13 +10,14 @@ import click
 from fairlead_cli.cluster import collections, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 from fairlead_cli.text.ages import Clock
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -43,7 +44,7 @@ def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target
     fairlead routes list telemetry --node edge-1 -o jsonpath='{.items[*].errors}'
     """
     if by_node or node is not None:
-        asked = Collection(f"{OURS}/edgenodes", {"fieldSelector": f"metadata.name={node}"} if node else {})
+        asked = Collection(f"{api_group.ROOT}/edgenodes", {"fieldSelector": f"metadata.name={node}"} if node else {})
         if target.selector:
             raise click.UsageError("-l selects EdgeRoutes by their labels: leave it out with --by-node and --node")
         if watch:
@@ -55,7 +56,7 @@ def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target
             shown.items(BY_NODE, rows, none=f"no node has said anything about {name or 'EdgeRoutes'}")
         return
     query = {**target.query(), **({"fieldSelector": f"metadata.name={name}"} if name else {})}
-    asked = Collection(f"{OURS}/edgeroutes", query)
+    asked = Collection(f"{api_group.ROOT}/edgeroutes", query)
     if watch:
         shown.follow(view(ages.utc), target.pages(lambda kube: _watched(kube, asked)))
         return

@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
+from fairlead_wire.backoff.backoff import Backoff
+
 RETRY_SECONDS_MIN: Final = 5.0
 RETRY_SECONDS_MAX: Final = 3600.0
 """With 90 days a third of a certificate's life holds some hundred attempts."""
-JITTER: Final = 0.5
-"""A pause is drawn from this share of it up to all of it."""
+BACKOFF: Final = Backoff(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
 
 
 class Renewal(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +56,7 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
 
     def failed(self, code: str, reason: str, now: float, draw: float, *, retry_after: float | None = None) -> Renewal:
         """Not renewed: ``draw`` is from [0, 1); ``retry_after``: what the hub asks for, in seconds."""
-        longest = min(RETRY_SECONDS_MAX, RETRY_SECONDS_MIN * 2.0 ** min(self.failures, 32))
-        pause = max(longest * (JITTER + (1.0 - JITTER) * draw), min(retry_after or 0.0, RETRY_SECONDS_MAX))
+        pause = BACKOFF.pause(self.failures, draw, asked=retry_after)
         return Renewal(due=now + pause, failures=self.failures + 1, code=code, reason=reason)
 
     def ended(self) -> Renewal:

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from fairlead_wire.objects import api_group
+
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """One served type: ``group`` "" is the core group."""
@@ -49,7 +51,7 @@ _BUILT_IN: Final = (
     ("networkpolicies", "NetworkPolicy", True, "networking.k8s.io", "v1", ("netpol",)),
     ("ingresses", "Ingress", True, "networking.k8s.io", "v1", ("ing",)),
     ("storageclasses", "StorageClass", False, "storage.k8s.io", "v1", ("sc",)),
-    ("edgeroutes", "EdgeRoutes", False, "fairlead.dev", "v1alpha1", ("eroutes",)),
+    ("edgeroutes", "EdgeRoutes", False, api_group.GROUP, api_group.VERSION, ("eroutes",)),
 )
 
 _WORKLOADS: Final = frozenset(

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from fairlead_wire.objects import api_group
+
 WINDOW_SECONDS = 600.0
 KEPT_MAX = 4096
 """Events remembered for counting; the oldest is forgotten first."""
@@ -25,7 +27,7 @@ class Regarding(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
-    api_version: str = "fairlead.dev/v1alpha1"
+    api_version: str = api_group.API_VERSION
     uid: str = ""
 
 

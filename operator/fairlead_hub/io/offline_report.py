@@ -22,10 +22,11 @@ from fairlead_hub.delivery import pause
 from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
+from fairlead_hub.io.cluster.watches import EDGE_LABEL
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import node_routes, object_sync, to_table
 from fairlead_wire.errors import Malformed
+from fairlead_wire.objects import api_group
 
 WAITING = ("no_record", "pending", "deleting")
 """Codes of verdicts after which something would be sent."""
@@ -40,7 +41,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
     Raises ``ApiRefused`` or ``Unavailable``.
     """
     edges = await items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
-    edge_nodes = {item["metadata"]["name"]: item for item in await items(kube, f"{OURS}/edgenodes")}
+    edge_nodes = {item["metadata"]["name"]: item for item in await items(kube, f"{api_group.ROOT}/edgenodes")}
     rows = []
     for edge in edges:
         name = edge["metadata"]["name"]
@@ -76,7 +77,7 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
     """Every parked record."""
     found = []
     for collection in ("objectsyncs", "clusterobjectsyncs"):
-        for item in await items(kube, f"{OURS}/{collection}"):
+        for item in await items(kube, f"{api_group.ROOT}/{collection}"):
             record = object_sync.parse(item)
             if record is not None and record.state == "Parked":
                 found.append(msgspec.to_builtins(record))
@@ -86,12 +87,12 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
 async def unreadable(kube: Kube) -> list[dict[str, Any]]:
     """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
     placement = Placement(ObjectCache(), NodeDelivery())
-    for item in await items(kube, f"{OURS}/syncrules"):
+    for item in await items(kube, f"{api_group.ROOT}/syncrules"):
         try:
             sync_rule.rule(item)
         except ValueError as error:
             placement.rules.break_rule(sync_rule.unreadable(item, str(error)))
-    for item in await items(kube, f"{OURS}/edgeroutes"):
+    for item in await items(kube, f"{api_group.ROOT}/edgeroutes"):
         try:
             sync_rule.routes(item)
         except ValueError as error:
@@ -143,7 +144,7 @@ def paused_why(account: dict[str, Any]) -> str:
 async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
     """Something is to be done: unless people said not to, or the deletion guard did."""
     try:
-        account = await one(kube, f"{OURS}/edgenodes/{node}")
+        account = await one(kube, f"{api_group.ROOT}/edgenodes/{node}")
     except ApiRefused:
         return code, answer
     if why := paused_why(account):
@@ -201,7 +202,7 @@ async def _placement(
     if EDGE_LABEL not in labels:
         return placement, None, ("no_node", f"Node {node} carries no label {EDGE_LABEL}")
     placement.rules.set_node(node, labels)
-    for item in await items(kube, f"{OURS}/syncrules"):
+    for item in await items(kube, f"{api_group.ROOT}/syncrules"):
         try:
             placement.rules.set_rule(sync_rule.rule(item))
         except ValueError as error:
@@ -225,7 +226,7 @@ async def object_of(
     kube: Kube, placement: Placement, object_cache: ObjectCache, asked: str, namespace: str, name: str
 ) -> tuple[LiveObject | None, tuple[str, str] | None]:
     """The object as it is, or why there is none: a code and a sentence."""
-    kinds = {**placement.rules.kinds(), content.EDGE_ROUTES: (OURS[5:],)}
+    kinds = {**placement.rules.kinds(), content.EDGE_ROUTES: (api_group.ROOT[5:],)}
     unlisted: list[tuple[str, str]] = []
     for group_kind, versions in kinds.items():
         kind = await _served(kube, placement, group_kind, versions)
@@ -291,7 +292,7 @@ async def _nowhere(kube: Kube, kind: content.ServedKind, namespace: str, name: s
 async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: str) -> tuple[str, str]:
     """What the node made of it, as its EdgeNode tells."""
     try:
-        status = (await one(kube, f"{OURS}/edgenodes/{node}")).get("status") or {}
+        status = (await one(kube, f"{api_group.ROOT}/edgenodes/{node}")).get("status") or {}
     except ApiRefused:
         status = {}
     row = node_routes.rows_in(status).get(routes.name)
@@ -304,9 +305,11 @@ async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: st
 async def _record(
     kube: Kube, node: str, asked: str, namespace: str, name: str, live: LiveObject | None
 ) -> object_sync.Record | None:
-    collection = f"{OURS}/namespaces/{namespace}/objectsyncs" if namespace else f"{OURS}/clusterobjectsyncs"
+    collection = (
+        f"{api_group.ROOT}/namespaces/{namespace}/objectsyncs" if namespace else f"{api_group.ROOT}/clusterobjectsyncs"
+    )
     if live is not None and not live.resource.namespace:
-        collection = f"{OURS}/clusterobjectsyncs"
+        collection = f"{api_group.ROOT}/clusterobjectsyncs"
     for item in await items(kube, collection, fieldSelector=f"spec.nodeName={node}"):
         record = object_sync.parse(item)
         if record is None or record.object_name != name:

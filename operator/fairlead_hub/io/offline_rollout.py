@@ -14,11 +14,12 @@ from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.explain import NOTES_MAX
 from fairlead_hub.io import offline_report
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import EDGE_LABEL, OURS
+from fairlead_hub.io.cluster.watches import EDGE_LABEL
 from fairlead_hub.io.offline_report import POD_KIND
 from fairlead_hub.rollout import Rollout
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import object_sync
+from fairlead_wire.objects import api_group
 
 
 class Nothing(Exception):
@@ -32,7 +33,7 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     broken: dict[str, str] = {}
     for item in await offline_report.items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL):
         placement.rules.set_node(item["metadata"]["name"], item["metadata"].get("labels") or {})
-    for item in await offline_report.items(kube, f"{OURS}/syncrules"):
+    for item in await offline_report.items(kube, f"{api_group.ROOT}/syncrules"):
         try:
             placement.rules.set_rule(sync_rule.rule(item))
         except ValueError as error:
@@ -45,7 +46,9 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     if any(entry.select == "referenced" for _, entry in placement.rules.entries(live.group_kind)):
         await _put_pods(kube, placement, object_cache)
     records = await _records(kube, live)
-    accounts = {item["metadata"]["name"]: item for item in await offline_report.items(kube, f"{OURS}/edgenodes")}
+    accounts = {
+        item["metadata"]["name"]: item for item in await offline_report.items(kube, f"{api_group.ROOT}/edgenodes")
+    }
     return rollout.judge(live, placement.nodes_for(live), records, accounts, _doubts(placement, live, broken))
 
 
@@ -68,7 +71,9 @@ async def _put_pods(kube: Kube, placement: Placement, object_cache: ObjectCache)
 
 async def _records(kube: Kube, live: LiveObject) -> list[object_sync.Record]:
     namespace = live.resource.namespace
-    collection = f"{OURS}/namespaces/{namespace}/objectsyncs" if namespace else f"{OURS}/clusterobjectsyncs"
+    collection = (
+        f"{api_group.ROOT}/namespaces/{namespace}/objectsyncs" if namespace else f"{api_group.ROOT}/clusterobjectsyncs"
+    )
     kind = object_sync.shortened(live.group_kind[1], object_sync.LABEL_CHARS_MAX)
     listed = await offline_report.items(kube, collection, labelSelector=f"{object_sync.KIND_LABEL}={kind}")
     found = [object_sync.parse(item) for item in listed]

@@ -15,8 +15,9 @@ from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.revocation import Revocation
 from fairlead_hub.status import status_cache, to_table
-from fairlead_hub.status.object_sync import API_VERSION, condition
+from fairlead_hub.status.object_sync import condition
 from fairlead_wire import message
+from fairlead_wire.objects import api_group
 
 PRIORITIES_MAX = 64
 """Priorities listed for one node; the contract knows 0 to 9."""
@@ -156,7 +157,7 @@ def head(node: str, node_uid: str, revoked: Revocation | None = None) -> dict[st
     metadata: dict[str, Any] = {"name": node}
     if node_uid:
         metadata["ownerReferences"] = [owner]
-    made: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "EdgeNode", "metadata": metadata}
+    made: dict[str, Any] = {"apiVersion": api_group.API_VERSION, "kind": "EdgeNode", "metadata": metadata}
     return made if revoked is None else {**made, "spec": revocation.spec(revoked)}
 
 

@@ -13,9 +13,8 @@ from typing import Any, Final, Literal, cast, get_args
 import msgspec
 
 from fairlead_hub.cluster.content import GroupKind
+from fairlead_wire.objects import api_group
 
-GROUP = "fairlead.dev"
-API_VERSION = "fairlead.dev/v1alpha1"
 NODE_LABEL = "fairlead.dev/node"
 KIND_LABEL = "fairlead.dev/kind"
 NAME_CHARS_MAX = 253
@@ -88,7 +87,7 @@ def head(record: Record) -> dict[str, Any]:
     if record.namespace:
         metadata["namespace"] = record.namespace
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": api_group.API_VERSION,
         "kind": "ObjectSync" if record.namespace else "ClusterObjectSync",
         "metadata": metadata,
         "spec": {

@@ -14,6 +14,7 @@ from tests.support.kube.cluster import Cluster
 from fairlead_cli.cluster import target
 from fairlead_cli.cluster.target import Target
 from fairlead_hub.io.cluster.kube import Kube
+from fairlead_wire.objects import api_group
 
 
 def kubeconfig(folder: Path, server: str = "http://127.0.0.1:1") -> Path:
@@ -42,7 +43,7 @@ def test_the_namespace(tmp_path: Path) -> None:
     assert Target(kubeconfig=path, context="two").namespace == "default"
     assert Target(kubeconfig=path, context="three").namespace == "default"
     assert Target(kubeconfig=path, given_namespace="n").path("objectsyncs").endswith("/namespaces/n/objectsyncs")
-    assert Target(kubeconfig=path, all_namespaces=True).path("objectsyncs") == f"{target.OURS}/objectsyncs"
+    assert Target(kubeconfig=path, all_namespaces=True).path("objectsyncs") == f"{api_group.ROOT}/objectsyncs"
 
 
 def test_the_environment_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

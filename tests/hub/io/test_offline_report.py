@@ -14,8 +14,8 @@ from tests.support.kube.cluster import Cluster
 from fairlead_hub.cluster import content
 from fairlead_hub.io import offline_report
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import OURS
 from fairlead_hub.status import object_sync
+from fairlead_wire.objects import api_group
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = content.ServedKind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
@@ -47,7 +47,7 @@ async def recorded(client: Kube, namespace: str, **fields: Any) -> None:
         "uid": "u1", "version": "1", "digest": "", "wanted_version": "1", "state": "Synced",
     }  # fmt: skip
     record = object_sync.Record(**{**defaults, **fields})
-    root = f"{OURS}/namespaces/{namespace}/objectsyncs"
+    root = f"{api_group.ROOT}/namespaces/{namespace}/objectsyncs"
     await client.request("POST", root, object_sync.head(record))
     status = object_sync.status(record, [], 1, "2026-11-20T12:00:00Z", 1)
     await client.request(
@@ -67,7 +67,10 @@ async def test_nodes_tell_what_their_edge_nodes_tell(kube: Cluster, client: Kube
     )  # fmt: skip
     status = {"connected": True, "objectsWanted": 5, "objectsHeld": 3, "objectsParked": 1}
     await client.request(
-        "PATCH", f"{OURS}/edgenodes/edge-1/status", {"status": status}, content_type="application/merge-patch+json"
+        "PATCH",
+        f"{api_group.ROOT}/edgenodes/edge-1/status",
+        {"status": status},
+        content_type="application/merge-patch+json",
     )
     never, one = await offline_report.nodes(client)
     assert (never["node"], never["connected"], never["lastContact"], never["wanted"]) == ("edge-0", False, "", 0)
@@ -122,7 +125,7 @@ async def test_what_is_stopped_says_by_whom(kube: Cluster, client: Kube, namespa
         return str((await offline_report.explain(client, "edge-1", "cm", namespace, "a"))["code"])
 
     assert await code() == "deleting"
-    root, merge = f"{OURS}/edgenodes/edge-1", "application/merge-patch+json"
+    root, merge = f"{api_group.ROOT}/edgenodes/edge-1", "application/merge-patch+json"
     brake = {"id": "0123abcd", "count": 7, "since": "2026-11-20T12:00:00Z", "released": False}
     await client.request("PATCH", f"{root}/status", {"status": {"deletionGuard": brake}}, content_type=merge)
     assert await code() == "deletion_guard"

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import msgspec
 
 from fairlead_wire.backoff import curves
+from fairlead_wire.backoff.backoff import equal_jitter
 from fairlead_wire.validation import mistakes, struct_mistakes
 from fairlead_wire.validation.mistakes import wrong
 
@@ -263,7 +264,7 @@ def jittered(policy: DeliveryPolicy, seconds: float, previous_seconds: float, un
     if policy.jitter == "full":
         drawn = uniform() * seconds
     elif policy.jitter == "equal":
-        drawn = (1 + uniform()) * seconds / 2
+        drawn = equal_jitter(seconds, uniform())
     else:
         drawn = low + uniform() * (3 * max(previous_seconds, low) - low)
     return min(drawn, high)

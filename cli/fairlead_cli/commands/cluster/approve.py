@@ -10,11 +10,12 @@ import click
 from fairlead_cli.cluster import collections, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import APPROVE_DELETIONS
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -86,7 +87,7 @@ async def _stopped(kube: Kube, node: str) -> tuple[dict[str, Any], list[dict[str
     found = await instructions.edge_node(kube, node)
     due: list[dict[str, Any]] = []
     for plural in ("objectsyncs", "clusterobjectsyncs"):
-        path = f"{OURS}/{plural}"
+        path = f"{api_group.ROOT}/{plural}"
         due += [
             row
             for item in await collections.items(kube, path, fieldSelector=f"spec.nodeName={node}")

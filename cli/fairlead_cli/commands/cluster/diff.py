@@ -13,11 +13,12 @@ import click
 from fairlead_cli.clients import edge_client
 from fairlead_cli.cluster import collections, delivered, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import colors, printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import counts, diff_text
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -74,7 +75,8 @@ async def _records(kube: Kube, what: str, node: str | None, target: Target) -> l
         await instructions.edge_node(kube, what)
         query = {"fieldSelector": f"spec.nodeName={what}"}
         listed = [
-            await collections.items(kube, f"{OURS}/{name}", **query) for name in ("objectsyncs", "clusterobjectsyncs")
+            await collections.items(kube, f"{api_group.ROOT}/{name}", **query)
+            for name in ("objectsyncs", "clusterobjectsyncs")
         ]
         return sorted((each for part in listed for each in part), key=_name)
     kind, name = delivered.split(what)
@@ -83,7 +85,7 @@ async def _records(kube: Kube, what: str, node: str | None, target: Target) -> l
     query = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
     records = [
         each
-        for each in await collections.items(kube, f"{OURS}/{place}", **query)
+        for each in await collections.items(kube, f"{api_group.ROOT}/{place}", **query)
         if each["spec"]["objectName"] == name and each["spec"]["objectKind"] == found.kind.kind
     ]
     if not records:

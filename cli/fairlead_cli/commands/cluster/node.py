@@ -15,11 +15,12 @@ import click
 from fairlead_cli.cluster import api_clock, collections, instructions, join_tokens, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.instructions import APPROVE_FENCE, APPROVE_IDENTITY
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.identity.revocation import Revocation
@@ -307,7 +308,7 @@ async def _records(kube: Kube, name: str) -> int:
     label = f"{object_sync.NODE_LABEL}={object_sync.shortened(name, object_sync.LABEL_CHARS_MAX)}"
     found = [
         each
-        for path in (f"{OURS}/objectsyncs", f"{OURS}/clusterobjectsyncs")
+        for path in (f"{api_group.ROOT}/objectsyncs", f"{api_group.ROOT}/clusterobjectsyncs")
         for each in await collections.items(kube, path, labelSelector=label)
     ]
     return sum(each["spec"]["nodeName"] == name for each in found)
@@ -353,8 +354,8 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
         body: dict[str, Any] = {"metadata": metadata, "spec": revocation.spec(wanted)}
         try:
             if found is None:
-                body |= {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": name}}
-                answer = await kube.request("POST", f"{OURS}/edgenodes", body)
+                body |= {"apiVersion": api_group.API_VERSION, "kind": "EdgeNode", "metadata": {"name": name}}
+                answer = await kube.request("POST", f"{api_group.ROOT}/edgenodes", body)
             else:
                 path = instructions.node_path(name)
                 answer = await kube.request("PATCH", path, body, content_type=MERGE_PATCH)

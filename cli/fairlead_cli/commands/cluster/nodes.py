@@ -10,9 +10,10 @@ import click
 from fairlead_cli.cluster import collections, names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.printer import Printer
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -75,7 +76,7 @@ def joined(edges: Mapping[str, Item], accounts: Mapping[str, Item]) -> list[Item
 
 def _asked(selector: str) -> tuple[Collection, Collection]:
     labels = ",".join(filter(None, (EDGE_LABEL, selector)))
-    return Collection("api/v1/nodes", {"labelSelector": labels}), Collection(f"{OURS}/edgenodes")
+    return Collection("api/v1/nodes", {"labelSelector": labels}), Collection(f"{api_group.ROOT}/edgenodes")
 
 
 async def _followed(kube: Kube, selector: str, names: frozenset[str]) -> AsyncIterator[list[Item]]:
@@ -102,7 +103,7 @@ def _joined(edge: Item, account: Item) -> Item:
     created = edge["metadata"].get("creationTimestamp")
     metadata |= {"creationTimestamp": created, "labels": labels}
     return {
-        "apiVersion": account.get("apiVersion", "fairlead.dev/v1alpha1"),
+        "apiVersion": account.get("apiVersion", api_group.API_VERSION),
         "kind": account.get("kind", "EdgeNode"),
         "metadata": metadata,
         "status": account.get("status") or {},

@@ -11,13 +11,14 @@ import click
 from fairlead_cli.cluster import collections, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import polling, printer
 from fairlead_cli.output.colors import Style
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import ages
 from fairlead_cli.text.ages import Clock
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -94,7 +95,7 @@ def _asked(node: str | None, target: Target) -> tuple[Collection, ...]:
     everywhere = target.all_namespaces or (node is not None and target.given_namespace is None)
     if not everywhere:
         return (Collection(target.path("objectsyncs"), query),)
-    return Collection(f"{OURS}/objectsyncs", query), Collection(f"{OURS}/clusterobjectsyncs", query)
+    return Collection(f"{api_group.ROOT}/objectsyncs", query), Collection(f"{api_group.ROOT}/clusterobjectsyncs", query)
 
 
 async def _read(kube: Kube, asked: tuple[Collection, ...], states: frozenset[str], node: str | None) -> list[Item]:

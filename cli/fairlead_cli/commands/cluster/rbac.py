@@ -9,9 +9,10 @@ import click
 
 from fairlead_cli.cluster import collections, hub_accounts, hub_role, rule_kinds
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.manifests.source_locations import NotReadable, read_documents
 from fairlead_cli.text import yaml_text
+from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -47,7 +48,7 @@ def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, t
     given = hub_accounts.parse(hub_account)
 
     async def asked(kube: Kube) -> tuple[list[dict[str, Any]], list[str]]:
-        rules = [*await collections.items(kube, f"{OURS}/syncrules"), *written]
+        rules = [*await collections.items(kube, f"{api_group.ROOT}/syncrules"), *written]
         kinds, reported = rule_kinds.named(rules), rule_kinds.reported(rules)
         account = given or hub_accounts.one_of(await hub_accounts.found(kube))
         served = await rule_kinds.served(kube, kinds)

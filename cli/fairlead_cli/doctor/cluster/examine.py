@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 import msgspec
 
 from fairlead_cli.cluster import collections, hub_accounts, hub_role, rule_kinds
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.doctor.cluster import authorities, definitions, objects, programs, quotas, rights
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding, ok, problem
@@ -21,6 +21,7 @@ from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.leadership import lease
 from fairlead_wire import distribution
+from fairlead_wire.objects import api_group
 
 SECONDS = 30.0
 READY_SECONDS = 5.0
@@ -128,7 +129,7 @@ async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, 
 async def _delivered(kube: Kube) -> set[tuple[str, str]]:
     """The kinds SyncRules name, as the API server calls their collections; of one not served ``syncrule`` tells."""
     try:
-        rules = await collections.items(kube, f"{OURS}/syncrules")
+        rules = await collections.items(kube, f"{api_group.ROOT}/syncrules")
     except ApiRefused:
         return set()
     return set((await rule_kinds.served(kube, rule_kinds.named(rules))).values())
@@ -145,11 +146,11 @@ async def _pods(kube: Kube, at: str) -> Iterable[Finding]:
 
 
 async def _written(kube: Kube, kind: str, plural: str) -> Iterable[Finding]:
-    return objects.judge_written(kind, await collections.items(kube, f"{OURS}/{plural}"))
+    return objects.judge_written(kind, await collections.items(kube, f"{api_group.ROOT}/{plural}"))
 
 
 async def _nodes(kube: Kube) -> list[Finding]:
-    found = await collections.items(kube, f"{OURS}/edgenodes")
+    found = await collections.items(kube, f"{api_group.ROOT}/edgenodes")
     agents = [str((each.get("status") or {}).get("agentVersion", "")) for each in found]
     return [*objects.judge_nodes(found), *programs.judge_versions(agents, distribution.version())]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import itertools
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -31,14 +32,13 @@ from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFile
 from fairlead_edge.io.identity.joining import HubUnreachable, IssuedCertificate, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
 from fairlead_wire import distribution, durations
+from fairlead_wire.backoff.backoff import Backoff
 from fairlead_wire.identity import certificate, pins
 from fairlead_wire.identity.join_token import JoinToken
 
 PATIENCE_SECONDS: Final = 60.0
 """How long a hub that asks to come back (too many join at once, it starts) is asked again."""
-PAUSE_SECONDS_MIN: Final = 0.5
-PAUSE_SECONDS_MAX: Final = 5.0
-JITTER: Final = 0.5
+BACKOFF: Final = Backoff(0.5, 5.0)
 _ELSEWHERE: Final = "If this device joined before, with another --config, its key is beside that file: give that one"
 REMEDIES: Final = {
     "token_used": _ELSEWHERE,
@@ -288,20 +288,19 @@ class _Device:
     async def _patiently(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
         """Ask again where the hub says to come back, and where an answer may have been lost."""
         until, random = time.monotonic() + PATIENCE_SECONDS, Random()
-        longest = PAUSE_SECONDS_MIN
-        while True:
+        for attempt in itertools.count():
             try:
                 return await ask()
             except (RefusedByHub, _Again) as error:
                 asked = error.retry_after
                 if asked is None:
                     raise
-                pause = max(longest, min(asked, PAUSE_SECONDS_MAX)) * random.uniform(JITTER, 1.0)
+                pause = BACKOFF.pause(attempt, random.random(), asked=asked)
                 if time.monotonic() + pause > until:
                     raise
                 self._say("hub", f"{error}; asked again in {pause:.1f} s")
-            longest = min(2 * longest, PAUSE_SECONDS_MAX)
             await asyncio.sleep(pause)
+        raise AssertionError("a count has no end")
 
     def _forget_refused(self, error: RefusedByHub) -> None:
         """A key that the hub does not take is not shown again."""

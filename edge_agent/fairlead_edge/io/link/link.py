@@ -28,14 +28,13 @@ from fairlead_edge.link_state import LinkState, StaleHub
 from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
+from fairlead_wire.backoff.backoff import equal_jitter
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.spans import Spans
 
 RETRY_AFTER_SECONDS_MAX: Final = 600.0
 """A hub that asks for more is asked again after this."""
-ATTEMPT_JITTER: Final = 0.5
-"""A wait is drawn from this share of its maximum up to all of it, so that nodes do not come back in step."""
 CONTACT_SECONDS: Final = 10.0
 """How often the time of the last contact is written down."""
 
@@ -260,7 +259,7 @@ class Link:
 
     def _pause(self, asked: float) -> float:
         longest = self._attempt_seconds_max
-        jittered = longest * self._random.uniform(ATTEMPT_JITTER, 1.0)
+        jittered = equal_jitter(longest, self._random.random())
         if asked <= longest:
             return max(asked, jittered)
         # Never before the time asked for, and not all at that very moment.

@@ -16,13 +16,11 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
+from fairlead_wire.backoff.backoff import Backoff
 
 WINDOW: Final = 8
 """Unanswered at once."""
-FIRST_SECONDS: Final = 1.0
-LONGEST_SECONDS: Final = 60.0
-JITTER: Final = 0.5
-"""A pause is drawn from this share of it up to all of it."""
+BACKOFF: Final = Backoff(1.0, 60.0)
 
 
 class Sending:
@@ -89,8 +87,7 @@ class Sending:
         if line is None or line.sequence != sequence:
             return
         times = self._pauses.get(key, (0, 0.0))[0] + 1
-        longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** min(times - 1, 10))
-        seconds = max(longest * (JITTER + (1 - JITTER) * draw), min(asked or 0.0, LONGEST_SECONDS))
+        seconds = BACKOFF.pause(times - 1, draw, asked=asked)
         self._pauses[key] = (times, now + seconds)
         if everything:
             self._all_until = max(self._all_until, now + seconds)

@@ -19,8 +19,7 @@ from fairlead_hub.cluster.custom_resources import (
     statuses,
     structural_schema,
 )
-
-GROUP, VERSION = "fairlead.dev", "v1alpha1"
+from fairlead_wire.objects import api_group
 
 
 class PrinterColumn(msgspec.Struct, frozen=True):
@@ -53,7 +52,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     def document(self) -> dict[str, Any]:
         """What ``kubectl apply`` takes."""
         version: dict[str, Any] = {
-            "name": VERSION,
+            "name": api_group.VERSION,
             "served": True,
             "storage": True,
             "subresources": {"status": {}},
@@ -74,8 +73,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{self.plural}.{GROUP}"},
-            "spec": {"group": GROUP, "scope": self.scope, "names": names, "versions": [version]},
+            "metadata": {"name": f"{self.plural}.{api_group.GROUP}"},
+            "spec": {"group": api_group.GROUP, "scope": self.scope, "names": names, "versions": [version]},
         }
 
     def _schema(self) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from fairlead_hub.cluster import spec_check
 from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_wire.io import logs
+from fairlead_wire.objects import api_group
 
-GROUP, VERSION = "fairlead.dev", "v1alpha1"
 RESTART_SECONDS = 2.0
 RESTART_SECONDS_MAX = 30.0
 ENDING_SECONDS = 3.0
@@ -62,12 +62,12 @@ def handlers(access: ApiAccess, hand: Callable[[SpecCheck], None]) -> kopf.Opera
             token=token or None,
         )
 
-    @kopf.on.event(GROUP, VERSION, "syncrules", registry=registry)
+    @kopf.on.event(api_group.GROUP, api_group.VERSION, "syncrules", registry=registry)
     async def rule_seen(type: str | None, body: kopf.Body, **kwargs: Any) -> None:
         if type != "DELETED":
             hand(_checked("syncrules", body))
 
-    @kopf.on.event(GROUP, VERSION, "edgeroutes", registry=registry)
+    @kopf.on.event(api_group.GROUP, api_group.VERSION, "edgeroutes", registry=registry)
     async def routes_seen(type: str | None, body: kopf.Body, **kwargs: Any) -> None:
         if type != "DELETED":
             hand(_checked("edgeroutes", body))

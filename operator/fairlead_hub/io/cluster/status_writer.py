@@ -27,8 +27,8 @@ from fairlead_hub.status.status_cache import (
 )
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
+from fairlead_wire.objects import api_group
 
-GROUP_ROOT = "apis/fairlead.dev/v1alpha1"
 AWAY_SECONDS = 1.0
 REFUSED_REMEDY = "grant the hub's account the rights of docs/reference/hub.md; it is tried again until it is written"
 _log = logs.get("hub.status_writer")
@@ -199,7 +199,7 @@ class StatusWriter:
 
 def _collection(name: Name) -> str:
     collection, namespace, _ = name
-    return f"{GROUP_ROOT}/namespaces/{namespace}/{collection}" if namespace else f"{GROUP_ROOT}/{collection}"
+    return f"{api_group.ROOT}/namespaces/{namespace}/{collection}" if namespace else f"{api_group.ROOT}/{collection}"
 
 
 def _path(name: Name) -> str:

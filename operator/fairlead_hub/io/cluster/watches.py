@@ -24,15 +24,14 @@ from fairlead_hub.io.cluster.reflector import Reflector, ReflectorListener
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.status import status_cache
 from fairlead_wire.io import logs
-from fairlead_wire.objects import resource
+from fairlead_wire.objects import api_group, resource
 
 EDGE_LABEL = "node-role.kubernetes.io/edge"
-OURS = "apis/fairlead.dev/v1alpha1"
 _log = logs.get("hub.watches")
 
 EDGE_ROUTES_KIND = ServedKind(
-    group="fairlead.dev",
-    version="v1alpha1",
+    group=api_group.GROUP,
+    version=api_group.VERSION,
     kind="EdgeRoutes",
     plural="edgeroutes",
     namespaced=False,
@@ -41,9 +40,9 @@ EDGE_ROUTES_KIND = ServedKind(
 
 INPUTS = (
     "api/v1/nodes",
-    f"{OURS}/syncrules",
+    f"{api_group.ROOT}/syncrules",
     EDGE_ROUTES_KIND.root,
-    *(f"{OURS}/{collection}" for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)),
+    *(f"{api_group.ROOT}/{collection}" for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)),
 )
 """What the hub decides by: watched always."""
 
@@ -259,10 +258,13 @@ class Reflectors:
         hub.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
             (INPUTS[0], _NodeSink(hub, self._clock, self.counts)),
-            (f"{OURS}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
+            (f"{api_group.ROOT}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
             (EDGE_ROUTES_KIND.root, _KindSink(hub, EDGE_ROUTES_KIND, self._clock, self.counts, self._traces)),
             *(
-                (f"{OURS}/{collection}", _OwnSink(hub, collection, self._clock, self.counts, self._changed.set))
+                (
+                    f"{api_group.ROOT}/{collection}",
+                    _OwnSink(hub, collection, self._clock, self.counts, self._changed.set),
+                )
                 for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)
             ),
         ]

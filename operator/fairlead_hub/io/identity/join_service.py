@@ -34,8 +34,9 @@ from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.identity import join_token
+from fairlead_wire.objects import api_group
 
-EDGE_NODES: Final = "apis/fairlead.dev/v1alpha1/edgenodes"
+EDGE_NODES: Final = f"{api_group.ROOT}/edgenodes"
 CONFLICTS_MAX: Final = 5
 """Versions that are tried in one admission: a token of many uses changes while many join."""
 
@@ -180,7 +181,7 @@ class JoinService:
             except ApiRefused as error:
                 if error.status != 404:
                     raise
-                head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode", "metadata": {"name": node}}
+                head = {"apiVersion": api_group.API_VERSION, "kind": "EdgeNode", "metadata": {"name": node}}
                 await self._kube.request("POST", EDGE_NODES, {**head, **change}, seconds=self._seconds_left())
         except ApiRefused as error:
             reason = f"the old identity cannot be revoked ({error}): the hub's account needs patch on edgenodes"

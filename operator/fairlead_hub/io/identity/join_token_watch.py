@@ -22,9 +22,10 @@ from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
+from fairlead_wire.objects import api_group
 from fairlead_wire.objects import version as wire_version
 
-ROOT: Final = "apis/fairlead.dev/v1alpha1/jointokens"
+ROOT: Final = f"{api_group.ROOT}/jointokens"
 GONE, CHANGED = 404, 409
 RETRY_SECONDS: Final = 5.0
 CHANGE_SECONDS: Final = 5.0

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_cli.cluster.target import OURS, Target
+from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import objects
+from fairlead_wire.objects import api_group
 
-EVERYWHERE = [f"{OURS}/objectsyncs", f"{OURS}/clusterobjectsyncs"]
+EVERYWHERE = [f"{api_group.ROOT}/objectsyncs", f"{api_group.ROOT}/clusterobjectsyncs"]
 
 
 @pytest.mark.parametrize(
     ("node", "target", "paths"),
     [
         ("edge-1", Target(), EVERYWHERE),
-        ("edge-1", Target(given_namespace="shop"), [f"{OURS}/namespaces/shop/objectsyncs"]),
-        (None, Target(given_namespace="shop"), [f"{OURS}/namespaces/shop/objectsyncs"]),
+        ("edge-1", Target(given_namespace="shop"), [f"{api_group.ROOT}/namespaces/shop/objectsyncs"]),
+        (None, Target(given_namespace="shop"), [f"{api_group.ROOT}/namespaces/shop/objectsyncs"]),
         (None, Target(all_namespaces=True), EVERYWHERE),
     ],
 )

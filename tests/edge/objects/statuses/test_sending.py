@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.objects.statuses.sending import FIRST_SECONDS, LONGEST_SECONDS, WINDOW, Sending
+from fairlead_edge.objects.statuses.sending import BACKOFF, WINDOW, Sending
 from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
 
 
@@ -51,7 +51,10 @@ def test_pauses_double_up_to_the_longest(sending: Sending) -> None:
         assert due is not None and sending.next(due - 0.01) is None
         waits.append(due - now)
         now = due
-    assert waits[:3] == [FIRST_SECONDS, 2 * FIRST_SECONDS, 4 * FIRST_SECONDS] and waits[-1] == LONGEST_SECONDS
+    assert (
+        waits[:3] == [BACKOFF.first_seconds, 2 * BACKOFF.first_seconds, 4 * BACKOFF.first_seconds]
+        and waits[-1] == BACKOFF.longest_seconds
+    )
 
 
 def test_the_hub_may_ask_for_a_pause_of_all(sending: Sending) -> None:

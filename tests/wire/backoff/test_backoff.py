@@ -1,0 +1,31 @@
+"""Pauses that double, spread, up to a limit."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from fairlead_wire.backoff.backoff import Backoff, equal_jitter
+
+BACKOFF = Backoff(5.0, 3600.0)
+DRAWS = st.floats(0, 1, exclude_max=True)
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    assert [BACKOFF.pause(failures, 1.0) for failures in (0, 1, 2, 9, 10)] == [5.0, 10.0, 20.0, 2560.0, 3600.0]
+    assert BACKOFF.pause(10**9, 0.0) == 1800.0
+
+
+@given(st.integers(0, 10**9), DRAWS, st.none() | st.floats(0, 1e9))
+def test_no_less_is_waited_than_asked_for_and_never_more_than_the_longest(
+    failures: int, draw: float, asked: float | None
+) -> None:
+    """Also where a hub asks for a year."""
+    pause = BACKOFF.pause(failures, draw, asked=asked)
+    assert 2.5 <= pause <= 3600.0
+    assert asked is None or pause >= min(asked, 3600.0)
+
+
+@given(st.floats(0, 1e6), DRAWS)
+def test_a_pause_is_drawn_from_its_upper_half(seconds: float, draw: float) -> None:
+    assert seconds / 2 <= equal_jitter(seconds, draw) <= seconds
