@@ -16,7 +16,7 @@ APART_SECONDS = 30.0
 
 
 async def asked(kube: Kube) -> datetime.datetime:
-    """Now, where nothing was asked yet.  Raises ``Unavailable``."""
+    """Now, where nothing was asked yet.  Raises ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     with contextlib.suppress(ApiRefused):  # who may not read it gets the time all the same

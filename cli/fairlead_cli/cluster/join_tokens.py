@@ -65,7 +65,7 @@ class Made:
 
 
 async def create(kube: Kube, wanted: TokenOptions, whom: str) -> Made:
-    """``whom`` ends in * where it is a pattern.  Raises ``ApiRefused`` or ``Unavailable``."""
+    """``whom`` ends in * where it is a pattern.  Raises ``ApiRefused`` or ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     token = join_token.make(random_bytes, ())
@@ -103,7 +103,7 @@ async def introduced(kube: Kube, id: str, seconds: float) -> HubAddresses | None
 
 
 async def delete(kube: Kube, id: str) -> bool:
-    """False: there is no such token.  Raises ``ApiRefused`` or ``Unavailable``."""
+    """False: there is no such token.  Raises ``ApiRefused`` or ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
@@ -147,7 +147,7 @@ async def strangers(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[s
 
 
 async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
-    """Create Node objects for devices outside of the cluster.  Raises ``ApiRefused``, ``Unavailable``."""
+    """Create Node objects for devices outside of the cluster.  Raises ``ApiRefused``, ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     gate = asyncio.Semaphore(AT_ONCE)

@@ -37,7 +37,7 @@ def send(
 ) -> Generator[ClientRequest[Any] | Pause, Any, T]:
     """The script of one request: each step is one sending or a wait, until it is answered or ``policy`` allows no more.
 
-    Raises what ``Request.read`` does, and ``Failed``.
+    Raises what ``ClientRequest.read`` does, and ``Failed``.
     """
     attempts = Attempts(asked, policy, uniform)
     while True:
@@ -59,7 +59,7 @@ class Attempts(Generic[T]):
         self._waits = None if policy is None else Waits(policy, uniform)
 
     def read(self, answer: Response) -> T:
-        """Raises what ``Request.read`` does."""
+        """Raises what ``ClientRequest.read`` does."""
         return self._asked.read(answer, in_doubt=self._in_doubt)
 
     def after(self, failed: Failed) -> float:

@@ -2,8 +2,8 @@
 
     script ─step→ perform ─its result, or what it met→ script ─→ … ─→ the script's own result
 
-A script yields steps (a ``Request`` to send, a ``Pause``, or what its caller understands) and never acts itself, so one
-script serves programs with an event loop (``perform_async``) and without (``perform``).
+A script yields steps (a ``ClientRequest`` to send, a ``Pause``, or what its caller understands) and never acts itself,
+so one script serves programs with an event loop (``perform_async``) and without (``perform``).
 """
 
 from __future__ import annotations

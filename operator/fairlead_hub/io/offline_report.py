@@ -38,7 +38,7 @@ POD_KIND = content.ServedKind(group="", version="v1", kind="Pod", plural="pods",
 async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
     """One row for each edge Node that ``selector`` takes, as its EdgeNode and its records tell.
 
-    Raises ``ApiRefused`` or ``Unavailable``.
+    Raises ``ApiRefused`` or ``ApiUnavailable``.
     """
     edges = await items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
     edge_nodes = {item["metadata"]["name"]: item for item in await items(kube, f"{api_group.ROOT}/edgenodes")}

@@ -27,7 +27,7 @@ class Nothing(Exception):
 
 
 async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
-    """Where the object is now.  Raises: Nothing, ``Refused``, ``Unavailable``."""
+    """Where the object is now.  Raises: Nothing, ``ApiRefused``, ``ApiUnavailable``."""
     object_cache = ObjectCache()
     placement = Placement(object_cache, NodeDelivery())
     broken: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """EdgeRoutes' own controller: judges again what one node makes of one object, when something about either changed.
 
     an object came or changed ─object_changed─▶ ┐
-    a node came, left, moved  ─node_changed──▶  ├─judge─▶ counts and failing nodes of each object (``Outcomes``)
+    a node came, left, moved  ─node_changed──▶  ├─judge─▶ counts and failing nodes of each object (``RouteOutcomes``)
     a node said what it runs  ─said──────────▶  ┘
                                                  rows_of ─▶ EdgeNode ``status.routes``
 

@@ -26,7 +26,7 @@ from fairlead_wire.errors import FairleadError
 
 FOLDER: Final = "move"
 OUT_OF_SERVICE: Final = ""
-"""``Plan.until`` of a node that leaves its hub for no other."""
+"""``MovePlan.until`` of a node that leaves its hub for no other."""
 FILE_BYTES_MAX: Final = 64 * 1024
 
 T = TypeVar("T", bound=msgspec.Struct)

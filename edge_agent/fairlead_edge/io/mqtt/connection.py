@@ -57,7 +57,7 @@ class Services(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """``clock`` goes on steadily.  Also what ``Intake`` and ``Deliveries`` know of it."""
+    """``clock`` goes on steadily.  Also what ``Intake`` and ``MqttDeliveries`` know of it."""
 
     def __init__(self, services: Services, clock: Callable[[], float]) -> None:
         self._services = services

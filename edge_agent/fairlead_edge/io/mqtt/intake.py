@@ -75,7 +75,7 @@ class MessageSource(Protocol):
 
 
 class IntakeStore(Protocol):
-    """What is needed of the ``Publisher``."""
+    """What is needed of the ``MessagePublisher``."""
 
     async def store_gathered(self, gathered: Sequence[Gathered]) -> list[Accepted | NotAccepted]: ...
     def refuse_for_good(self, refused: Sequence[RefusedMessage]) -> Awaitable[None]: ...

@@ -35,7 +35,7 @@ class Summarise(msgspec.Struct, frozen=True):
 
 
 class ListEntries(msgspec.Struct, frozen=True):
-    """Read the entries of these buckets; answer ``Listed``."""
+    """Read the entries of these buckets; answer ``EntriesListed``."""
 
     bits: int
     buckets: frozenset[int]

@@ -83,7 +83,7 @@ class Fold:
         self._changed = 0
 
     def run(self) -> Folded:
-        """Read, compare, write. Raises ``Gone``, ``Stop``, ``Wait``, ``OSError``."""
+        """Read, compare, write. Raises ``FileGone``, ``Stop``, ``Wait``, ``OSError``."""
         winners = self._winners()
         held = self._held
         large = self._rows.mean_bytes

@@ -83,7 +83,7 @@ class Kube:
         attempts: int = ATTEMPTS,
         seconds: float | None = None,
     ) -> bytes:
-        """Raises ``Refused`` on an answer that repeating will not change, ``ApiUnavailable`` after the last attempt.
+        """Raises ``ApiRefused`` on an answer that repeating will not change, ``ApiUnavailable`` after the last attempt.
 
         ``seconds``: all attempts together take no longer; 0 and less: nothing is sent.
         """

@@ -91,7 +91,7 @@ class InputsApi:
         return _json(found)
 
     async def _admitted(self, request: web.Request, verb: Verb) -> tuple[InputService, Address]:
-        """Raises ``AccessDenied``, ``Refused``, ``NotNow``."""
+        """Raises ``AccessDenied``, ``InputRefused``, ``NotNow``."""
         if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
             raise AccessDenied(403, "forbidden", "a page of a browser sends nothing to modules; programs are answered")
         node = request.match_info["node"]
@@ -132,7 +132,7 @@ def _number(text: str) -> float | None:
 
 
 async def _read(request: web.Request) -> bytes:
-    """Raises ``Refused``: too much, or too slowly."""
+    """Raises ``InputRefused``: too much, or too slowly."""
     too_large = submission.InputRefused(f"the request is over {submission.REQUEST_BYTES_MAX} bytes", code="too_large")
     if request.content_length is not None and request.content_length > submission.REQUEST_BYTES_MAX:
         raise too_large
