@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fairlead_messaging.client.io.bulk_client import BulkClient as BulkClient
     from fairlead_messaging.client.io.connections import Tls as Tls
     from fairlead_messaging.client.io.renewal import AsyncRenewal as AsyncRenewal
-    from fairlead_messaging.client.io.renewal import TransactionRenewal as TransactionRenewal
+    from fairlead_messaging.client.io.renewal import Renewal as Renewal
     from fairlead_messaging.client.io.sync_buffered import BufferedPublisher as BufferedPublisher
     from fairlead_messaging.client.io.sync_client import Client as Client
     from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext as AsyncTransactionContext
@@ -64,9 +64,9 @@ __all__ = [
     "Client",
     "Message",
     "Producer",
+    "Renewal",
     "Tls",
     "TransactionContext",
-    "TransactionRenewal",
     "errors",
 ]
 

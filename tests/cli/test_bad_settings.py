@@ -222,10 +222,11 @@ BAD: list[tuple[str, str, list[str]]] = [
     ),
     (
         "messaging",
-        INSECURE + 'http_listen = "127.example.com:80"\nclients = ["a"]\n',
+        INSECURE
+        + 'http_listen = "127.example.com:80"\n[[access]]\nsubject = "a"\nverbs = ["publish"]\ntopics = ["*"]\n',
         [
             'http_listen: must be a loopback address with security = "insecure", is 127.example.com',
-            'clients: needs security = "mtls": without it no client has a name',
+            'access: needs security = "mtls": without it no client has a name',
         ],
     ),
     (
@@ -238,9 +239,9 @@ BAD: list[tuple[str, str, list[str]]] = [
     ),
     (
         "messaging",
-        INSECURE + 'clients = "hub"\nsystem_topics = [1]\n',
+        INSECURE + 'access = "hub"\nsystem_topics = [1]\n',
         [
-            "clients: must be a list, is 'hub'",
+            "access: must be a list, is 'hub'",
             "system_topics[0]: must be text, is 1",
         ],
     ),

@@ -12,7 +12,7 @@ SESSION = ("session", "link.session", "old", "each")
 CLOCKS = frozenset({"time.time", "time.monotonic", "datetime.datetime.now", "datetime.now", "loop.time"})
 MAY_ASK_THE_TIME = ("app.py", "io/", "wall_clock.py")
 COLLABORATORS_MAX = 4
-VALUES = frozenset({"str", "int", "float", "bool", "Settings", "Counts"})
+VALUES = frozenset({"str", "int", "float", "bool", "HubSettings", "Counts"})
 """Not collaborators, whatever their module: names, numbers, settings, totals."""
 
 

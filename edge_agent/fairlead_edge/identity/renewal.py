@@ -21,7 +21,7 @@ RETRY_SECONDS_MAX: Final = 3600.0
 BACKOFF: Final = Backoff(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
 
 
-class Renewal(msgspec.Struct, frozen=True, kw_only=True):
+class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
     """One moment; each event gives the next one."""
 
     due: float | None = None
@@ -34,32 +34,34 @@ class Renewal(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why the last attempt failed; empty after one that succeeded."""
 
-    def welcomed(self, after: float | None, now: float) -> Renewal:
+    def welcomed(self, after: float | None, now: float) -> CertificateRenewal:
         """A session is open; ``after``: what the hub said, None: it renews nothing.  A pause goes on."""
         pause = self.due if self.failures and self.due is not None else 0.0
         due = None if after is None else max(now + after, min(pause, now + RETRY_SECONDS_MAX))
         return msgspec.structs.replace(self, due=due, asked=False)
 
-    def hastened(self, after: float, now: float) -> Renewal:
+    def hastened(self, after: float, now: float) -> CertificateRenewal:
         """Another authority signs now: ask after so long at the latest.  What waits or was refused goes on as it is."""
         if self.asked or self.failures:
             return self
         return msgspec.structs.replace(self, due=now + after if self.due is None else min(self.due, now + after))
 
-    def asking(self) -> Renewal:
+    def asking(self) -> CertificateRenewal:
         """A request is made and leaves."""
         return msgspec.structs.replace(self, asked=True)
 
-    def issued(self, after: float | None, now: float) -> Renewal:
+    def issued(self, after: float | None, now: float) -> CertificateRenewal:
         """The new pair is on disk."""
-        return Renewal(due=None if after is None else now + after)
+        return CertificateRenewal(due=None if after is None else now + after)
 
-    def failed(self, code: str, reason: str, now: float, draw: float, *, retry_after: float | None = None) -> Renewal:
+    def failed(
+        self, code: str, reason: str, now: float, draw: float, *, retry_after: float | None = None
+    ) -> CertificateRenewal:
         """Not renewed: ``draw`` is from [0, 1); ``retry_after``: what the hub asks for, in seconds."""
         pause = BACKOFF.pause(self.failures, draw, asked=retry_after)
-        return Renewal(due=now + pause, failures=self.failures + 1, code=code, reason=reason)
+        return CertificateRenewal(due=now + pause, failures=self.failures + 1, code=code, reason=reason)
 
-    def ended(self) -> Renewal:
+    def ended(self) -> CertificateRenewal:
         """The session ended; what was under way is asked for again in the next one."""
         return msgspec.structs.replace(self, asked=False, due=self.due if self.failures else None)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_edge.identity.renewal import Renewal
+from fairlead_edge.identity.renewal import CertificateRenewal
 from fairlead_edge.metrics import Family, single
 from fairlead_wire.identity.certificate import Certificate
 
@@ -17,7 +17,7 @@ class CertificateStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One moment.  ``renewal`` is None where the files are not the agent's own to renew."""
 
     certificate: Certificate | None
-    renewal: Renewal | None
+    renewal: CertificateRenewal | None
     renewal_in_seconds: float | None
     """Until the next request; None: none is due, or its answer is waited for."""
     distrust: str = ""
@@ -62,7 +62,7 @@ def families(identity: CertificateStatus) -> list[Family]:
     ]
 
 
-def _state(renewal: Renewal | None) -> str:
+def _state(renewal: CertificateRenewal | None) -> str:
     """``off``: others renew the files, or this hub renews none."""
     if renewal is None:
         return "off"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_edge.identity.renewal import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN, Renewal
+from fairlead_edge.identity.renewal import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN, CertificateRenewal
 
 
 def test_it_asks_when_the_hub_said() -> None:
-    renewal = Renewal().welcomed(100.0, 50.0)
+    renewal = CertificateRenewal().welcomed(100.0, 50.0)
     assert (renewal.due, renewal.seconds_left(120.0), renewal.seconds_left(151.0)) == (150.0, 30.0, 0.0)
     asked = renewal.asking()
     assert asked.seconds_left(999.0) is None
@@ -18,19 +18,19 @@ def test_it_asks_when_the_hub_said() -> None:
 
 def test_a_hub_that_renews_nothing_is_not_asked() -> None:
     """An older one, or one without a signer."""
-    assert Renewal().welcomed(None, 50.0).seconds_left(1e9) is None
-    assert Renewal().welcomed(1.0, 50.0).asking().issued(None, 60.0).due is None
+    assert CertificateRenewal().welcomed(None, 50.0).seconds_left(1e9) is None
+    assert CertificateRenewal().welcomed(1.0, 50.0).asking().issued(None, 60.0).due is None
 
 
 def test_without_a_session_nothing_is_asked() -> None:
-    ended = Renewal().welcomed(100.0, 50.0).ended()
+    ended = CertificateRenewal().welcomed(100.0, 50.0).ended()
     assert ended.seconds_left(1e9) is None
     assert ended.welcomed(10.0, 60.0).due == 70.0
 
 
 @given(draw=st.floats(0, 1, exclude_max=True), asked=st.one_of(st.none(), st.floats(0, 1e9)))
 def test_pauses_double_up_to_an_hour(draw: float, asked: float | None) -> None:
-    renewal, before = Renewal().welcomed(0.0, 0.0), 0.0
+    renewal, before = CertificateRenewal().welcomed(0.0, 0.0), 0.0
     for _ in range(40):
         renewal = renewal.asking().failed("signer_unavailable", "away", 1000.0, draw, retry_after=asked)
         assert renewal.due is not None
@@ -43,18 +43,18 @@ def test_pauses_double_up_to_an_hour(draw: float, asked: float | None) -> None:
 
 def test_a_pause_outlives_the_session_and_ends_with_success() -> None:
     """A link that goes up and down does not make it ask more often."""
-    failed = Renewal().welcomed(0.0, 0.0).asking().failed("csr_key", "no", 10.0, 0.0, retry_after=600.0)
+    failed = CertificateRenewal().welcomed(0.0, 0.0).asking().failed("csr_key", "no", 10.0, 0.0, retry_after=600.0)
     again = failed.ended().welcomed(0.0, 20.0)
     assert (again.due, again.failures) == (610.0, 1)
-    assert again.asking().issued(50.0, 700.0) == Renewal(due=750.0)
+    assert again.asking().issued(50.0, 700.0) == CertificateRenewal(due=750.0)
 
 
 def test_another_authority_brings_a_renewal_forward_and_never_back() -> None:
     """What is asked already, or was refused and pauses, goes on as it is."""
-    due = Renewal().welcomed(1000.0, 0.0)
+    due = CertificateRenewal().welcomed(1000.0, 0.0)
     assert due.hastened(50.0, 100.0).due == 150.0
     assert due.hastened(5000.0, 100.0).due == 1000.0
-    assert Renewal().welcomed(None, 0.0).hastened(50.0, 100.0).due == 150.0, "this hub signs now"
+    assert CertificateRenewal().welcomed(None, 0.0).hastened(50.0, 100.0).due == 150.0, "this hub signs now"
     asked = due.asking()
     assert asked.hastened(50.0, 100.0) == asked
     failed = asked.failed("busy", "later", 100.0, 0.5)

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from fairlead_edge.identity.renewal import Renewal
+from fairlead_edge.identity.renewal import CertificateRenewal
 from fairlead_edge.identity.status import CertificateStatus, body, families
 from fairlead_wire.identity.certificate import Certificate
 
@@ -18,15 +18,20 @@ OWN = Certificate(
     not_after=datetime.datetime(2027, 1, 30, 12, tzinfo=datetime.UTC),
     serial="a1",
 )
-FAILED = Renewal().welcomed(0.0, 0.0).failed("signer_unavailable", "away", 0.0, 0.0)
+FAILED = CertificateRenewal().welcomed(0.0, 0.0).failed("signer_unavailable", "away", 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("renewal", "state"),
-    [(None, "off"), (Renewal(), "off"), (Renewal(due=5.0), "due"), (Renewal(due=5.0, asked=True), "asked"),
-     (FAILED, "failing")],
-)  # fmt: skip
-def test_the_state_of_the_renewal_is_one_word(renewal: Renewal | None, state: str) -> None:
+    [
+        (None, "off"),
+        (CertificateRenewal(), "off"),
+        (CertificateRenewal(due=5.0), "due"),
+        (CertificateRenewal(due=5.0, asked=True), "asked"),
+        (FAILED, "failing"),
+    ],
+)
+def test_the_state_of_the_renewal_is_one_word(renewal: CertificateRenewal | None, state: str) -> None:
     found = body(CertificateStatus(certificate=OWN, renewal=renewal, renewal_in_seconds=5.04))
     assert found["renewal"]["state"] == state
     assert (found["serial"], found["issuer"], found["expires"]) == ("a1", "edges", "2027-01-30T12:00:00Z")

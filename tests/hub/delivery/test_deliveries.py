@@ -20,7 +20,7 @@ from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import AckedByEdge, DeliveryEvent, Parked, Retried, Unparked
+from fairlead_hub.delivery.delivery_events import AckedByEdge, DeliveryEvent, Parked, RemovedAtEdge, Retried, Unparked
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, KeyInFlight, Queued, Withheld
@@ -135,10 +135,16 @@ def line_of(event: DeliveryEvent) -> str:
         case AckedByEdge():
             return f"acked {name} {event.held.version}"
         case Retried() | Parked():
-            return f"{type(event).__name__.lower()} {name} {event.code}"
+            return f"{_verb(event)} {name} {event.code}"
         case Unparked():
             return f"unparked {name} {event.why}"
-    return f"{type(event).__name__.lower()} {name}"
+        case RemovedAtEdge():
+            return f"removed {name}"
+    return f"{_verb(event)} {name}"
+
+
+def _verb(event: DeliveryEvent) -> str:
+    return type(event).__name__.lower()
 
 
 # ---- what happens --------------------------------------------------------------------------------

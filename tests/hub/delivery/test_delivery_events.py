@@ -33,7 +33,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
         for one in said
         if isinstance(one, delivery_events.Parked | delivery_events.Unparked | delivery_events.AckedByEdge)
     ]
-    assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "Acked"], story
+    assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "AckedByEdge"], story
     unparked = story[1]
     assert isinstance(unparked, delivery_events.Unparked) and unparked.why == "newer" and not session.has_events
 

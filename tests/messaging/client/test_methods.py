@@ -43,7 +43,7 @@ def test_both_clients_have_every_request() -> None:
         for name, function in vars(requests).items()
         if inspect.isfunction(function)
         and function.__module__.startswith(requests.__name__)
-        and str(inspect.signature(function).return_annotation).startswith("Request[")
+        and str(inspect.signature(function).return_annotation).startswith("ClientRequest[")
     }
     every = {name for name in every if not name.startswith("_")}
     assert {"publish", "poll", "plan", "finish_transaction"} <= every

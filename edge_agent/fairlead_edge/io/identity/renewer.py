@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.identity.renewal import Renewal
+from fairlead_edge.identity.renewal import CertificateRenewal
 from fairlead_edge.io.identity import keys
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Pending
 from fairlead_wire import message
@@ -45,7 +45,7 @@ class Renewer:
     def __init__(self, files: IdentityFiles, *, node: str, ask: Ask, random: Random) -> None:
         self._files, self._node, self._ask, self._random = files, node, ask, random
         self._changed = asyncio.Event()
-        self.state = Renewal()
+        self.state = CertificateRenewal()
         self.counters: Counter[str] = Counter()
         """Events since the start: renewed, late, taken back, failures by code."""
         self._refused: set[Path] = set()
@@ -106,7 +106,7 @@ class Renewer:
 
     def renewed_late(self) -> None:
         """By another way than the session."""
-        self.state = Renewal()
+        self.state = CertificateRenewal()
         self.counters["late"] += 1
 
     def refused_late(self, code: str) -> None:

@@ -25,7 +25,7 @@ from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import reachable
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
 from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.renewal import TransactionRenewal
+from fairlead_messaging.client.io.renewal import Renewal
 from fairlead_wire.errors import Permanent, Temporary
 
 PAYLOAD = "payload"
@@ -89,12 +89,12 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 @contextmanager
-def kept_alive(client: BulkClient, pointer: int, options: SourceOptions) -> Iterator[TransactionRenewal]:
+def kept_alive(client: BulkClient, pointer: int, options: SourceOptions) -> Iterator[Renewal]:
     """Renewed in the background, however long a task computes between two of its rows."""
     with (
         reachable(),
         lost_is_told(),
-        TransactionRenewal(client, pointer, timeout_seconds=options.transaction_seconds) as renewal,
+        Renewal(client, pointer, timeout_seconds=options.transaction_seconds) as renewal,
     ):
         yield renewal
 

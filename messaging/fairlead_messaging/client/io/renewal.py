@@ -47,7 +47,7 @@ class _RenewalResult:
             raise self._lost
 
 
-class TransactionRenewal(_RenewalResult):
+class Renewal(_RenewalResult):
     """For a ``Client`` or ``BulkClient``; its thread asks beside the caller's."""
 
     def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from fairlead_messaging.api.responses import Started
 from fairlead_messaging.client import script
-from fairlead_messaging.client.io.renewal import AsyncRenewal, TransactionRenewal
+from fairlead_messaging.client.io.renewal import AsyncRenewal, Renewal
 from fairlead_messaging.client.methods import AwaitingClient, BlockingClient
 from fairlead_messaging.client.transaction_coordinator import (
     BUFFER_BYTES_MAX,
@@ -77,7 +77,7 @@ class _Context(Generic[C, Who]):
         self._coordinator = TransactionCoordinator(
             participants, timeout_seconds=timeout_seconds, buffer_bytes_max=buffer_bytes_max
         )
-        self._renewal: TransactionRenewal | AsyncRenewal | None = None
+        self._renewal: Renewal | AsyncRenewal | None = None
 
     @property
     def started(self) -> Started:
@@ -100,7 +100,7 @@ class _Context(Generic[C, Who]):
     def _pointer(self) -> int:
         return self._coordinator.started.transactionWritePointer
 
-    def _keep(self, renewal: TransactionRenewal | AsyncRenewal) -> None:
+    def _keep(self, renewal: Renewal | AsyncRenewal) -> None:
         self._renewal = renewal
         self._coordinator.renewed_by(lambda: renewal.lost)
         renewal.start()
@@ -119,7 +119,7 @@ class TransactionContext(_Context[BlockingClient, Participant]):
 
     def __enter__(self) -> Self:
         script.perform(self._coordinator.begin(), self._do)
-        renewal = TransactionRenewal(self._client, self._pointer, timeout_seconds=self._coordinator.timeout_seconds)
+        renewal = Renewal(self._client, self._pointer, timeout_seconds=self._coordinator.timeout_seconds)
         self._keep(renewal)
         return self
 

@@ -13,7 +13,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import TransactionLost, TransactionOver
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.renewal import AsyncRenewal, TransactionRenewal
+from fairlead_messaging.client.io.renewal import AsyncRenewal, Renewal
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.io.transaction_context import TransactionContext
 
@@ -35,7 +35,7 @@ async def test_a_thread_does_too(topics: Topics) -> None:
     """Its caller's thread may do what it likes meanwhile."""
     with Client(topics.url) as client:
         pointer = (await asyncio.to_thread(client.start_transaction, 0.3)).transactionWritePointer
-        renewal = TransactionRenewal(client, pointer, timeout_seconds=0.3)
+        renewal = Renewal(client, pointer, timeout_seconds=0.3)
         renewal.start()
         await keeps_alive(topics, pointer)
         renewal.check()

@@ -98,7 +98,7 @@ def test_a_command_that_fails_leaves_the_rest_of_its_batch_alone(monkeypatch: py
         publish("t", "a"), Commit(pointer=first, changes=[]), PruneTransactions(), MarkAborted(), publish("t", "b")
     )
     assert [type(each).__name__ for each in answers] == [
-        "Published", "Transaction", "TransactionsUnavailable", "TransactionsUnavailable", "Published",
+        "PublishedAt", "Transaction", "TransactionsUnavailable", "TransactionsUnavailable", "PublishedAt",
     ]  # fmt: skip
     assert core.read("t") == ["a", "b"]
     assert core.kv.get(b"half") is None
