@@ -4,7 +4,7 @@
     status ─said─────▶ ├─ NodeAuthorities ──┤
     signer ─heartbeat▶ ┘                    └─▶ told: renew at some moment of the coming day
 
-Only nodes whose status names what they hold get this frame: agents before 0.3 do not know the frame.
+Only nodes whose status names what they hold get this frame.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class HubMetrics(Collector):
         for (issuer, connected), count in sorted(hub.identities.issuers(hub.sessions).items()):
             issuers.add_metric([issuer, str(connected).lower()], count)
         yield issuers
-        text = "Connected nodes by the authorities they believe: newest (ours), other, unknown (an agent before 0.3)."
+        text = "Connected nodes by the authorities they believe: newest (ours), other, unknown (not said yet)."
         held = GaugeMetricFamily("fairlead_hub_authorities_held", text, labels=["bundle"])
         for bundle, count in hub.node_authorities.counts().items():
             held.add_metric([bundle], count)

@@ -19,9 +19,9 @@ class Hello(Header, frozen=True, kw_only=True, tag="hello"):
     held: Count
     root: Name
     inputs: bool = False
-    """This edge takes ``input`` and answers ``where``; edges before 0.3 do not know these frames."""
+    """This edge takes ``input`` and answers ``where``."""
     status_rules: Name | None = None
-    """Digest of the ``rules`` it holds; None: it does not know that frame (agents before 0.3)."""
+    """Digest of the ``rules`` it holds; None: it does not take that frame."""
 
 
 class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
@@ -38,9 +38,9 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
     renew_after_seconds: Seconds | None = None
     """From now, by the edge's monotonic clock: then ask for a new certificate.  None: the one who made it renews it."""
     tables: bool = False
-    """This hub answers ``ask``; hubs before 0.3 do not know that frame."""
+    """This hub answers ``ask``."""
     reports: bool = False
-    """This hub takes ``report``; hubs before 0.3 do not know that frame."""
+    """This hub takes ``report``."""
 
 
 class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):

@@ -50,10 +50,7 @@ class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the edge made of one EdgeRoutes object, at which of its versions.
-
-    Agents before 0.2 say neither ``digest`` (of the content that was judged) nor ``warnings``.
-    """
+    """What the edge made of one EdgeRoutes object, at which of its versions; ``digest`` is of the content it judged."""
 
     uid: str
     resource_version: str
@@ -77,4 +74,4 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     to_table: list[ToTable] = []
     """By priority; empty: nothing was measured since its start."""
     authorities: Name = ""
-    """Which authorities it believes (``identity.bundle.digest``); agents before 0.3 do not say it."""
+    """Which authorities it believes (``identity.bundle.digest``); empty: it has not said."""

@@ -16,11 +16,11 @@ class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
     follows: bool = False
     """As this batch left, an earlier one of its stream was unanswered: if that one is put off, so is this."""
     traceparent: Name | None = None
-    """The W3C trace context of the batch, where one is recorded; peers before 0.2 pass over it."""
+    """The W3C trace context of the batch, where one is recorded."""
     topic: Name = ""
     """Messages of this topic alone, which was deferred: a stream with an order of its own, until it has caught up."""
     positions: bool = False
-    """Say in the ack where the messages stand in their topics; hubs before 0.3 pass over it."""
+    """Say in the ack where the messages stand in their topics."""
 
 
 class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

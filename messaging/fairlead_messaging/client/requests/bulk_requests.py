@@ -69,7 +69,7 @@ def note_reader(
 ) -> ClientRequest[None]:
     """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing.
 
-    ``table``: of one that fills a table; services before 0.3 refuse it.
+    ``table``: of one that fills a table.
     """
     body = NoteReaderRequest(position=position, generation=generation, table=table)
     return order(routes.NOTE_READER, namespace, name, reader, body=body)
