@@ -17,26 +17,12 @@ A device without a certificate speaks another conversation, and nothing of the a
     device → hub   authorities · join · late · prove
     hub → device   authorities · challenge · issued · refuse
 
-The modules of this package are named after what their frames are about; all frames are used from here, as
-``message.Update``.
+``session`` has the frames of the session and of objects, ``upstream`` those of messages and of a node's state,
+``header`` their base and limits; all are used from here, as ``message.Update``.
 """
 
 from __future__ import annotations
 
-from fairlead_wire.message.answers import Ack, Deferred, Keepalive, Nack, RefusedItem, TopicPosition
-from fairlead_wire.message.certificates import (
-    AskAuthorities,
-    Authorities,
-    Challenge,
-    Issued,
-    IssuedCertificates,
-    Join,
-    Late,
-    Proof,
-    Prove,
-    Renew,
-)
-from fairlead_wire.message.comparison import BucketSums, Compare, Entries, HeldEntry, ListBuckets
 from fairlead_wire.message.header import (
     NAME_CHARS_MAX,
     PROTOCOL,
@@ -45,51 +31,74 @@ from fairlead_wire.message.header import (
     Header,
     is_uid,
 )
-from fairlead_wire.message.inputs import (
+from fairlead_wire.message.session import (
+    Ack,
+    AskAuthorities,
+    Authorities,
+    BucketSums,
+    Challenge,
+    Chunk,
+    Compare,
+    Deferred,
+    Delete,
+    Entries,
+    HeldEntry,
+    Hello,
+    Issued,
+    IssuedCertificates,
+    Join,
+    Keepalive,
+    Late,
+    ListBuckets,
+    Nack,
+    Progress,
+    Proof,
+    Prove,
+    Refuse,
+    RefusedItem,
+    Renew,
+    TopicPosition,
+    Update,
+    Welcome,
+)
+from fairlead_wire.message.upstream import (
     INPUT_BYTES_MAX,
     INPUT_NAME,
     INPUT_NAME_CHARS_MAX,
     INPUT_STATES_MAX,
     INPUT_TTL_SECONDS_MAX,
     INPUT_WINDOW,
+    STATUS_BYTES_MAX,
+    STATUS_RULES_BYTES_MAX,
+    STATUS_RULES_MAX,
+    TABLE_READERS_MAX,
+    TABLE_TOPICS_MAX,
+    TO_TABLE_WINDOW,
     AskInputs,
+    AskTables,
+    EdgeStatus,
+    Force,
     Input,
     InputReached,
     InputState,
     InputStates,
-)
-from fairlead_wire.message.objects import Chunk, Delete, Progress, Update
-from fairlead_wire.message.opening import Hello, Refuse, Welcome
-from fairlead_wire.message.reported import (
-    STATUS_BYTES_MAX,
-    STATUS_RULES_BYTES_MAX,
-    STATUS_RULES_MAX,
-    Force,
     LabelTerm,
-    Report,
-    StatusRule,
-    StatusRules,
-    field_manager,
-    stronger,
-)
-from fairlead_wire.message.status import (
-    TO_TABLE_WINDOW,
-    EdgeStatus,
     QueueStatus,
+    Report,
     RouteError,
     RoutesStatus,
     Status,
-    ToTable,
-)
-from fairlead_wire.message.tables import (
-    TABLE_READERS_MAX,
-    TABLE_TOPICS_MAX,
-    AskTables,
+    StatusRule,
+    StatusRules,
     TableReached,
     Tables,
     TopicTables,
+    ToTable,
+    Upstream,
+    UpstreamMessage,
+    field_manager,
+    stronger,
 )
-from fairlead_wire.message.upstream import Upstream, UpstreamMessage
 
 FromEdge = (
     Hello
