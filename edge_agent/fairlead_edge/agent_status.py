@@ -100,7 +100,7 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     statuses: Mapping[str, int] = {}
     """Status that programs reported of objects, by state."""
     reporting: Mapping[str, int] = {}
-    """What became of it: reported, sent, written, refused, put off, lost with the link."""
+    """Its outcome: reported, sent, written, refused, put off, lost with the link."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
     line: LineStatus = LineStatus()

@@ -38,13 +38,13 @@ ROOM = "ingest"
 PROGRESS_SECONDS = 1.0
 # Of one request that publishes events: a service that does not answer at once is asked again later.
 EVENT_SECONDS = 5.0
-# Between two looks for a Spark Connect server.
+# How often to probe for a Spark Connect server.
 AWAY_SECONDS = 5.0
 # How often a job that waits for executors says so.
 TELL_SECONDS = 15.0
 # So long at most a look that was interrupted may take to end.
 STOP_SECONDS = 10.0
-LOOKING = "executors are looked at"
+CHECKING_EXECUTORS = "checking executors"
 _STEP_SECONDS = 0.2
 
 
@@ -223,7 +223,7 @@ class _Program:
                 told = now
                 if remedy := no_executor(spark):
                     log.warning("no_executor_yet", seconds=round(now - began), remedy=remedy)
-                self._health.waiting.update({job.name: remedy or LOOKING for job in self._settings.jobs()})
+                self._health.waiting.update({job.name: remedy or CHECKING_EXECUTORS for job in self._settings.jobs()})
         looking.result()
         return True
 

@@ -169,7 +169,7 @@ class Explained(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MessageState(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of a message: accepted (kept in messaging), delivered (durable at the node), consumed (its module
+    """The state of a message: accepted (kept in messaging), delivered (durable at the node), consumed (its module
     acknowledged it), expired, evicted, dead_lettered, or refused by the node for ``reason``."""
 
     id: str
@@ -247,7 +247,7 @@ SEND_INPUT: Final = Operation(
 INPUT_STATE: Final = Operation(
     name="getInputMessage", method="GET", path="/v1/nodes/{node}/inputs/{module}/{input}/messages/{id}",
     query=StateQuery, answer=MessageState,
-    summary="What became of a message that was sent to a module.",
+    summary="Get the state of a message that was sent to a module.",
     refusals={
         400: "`bad_request`.", 401: _NO_IDENTITY, 403: _WHO, 404: "`no_node`, or `no_message`: nothing is known of it"
         " (any more).",

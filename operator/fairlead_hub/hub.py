@@ -290,7 +290,7 @@ class Hub:
         *,
         reason: str = "",
     ) -> bool:
-        """What became of one of the ``documents`` of a ``Ready``.  True: its refusal is worth a line in the log."""
+        """The outcome of a write of ``Ready.documents``.  True: its refusal is worth a line in the log."""
         return self._documents.answered(wanted, answer, there, now, reason=reason)
 
     def document_unwritten(self, wanted: status_cache.Wanted, now: float) -> None:
@@ -381,7 +381,7 @@ class Hub:
     def renewal_answered(
         self, session: NodeSession, answer: message.Issued | message.Nack, content: bytes = b""
     ) -> None:
-        """What became of it."""
+        """The outcome."""
         session.say(answer, content)
         self._open.touch(session)
 
@@ -399,7 +399,7 @@ class Hub:
     def upstream_answered(
         self, session: NodeSession, answer: message.Ack | message.Nack | message.Tables, content: bytes = b""
     ) -> None:
-        """What became of it: only after messaging, or the API server, has it, or will not; or what tables have."""
+        """The answer: only after messaging, or the API server, has it, or will not; or what tables have."""
         session.say(answer, content)
         self._open.touch(session)
 

@@ -1,4 +1,4 @@
-"""Sends messages to modules through a hub, and asks what became of them."""
+"""Sends messages to modules through a hub, and asks for their state."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class InputClient:
         return found
 
     def state(self, id: str, *, wait: float) -> dict[str, Any] | None:
-        """What became of it; None: nothing is known."""
+        """The state of a message; None: nothing is known of it."""
         try:
             return self._ask("GET", f"/{id}?wait={wait:g}", None, {})
         except _NoAnswer as error:

@@ -24,7 +24,7 @@ class MqttClient(msgspec.Struct, frozen=True):
     id: str
 
 
-class Doorkeeper(msgspec.Struct, frozen=True):
+class ClientAdmission(msgspec.Struct, frozen=True):
     """What is known of those who may connect.  ``required``: a certificate or a token is needed."""
 
     node: str

@@ -74,7 +74,7 @@ class ReceivedPublish(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishOutcome(msgspec.Struct, frozen=True, gc=False):
-    """What became of it, for its PUBACK."""
+    """The outcome of a PUBLISH, for its PUBACK."""
 
     message: PublishPacket
     code: Code = Code.SUCCESS

@@ -16,7 +16,7 @@ KEPT_MAX: Final = 1024
 """Sessions of clients that are not connected; more forget the oldest, whose client subscribes anew."""
 
 
-class LastWord(msgspec.Struct, frozen=True):
+class AuthoredWill(msgspec.Struct, frozen=True):
     """A will, and whose it is."""
 
     message: PublishPacket
@@ -28,7 +28,7 @@ class KeptSession(msgspec.Struct, frozen=True):
 
     subscriptions: tuple[Subscribed, ...]
     until: float
-    will: LastWord | None = None
+    will: AuthoredWill | None = None
     will_at: float = 0.0
 
 
@@ -49,9 +49,9 @@ class KeptSessions:
         *,
         now: float,
         seconds: int,
-        will: LastWord | None,
+        will: AuthoredWill | None,
         delay_seconds: int,
-    ) -> list[LastWord]:
+    ) -> list[AuthoredWill]:
         """The client went.  Returns the wills to publish now: its own, and that of one that had to make way.
 
         A will is published when its delay is over or its session ends, whichever comes first (3.1.3.2.2).
@@ -71,7 +71,7 @@ class KeptSessions:
 
     def take(
         self, client: MqttClient, *, clean: bool, now: float
-    ) -> tuple[Sequence[Subscribed] | None, list[LastWord]]:
+    ) -> tuple[Sequence[Subscribed] | None, list[AuthoredWill]]:
         """The client is there again: its subscriptions (None: no session goes on), and what to publish."""
         kept = self._kept.pop(client, None)
         if kept is None:
@@ -80,9 +80,9 @@ class KeptSessions:
             return None, [kept.will] if kept.will is not None else []
         return kept.subscriptions, []
 
-    def due(self, now: float) -> list[LastWord]:
+    def due(self, now: float) -> list[AuthoredWill]:
         """Wills to publish by now; sessions whose time is over are forgotten."""
-        found: list[LastWord] = []
+        found: list[AuthoredWill] = []
         for client, kept in list(self._kept.items()):
             if kept.will is not None and min(kept.will_at, kept.until) <= now:
                 found.append(kept.will)

@@ -39,7 +39,7 @@ class InFlight:
             self._doubtful[queue].update(found)
 
     def decided(self, queue: QueueId, offsets: Iterable[int]) -> None:
-        """An answer said what became of these, and it is on disk."""
+        """An answer settled these, and that is on disk."""
         found = list(offsets)
         self._out[queue].difference_update(found)
         self._doubtful[queue].difference_update(found)

@@ -73,7 +73,7 @@ class TrialOutcome:
 
 
 class Trial:
-    """Plays pages of messages against a contract; ``letters`` and ``outcome`` say what became of them."""
+    """Plays pages of messages against a contract; ``letters`` and ``outcome`` are the result."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract

@@ -1,4 +1,4 @@
-"""What became of each letter that a repair looked at, counted; of those that are still letters a few are named."""
+"""Counts the outcomes of the letters of a repair, and names a few that are still letters."""
 
 from __future__ import annotations
 

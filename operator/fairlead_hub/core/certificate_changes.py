@@ -1,4 +1,4 @@
-"""Certificates of nodes that are known: what became of renewals, and who may renew late.
+"""Certificates of known nodes: the outcome of renewals, and who may renew late.
 
 renew, in session ─▶ renewed | renewal_failed ─▶ EdgeNode, Events, totals
 late, proven ──────▶ judge_late ─┬─ renewed_late

@@ -1,4 +1,4 @@
-"""ObjectSyncs and EdgeNodes as the API has them, and what became of our own writes.
+"""ObjectSyncs and EdgeNodes as the API has them, and the outcome of our own writes.
 
 observed, vanished, named ─▶ StatusCache: an echo of ours, or news ─▶ SyncController, EdgeNodeChanges
 answered, unwritten       ─▶ StatusCache: done, or wanted still

@@ -103,7 +103,7 @@ class EdgeNodeChanges:
         there: status_cache.Observed | None,
         now: float,
     ) -> None:
-        """What became of a write of one."""
+        """The outcome of a write of one."""
         stands = self._cache.observed.get(wanted.name)
         if answer is status_cache.WriteOutcome.WRITTEN and stands is there and isinstance(wanted, EdgeNodeDocument):
             self._topics_written(wanted.node, wanted.facts.granted_topics, now)

@@ -31,7 +31,7 @@ class Passes:
         self._counts = counts
 
     def deliver_events(self, now: float) -> None:
-        """What became of deliveries of every session that was touched."""
+        """Collect the delivery events of every session that was touched."""
         for session in self._sessions.touched:
             self._reports.delivered(session, now)
 

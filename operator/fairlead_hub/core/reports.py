@@ -1,4 +1,4 @@
-"""What became of deliveries and sessions, passed on: to status, Kubernetes Events, CloudEvents and the totals.
+"""Passes on the outcomes of deliveries and sessions: to status, Kubernetes Events, CloudEvents and the totals.
 
 delivery events of a session ─delivered─▶ SyncController ─Notices─▶ KubeEvents
 opened, replaced, ended      ───────────▶       └─────────────────▶ CloudEvents
@@ -38,7 +38,7 @@ class Reports:
         self._counts = counts
 
     def delivered(self, session: NodeSession, now: float) -> None:
-        """What became of its deliveries since the last time, as status and events."""
+        """The outcomes of its deliveries since the last time, as status and events."""
         events = session.take_events()
         if events:
             delivery_events.count(events, self._counts)

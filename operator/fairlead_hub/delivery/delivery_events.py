@@ -1,4 +1,4 @@
-"""What became of deliveries in one session: facts for the hub's records, counts and events.
+"""Outcomes of deliveries in one session: facts for the hub's records, counts and events.
 
 Deliveries ─events─▶ Hub ─▶ SyncController (ObjectSync, EdgeNode), Counts, Kubernetes Events, CloudEvents
 """

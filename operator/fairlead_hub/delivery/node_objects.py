@@ -5,7 +5,7 @@
                           └─ stored, superseded, failed, parked, kept: what became of a message about it
 
 Where each key is stands in ``unsynced``; a key that is in sync has nothing there.  ``Deliveries`` sends the messages
-and says what became of them; what happened is left in ``events``.
+and reports their outcome; what happened is left in ``events``.
 """
 
 from __future__ import annotations

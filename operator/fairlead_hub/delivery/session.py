@@ -100,7 +100,7 @@ class NodeSession:
         return bool(self.deliveries.objects.events)
 
     def take_events(self) -> list[DeliveryEvent]:
-        """What became of deliveries since the last call; each is given out once."""
+        """Delivery events since the last call; each is returned once."""
         return self.deliveries.take_events()
 
     # ---- objects ---------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class CloudEvents:
     # ---- of objects ------------------------------------------------------------------------------
 
     def delivered(self, node: str, events: Iterable[DeliveryEvent], now: float) -> None:
-        """What became of deliveries; parked objects, and those tried again, are reported."""
+        """Delivery events; parked objects, and those sent again, are reported."""
         if not self._enabled:
             return
         for event in events:

@@ -123,7 +123,7 @@ class NodeQueue:
         self._not_before.clear()
 
     def expired(self, now: float) -> list[WaitingInput]:
-        """Those whose time is over: done, unless on their way; the node says what became of these."""
+        """Those whose time is over: done, unless on their way; the node reports the state of these."""
         found = [each for each in self._waiting.values() if each.expires <= now and each.id not in self._in_flight]
         for each in found:
             self.done(each.id)

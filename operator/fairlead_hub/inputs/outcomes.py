@@ -1,4 +1,4 @@
-"""What became of the latest messages, as far as this hub saw it; the rest is known in messaging and at the node."""
+"""The state of the latest messages, as far as this hub saw it; the rest is known in messaging and at the node."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class IoCounts:
         self.renewals: Counter[str] = Counter()
         """By outcome: ``renewed``, ``late``, or the code of the refusal."""
         self.inputs: Counter[str] = Counter()
-        """Messages for modules, by what became of them: ``accepted``, ``delivered``, ``expired``, ``refused``, …"""
+        """Messages for modules, by outcome: ``accepted``, ``delivered``, ``expired``, ``refused``, …"""
         self.reported: Counter[str] = Counter()
         """Status that nodes reported of objects, by outcome: ``written``, or the code of the refusal."""
         self.watch_restarts: dict[str, int] = defaultdict(int)

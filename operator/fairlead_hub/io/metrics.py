@@ -249,7 +249,7 @@ class HubMetrics(Collector):
             ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),
             ("renewals", "Certificates of nodes renewed, also late, and what was refused.", "outcome", rim.renewals),
             ("joins", "Devices that asked for their first certificate.", "outcome", rim.joins),
-            ("inputs", "Messages for modules, by what became of them.", "outcome", rim.inputs),
+            ("inputs", "Messages for modules, by outcome.", "outcome", rim.inputs),
             ("status_reports", "Status that nodes reported of objects.", "outcome", rim.reported),
             ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),
@@ -267,7 +267,7 @@ class HubMetrics(Collector):
             buckets.append((bound, total))
         return HistogramMetricFamily(
             "fairlead_hub_delivery_seconds",
-            "From the change seen to the ack.",
+            "From a change to its ack.",
             buckets=buckets,
             sum_value=counts.latency_seconds,
         )

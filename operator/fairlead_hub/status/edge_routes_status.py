@@ -27,7 +27,7 @@ INPUTS = frozenset(("nodes", "edgenodes"))
 
 
 class RouteOutcomes(Protocol):
-    """What became of one EdgeRoutes object at the nodes it selects."""
+    """The outcome of one EdgeRoutes object at the nodes it selects."""
 
     @property
     def selected(self) -> int: ...

@@ -29,7 +29,7 @@ TEXT_BYTES_MAX = 256 * 1024
 
 
 class RouteOutcome(msgspec.Struct, frozen=True):
-    """What became of an object at a node it selects."""
+    """The outcome of an object at a node it selects."""
 
     state: State
     why: str = ""

@@ -1,4 +1,4 @@
-"""What became of deliveries, turned into ObjectSync documents for the status cache.
+"""Turns delivery events into ObjectSync documents for the status cache.
 
 A record is written on ack, park, unpark and delete, and when a connected node lags longer than ``pending_seconds``;
 of a node that is away when it is behind (``away_objects``).  Whatever a crash left half done is found again
@@ -228,7 +228,7 @@ class ObjectSyncRecords:
             self.want(record, since)
 
     def deletion_blocked(self, record: Record, desired_state: DesiredState) -> bool:
-        """Is it not certain that the node should not hold this any more?
+        """Is it uncertain whether the node should still hold this?
 
         Of a kind that no rule names discovery may know nothing: then the record's own kind decides, and it is certain.
         """

@@ -114,7 +114,7 @@ class StatusWrite(msgspec.Struct, frozen=True):
 
 
 class WriteOutcome(enum.Enum):
-    """What became of one write."""
+    """The outcome of one write."""
 
     WRITTEN = "written"
     GONE = "gone"
@@ -230,7 +230,7 @@ class StatusCache:
     def answered(
         self, wanted: Wanted, answer: WriteOutcome, there: Observed | None, now: float, *, reason: str = ""
     ) -> bool:
-        """What became of a write; ``there`` is the document as it stands, where that is known.
+        """The outcome of a write; ``there`` is the document as it stands, where that is known.
 
         True: it was refused, for ``reason``, and that is worth a line in the log.
         """
@@ -322,7 +322,7 @@ class StatusCache:
     def is_echo(self, name: Name, version: str, read: Callable[[], Observed]) -> bool:
         """Is this version no news?  Then the rest of it is not read.
 
-        While a write runs nothing is certain: ``read`` is kept until it is known what became of that.
+        While a write runs nothing is certain: ``read`` is kept until its outcome is known.
         """
         if name in self._writing:
             self._meanwhile[name] = (version, read)

@@ -71,7 +71,7 @@ class SyncController:
     # ---- delivery events -------------------------------------------------------------------------
 
     def delivered(self, session: NodeSession, events: Iterable[DeliveryEvent], now: float) -> list[Notice]:
-        """What became of deliveries, in order, as status.  Returns what is worth a Kubernetes Event."""
+        """Turn delivery events, in order, into status.  Returns what is worth a Kubernetes Event."""
         node, syncs, live_of = session.node, self._object_syncs, self._desired_state.live
         notices: list[Notice] = []
         changed = not session.unsynced.pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge import module_tokens
-from fairlead_edge.mqtt.client import Doorkeeper, MqttClient
+from fairlead_edge.mqtt.client import ClientAdmission, MqttClient
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
@@ -17,7 +17,7 @@ def connect(client_id: str = "c", password: bytes | None = None, *, level: int =
 
 
 def admit(packet: Connect, certificate: str | None = None, *, required: bool = True, tokens: bool = True) -> MqttClient:
-    return Doorkeeper("edge-1", required, TOKENS if tokens else None).admit(packet, certificate, "new")
+    return ClientAdmission("edge-1", required, TOKENS if tokens else None).admit(packet, certificate, "new")
 
 
 @pytest.mark.parametrize("client_id", ["camera", "edge-1/camera", "CAMERA", "camera/2", "edge-1/camera/2"])

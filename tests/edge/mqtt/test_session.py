@@ -13,7 +13,7 @@ import pytest
 from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import session as sessions
-from fairlead_edge.mqtt.client import Doorkeeper, MqttClient
+from fairlead_edge.mqtt.client import ClientAdmission, MqttClient
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
@@ -37,7 +37,7 @@ class Host:
         self.opened: list[Opening] = []
 
     def identify(self, connect: Connect) -> Opening:
-        found = Doorkeeper("edge-1", False).admit(connect, self.module or None, "assigned")
+        found = ClientAdmission("edge-1", False).admit(connect, self.module or None, "assigned")
         author = Author(module=self.module, node="edge-1", has_token=lambda name: name in OTHERS)
         expiry = connect.properties.get(Id.SESSION_EXPIRY_INTERVAL, 0 if connect.clean or connect.level == 5 else 7200)
         return Opening(client=found, author=author, clean=connect.clean, expiry_seconds=expiry)

@@ -6,15 +6,17 @@ from fairlead_edge.mqtt.client import MqttClient
 from fairlead_edge.mqtt.packets import PublishPacket
 from fairlead_edge.mqtt.session import Subscribed
 from fairlead_edge.mqtt.topics import InputFilter
-from fairlead_edge.mqtt.wills import KeptSessions, LastWord
+from fairlead_edge.mqtt.wills import AuthoredWill, KeptSessions
 from fairlead_edge.outbox.authorship import Author
 
 CLIENT = MqttClient("m", "m")
 SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
-WILL = LastWord(PublishPacket("t", b"gone"), Author())
+WILL = AuthoredWill(PublishPacket("t", b"gone"), Author())
 
 
-def kept(*, seconds: int = 60, delay: int = 0, will: LastWord | None = WILL) -> tuple[KeptSessions, list[LastWord]]:
+def kept(
+    *, seconds: int = 60, delay: int = 0, will: AuthoredWill | None = WILL
+) -> tuple[KeptSessions, list[AuthoredWill]]:
     sessions = KeptSessions()
     due = sessions.keep(CLIENT, {"f": SUBSCRIBED}, now=0.0, seconds=seconds, will=will, delay_seconds=delay)
     return sessions, due

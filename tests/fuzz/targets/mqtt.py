@@ -8,7 +8,7 @@ from tests.fuzz.target import Target, promise
 from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import topics
-from fairlead_edge.mqtt.client import Doorkeeper
+from fairlead_edge.mqtt.client import ClientAdmission
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.session import (
     RECEIVE_MAXIMUM,
@@ -31,7 +31,7 @@ class _Host:
         self._author = Author(module=module, node="edge-1", has_token=lambda name: name == "till")
 
     def identify(self, connect: Connect) -> Opening:
-        found = Doorkeeper("edge-1", False).admit(connect, None, "new")
+        found = ClientAdmission("edge-1", False).admit(connect, None, "new")
         return Opening(client=found, author=self._author, clean=connect.clean, expiry_seconds=0)
 
     def open(self, opening: Opening) -> Sequence[Subscribed] | None:

@@ -45,7 +45,7 @@ def bound(host: str, port: int, *, backlog: int) -> list[socket.socket]:
 class Acceptor:
     """Accepts until ``close``; connections that are open then are left alone.
 
-    Each is opened in a task of its own, at most ``opening_max`` at a time: the oldest of these makes way.
+    Each is opened in a task of its own, at most ``opening_max`` at a time: the oldest of these is closed.
     """
 
     def __init__(

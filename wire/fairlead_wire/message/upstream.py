@@ -108,7 +108,7 @@ class TopicTables(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 # ---- inputs --------------------------------------------------------------------------------------------------------
 
-# Down: messages for inputs of modules, and what became of them.
+# Down: messages for inputs of modules, and their state.
 
 INPUT_BYTES_MAX = 256 * 1024
 """Of one message as it is stored: body and properties, as of those that modules publish."""
@@ -144,7 +144,7 @@ class Input(Header, frozen=True, kw_only=True, tag="input"):
 
 
 class AskInputs(Header, frozen=True, kw_only=True, tag="where"):
-    """Hub: what became of these?"""
+    """Hub: the state of these?"""
 
     id: Id
     messages: Annotated[list[InputId], msgspec.Meta(min_length=1, max_length=INPUT_STATES_MAX)]
@@ -157,7 +157,7 @@ class InputStates(Header, frozen=True, kw_only=True, tag="states"):
 
 
 class InputReached(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one message."""
+    """The state of one message."""
 
     message: InputId
     state: InputState

@@ -24,7 +24,7 @@ def transactions(context: click.Context) -> None:
 
     \b
     Who holds up whom, since when, until when:    fairlead topics transactions
-    What became of others in the last day:        fairlead topics transactions list --state ended
+    How others of the last day ended:             fairlead topics transactions list --state ended
     Those that the service or an operator ended:  fairlead topics transactions list --state invalid
     End one on its owner's behalf:                fairlead topics transactions invalidate POINTER
     """

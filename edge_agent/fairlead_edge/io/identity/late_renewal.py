@@ -67,7 +67,7 @@ class LateRenewal:
         self._files, self._renewer, self._node, self._agent, self._dial = files, renewer, node, agent, dial
 
     async def attempt(self, *, store_epoch: int, fence: int, earliest: float | None) -> effects.Close:
-        """One conversation: what became of it, and when to dial again.  Raises what ``dial`` raises."""
+        """One conversation: its outcome, and when to dial again.  Raises what ``dial`` raises."""
         try:
             connection = await self._dial(bare_context(self._files, earliest=earliest))
             try:

@@ -62,7 +62,7 @@ class CertificateKeeper(Protocol):
     async def unreachable(
         self, error: LinkUnreachable, context: ssl.SSLContext | None, end: effects.Close
     ) -> effects.Close:
-        """No connection came about, which would be told as ``end``; what became of it."""
+        """No connection was opened, which would be reported as ``end``; returns the end to report."""
 
 
 class Statuses(Protocol):

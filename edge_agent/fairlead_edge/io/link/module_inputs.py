@@ -81,7 +81,7 @@ class ModuleInputs:
 
     async def _tell(self, header: message.AskInputs) -> None:
         states = b"[]" if self._inputs is None else await self._inputs.states(header.messages)
-        self._send(self._core.tell_inputs(header.id, states, asyncio.get_running_loop().time()))
+        self._send(self._core.report_inputs(header.id, states, asyncio.get_running_loop().time()))
 
     def _send(self, wanted: list[effects.Effect]) -> None:
         for effect in wanted:

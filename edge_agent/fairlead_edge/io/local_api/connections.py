@@ -1,9 +1,9 @@
-"""What each connection of a port is doing, and which one makes way when all are taken.
+"""What each connection of a port is doing, and which one is closed when all are taken.
 
     opened ──▶ silent ──began──▶ at work ──ended──▶ idle ──began──▶ …
 
 A client that asked once and keeps the connection is idle; one that sends a body byte by byte, or does not read its
-answer, is at work but slow.  A request that is whole and being answered never makes way.
+answer, is at work but slow.  A connection whose request is complete and being answered is never closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiohttp import web
 from fairlead_wire.io import logs
 
 SLOW_BODY_SECONDS: Final = 1.0
-"""A body that is longer on its way makes way when nothing idle is there to; a younger one only as a last resort."""
+"""When no idle connection can be closed, one that has been uploading longer is; a younger one is the last resort."""
 SLOW_READER_SECONDS: Final = 5.0
 """The same for an answer that is not read."""
 STALLED_SECONDS_MAX: Final = 30.0

@@ -41,7 +41,7 @@ IDLE_SECONDS_MAX: Final = 75.0
 CONNECTIONS_MAX: Final = 512
 """Open at once on one port.  Half may be watches, a quarter may wait for messages: the rest is always in motion."""
 LOOK_SECONDS: Final = 5.0
-"""Between two looks for clients that do not read their answers."""
+"""How often to check for clients that do not read their responses."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fairlead_edge.io.module_tokens_file import ModuleTokensFile
-    from fairlead_edge.io.mqtt.entrance import Entrance
+    from fairlead_edge.io.mqtt.entrance import MqttListener
     from fairlead_edge.io.outbox.upstream import UpstreamService
     from fairlead_edge.settings import EdgeSettings
 
 
-def open_if_set(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> Entrance | None:
+def open_if_set(
+    settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None
+) -> MqttListener | None:
     """The entrance, where ``[mqtt] listen`` is set.  Raises ``TlsFilesError``, ``BadTokens``."""
     if settings.mqtt.listen is None:
         return None

@@ -3,7 +3,7 @@
     accepted ─▶ opening (``OPENING_MAX``; the oldest makes way) ─CONNECT▶ open (``connections_max``) ─▶ kept
 
 Where all places are taken, one who proves who it is gets in all the same: of the module that has most connections the
-one that was silent for longest makes way, never one whose messages wait for their acknowledgement.
+the one silent for longest is closed, never one whose messages wait for their acknowledgement.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairlead_edge.io.mqtt.connection import Connection
 from fairlead_edge.mqtt.client import MqttClient
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import Opening, Subscribed
-from fairlead_edge.mqtt.wills import KeptSessions, LastWord
+from fairlead_edge.mqtt.wills import AuthoredWill, KeptSessions
 
 OPENING_MAX: Final = 256
 """Connections without a CONNECT; each may have sent 64 KiB."""
@@ -26,7 +26,7 @@ class Clients:
     """``publish`` stores a will."""
 
     def __init__(
-        self, *, connections_max: int, clock: Callable[[], float], publish: Callable[[LastWord], None]
+        self, *, connections_max: int, clock: Callable[[], float], publish: Callable[[AuthoredWill], None]
     ) -> None:
         self._connections_max = connections_max
         self._clock = clock
@@ -80,7 +80,7 @@ class Clients:
             session.subscriptions,
             now=self._clock(),
             seconds=session.expiry_seconds,
-            will=LastWord(will.message, opening.author) if will is not None else None,
+            will=AuthoredWill(will.message, opening.author) if will is not None else None,
             delay_seconds=will.delay_seconds if will is not None else 0,
         )
         for each in wills:

@@ -29,14 +29,14 @@ from fairlead_edge.io.mqtt.turns import Turns
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.mqtt import submission
-from fairlead_edge.mqtt.client import Doorkeeper
+from fairlead_edge.mqtt.client import ClientAdmission
 from fairlead_edge.mqtt.packets import LEVEL_5, Connect
 from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import FAILURE, Code, MqttRefused
 from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, SessionLimits, Subscribed
 from fairlead_edge.mqtt.settings import MqttSettings
 from fairlead_edge.mqtt.status import Counters, MqttStatus
-from fairlead_edge.mqtt.wills import LastWord
+from fairlead_edge.mqtt.wills import AuthoredWill
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.io import logs, tls
@@ -44,7 +44,7 @@ from fairlead_wire.io.acceptor import Acceptor, bound
 from fairlead_wire.validation import listen_address
 
 LOOK_SECONDS: Final = 1.0
-"""Between two looks for clients that are silent, and wills that are due."""
+"""How often to check for silent clients and wills that are due."""
 RETRY_SECONDS: Final = 1.0
 ID_BYTES: Final = 16
 FOR_EVER_SECONDS: Final = 7 * 86_400
@@ -54,7 +54,7 @@ DEFAULT_SECONDS: Final = 7200
 _log = logs.get("edge.mqtt")
 
 
-class Entrance:
+class MqttListener:
     """One per agent with ``[mqtt] listen``.  ``files``: of its TLS, None: plain, on loopback.
 
     ``modules``: the file of ``[modules] tokens_file``, which counts here, too.
@@ -162,12 +162,12 @@ class Entrance:
             self._turns.hold([connection])
 
     def identify(self, connect: Connect, certificate: str | None) -> Opening:
-        doorkeeper = Doorkeeper(
+        admission = ClientAdmission(
             node=self._upstream.node,
             required=self._tls is not None,
             tokens=self._tokens.read_tokens() if self._tokens is not None else None,
         )
-        client = doorkeeper.admit(connect, certificate, secrets.token_hex(ID_BYTES))
+        client = admission.admit(connect, certificate, secrets.token_hex(ID_BYTES))
         most = self.limits.session_seconds_max
         if connect.level == LEVEL_5:
             expiry = min(connect.properties.get(Id.SESSION_EXPIRY_INTERVAL, 0), most)
@@ -213,7 +213,7 @@ class Entrance:
         else:
             self._turns.go_on()
 
-    def _publish_will(self, will: LastWord) -> None:
+    def _publish_will(self, will: AuthoredWill) -> None:
         if not self._is_closing:
             self._intake.add(_Will(will), [_received(will, self.limits)])
 
@@ -232,7 +232,7 @@ class Entrance:
             raise
 
 
-def _received(will: LastWord, limits: SessionLimits) -> ReceivedPublish:
+def _received(will: AuthoredWill, limits: SessionLimits) -> ReceivedPublish:
     message = msgspec.structs.replace(will.message, qos=min(will.message.qos, 1))
     content = submission.content(message, will.author, node=limits.node, other_topics=limits.other_topics)
     return ReceivedPublish(message, content, message.properties.get(Id.MESSAGE_EXPIRY_INTERVAL))
@@ -247,7 +247,7 @@ class _Will:
 
     level = LEVEL_5  # a code is all the answer there can be; nothing is repeated
 
-    def __init__(self, will: LastWord) -> None:
+    def __init__(self, will: AuthoredWill) -> None:
         self.module = will.author.module
 
     def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
@@ -262,7 +262,7 @@ class _Will:
         _log.warning("mqtt_will_not_stored", code=refused.code.label, reason=str(refused))
 
 
-def open_entrance(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> Entrance:
+def open_entrance(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> MqttListener:
     """As the settings say.  Raises ``TlsFilesError``, ``BadTokens``."""
     mqtt = settings.mqtt
     cert, key = mqtt.tls_cert or settings.tls_cert, mqtt.tls_key or settings.tls_key
@@ -273,7 +273,7 @@ def open_entrance(settings: EdgeSettings, upstream: UpstreamService, modules: Mo
         assert cert is not None and key is not None  # the settings were refused otherwise
         # Where no client is asked for a certificate, no authority is read.
         files = tls.Files(ca=Path(ca or cert), cert=Path(cert), key=Path(key), ca_setting="mqtt.tls_ca")
-    return Entrance(
+    return MqttListener(
         mqtt, upstream, files=files, asks_clients=ca is not None, modules=modules,
         ttl_seconds=settings.store.default_ttl_seconds,
     )  # fmt: skip

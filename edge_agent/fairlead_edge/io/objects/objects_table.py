@@ -79,7 +79,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
 
 
 def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
-    """What is held under the name; a damaged row makes way."""
+    """What is held under the name; a damaged row is dropped."""
     row = connection.execute(sql.OBJECT, key).fetchone()
     if row is None:
         return None

@@ -52,7 +52,7 @@ FILE_NAME: Final = "objects.db"
 LOGGED_SECONDS: Final = 0.1
 SCRUB_ROWS: Final = 256
 SCRUB_SECONDS: Final = 6 * 3600.0
-"""Between two looks at everything that is held."""
+"""How often to check everything that is held."""
 
 _log = logs.get("edge.metastore")
 

@@ -148,7 +148,7 @@ class MessagePublisher:
     async def store_gathered(self, gathered: Sequence[Gathered]) -> list[publishing.Accepted | publishing.NotAccepted]:
         """Store signed messages of several authors in one step: all that are not refused, or none.
 
-        Returns what became of each, in order.  Raises ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
+        Returns the outcome of each, in order.  Raises ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
         """
         self.refuse_if_closed()
         plan, _, _ = await self._store(gathered)

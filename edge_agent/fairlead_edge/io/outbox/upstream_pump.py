@@ -79,7 +79,7 @@ class Departed(Protocol):
         ...
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
-        """What became of these is on disk now."""
+        """The outcome of these is on disk now."""
         ...
 
 
@@ -285,7 +285,7 @@ class UpstreamPump:
         return self._spans.hop(span_names.UPSTREAM_BATCH, origins, kind="client", late=late, attributes=named)
 
     async def _send(self, send: SendBatch, encoding: message.Encoding, content: bytes, traceparent: str | None) -> str:
-        """What became of it, in a word: "ack", or the code of what came instead."""
+        """The outcome in a word: "ack", or the code of the refusal."""
         patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
         self.counters["batches"] += 1
         self.counters["messages"] += len(send.items)

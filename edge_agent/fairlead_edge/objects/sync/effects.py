@@ -82,7 +82,7 @@ class InputCame(msgspec.Struct, frozen=True):
 
 
 class InputsAsked(msgspec.Struct, frozen=True):
-    """Say what became of these; ``EdgeSession.tell_inputs`` when known."""
+    """Report the state of these; call ``EdgeSession.report_inputs`` when it is known."""
 
     header: message.AskInputs
 

@@ -182,8 +182,8 @@ class EdgeSession:
         """A message for a module is durable here, or was not taken; nothing where the session ended meanwhile."""
         return [self._send(answer, now)] if self.is_open else []
 
-    def tell_inputs(self, parent_id: int, states: bytes, now: float) -> list[Effect]:
-        """What became of those the hub asked for (JSON array of ``message.InputReached``)."""
+    def report_inputs(self, parent_id: int, states: bytes, now: float) -> list[Effect]:
+        """The state of those the hub asked for (JSON array of ``message.InputReached``)."""
         return [self._send(message.InputStates(parent_id=parent_id), now, states)] if self.is_open else []
 
     def _handle(self, event: Event, now: float) -> list[Effect]:

@@ -1,4 +1,4 @@
-"""Messages that left the outbox: which they were, what became of them, and where they stand in their topic.
+"""Messages that left the outbox: which they were, their outcome, and where they stand in their topic.
 
 One departure is a page: messages of one queue, topic, epoch and answer, by their offsets; what they are called is kept
 since they were accepted (``named``).  Those of a batch stand in consecutive positions where the hub says so; else it is

@@ -16,7 +16,7 @@ from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.spark.session import executors
 from fairlead_ingest.io.spark.spark_away import SparkAway
 
-# Between two looks.
+# How often to check.
 LOOK: Final = datetime.timedelta(seconds=10)
 # A master that remembers applications has given others by then; one that has none to give is asked again.
 GONE: Final = datetime.timedelta(seconds=60)

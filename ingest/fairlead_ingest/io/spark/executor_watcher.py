@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.spark.session import is_local, parallelism
 
-# Between two looks; more executors must be there at two in a row, since those that come bring others.
+# How often to check; more executors must be there at two checks in a row, since one is often followed by others.
 LOOK: Final = datetime.timedelta(seconds=10)
 
 

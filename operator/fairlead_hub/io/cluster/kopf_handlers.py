@@ -146,7 +146,7 @@ async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: 
     """``failed`` gets the reason why a task ended that nothing waits for."""
 
     def end(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        # Other tasks of kopf may wait for this one for ever (its login after a refused token was seen to): start anew.
+        # Other tasks of kopf may wait for this one for ever (its login after a refused token): start anew.
         error = context.get("exception")
         failed.append(f"{type(error).__name__}: {error}" if error else context["message"])
         _log.warning("operator_task_failed", reason=failed[-1])

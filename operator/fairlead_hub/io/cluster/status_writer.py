@@ -117,7 +117,7 @@ class KubeStatusClient:
 
 
 class Answers(Protocol):
-    """What hears what became of a write; the hub."""
+    """Receives the outcome of a write; the hub."""
 
     def document_answered(
         self, wanted: Wanted, answer: WriteOutcome, there: Observed | None, now: float, *, reason: str = ""

@@ -42,7 +42,7 @@ CONFLICTS_MAX: Final = 5
 
 
 class JoinService:
-    """``known`` says what the hub knows of a name; ``joined`` and ``refused`` get what became of each attempt."""
+    """``known`` says what the hub knows of a name; ``joined`` and ``refused`` get the outcome of each attempt."""
 
     def __init__(
         self,

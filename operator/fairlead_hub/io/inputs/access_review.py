@@ -29,7 +29,7 @@ CERTIFICATE_USER: Final = "fairlead:"
 """Before the name in a certificate: the authority here is not the cluster's, and may not name its users."""
 KNOWN_SECONDS: Final = 10.0
 REFUSED_SECONDS: Final = 1.0
-"""Shorter: whoever is refused grants the right, and tries again."""
+"""Shorter: a person who is refused grants the right and tries again."""
 KNOWN_MAX: Final = 4096
 ASK_SECONDS: Final = 5.0
 ASKING_MAX: Final = 16

@@ -1,4 +1,4 @@
-"""Messages from the cloud for modules: takes them from callers, and says what became of them.
+"""Messages from the cloud for modules: takes them from callers, and reports their state.
 
 send  ─▶ messaging (then the caller is answered ``accepted``) ─▶ Delivery of the node
       └▶ without messaging: straight to the node (``delivered``), or refused where it is away
@@ -198,7 +198,7 @@ class InputService:
         raise NotNow(found.code, found.reason, retry_after_seconds=found.retry_after or 5.0)
 
     async def state(self, node: str, id: str, *, until: frozenset[str], wait_seconds: float) -> MessageState | None:
-        """What became of it, as soon as that is one of ``until``, or after so long; None: nothing is known of it.
+        """Its state, as soon as that is one of ``until``, or after so long; None: nothing is known of it.
 
         Raises ``NotNow`` where only the node knows, and it is away.
         """
@@ -237,7 +237,7 @@ class InputService:
         if seen is not None and seen[0] == "accepted":
             return MessageState(id=id, state="accepted", reason=self._why(node))
         if session is None and (seen is None or seen[0] in outcomes.FINAL):
-            raise NotNow("node_away", f"what became of it is known at node {node}, which is away or does not answer")
+            raise NotNow("node_away", f"node {node} knows the state of the message, and is away or does not answer")
         if seen is not None:
             away = "" if session is not None else "as this hub saw it; the node is away"
             return MessageState(id=id, state=seen[0], reason=seen[1] or away)

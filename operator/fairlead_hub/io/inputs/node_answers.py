@@ -1,4 +1,4 @@
-"""Asks connected nodes what became of messages: one question to a node at a time."""
+"""Asks connected nodes for the state of messages: one question to a node at a time."""
 
 from __future__ import annotations
 

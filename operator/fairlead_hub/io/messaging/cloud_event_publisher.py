@@ -22,7 +22,7 @@ from fairlead_wire.io import logs
 RETRY_SECONDS = 1.0
 REFUSED_RETRY_SECONDS = 30.0
 LOOK_SECONDS = 1.0
-"""Between two looks at what was dropped."""
+"""How often to report what was dropped."""
 _log = logs.get("hub.cloud_events")
 
 

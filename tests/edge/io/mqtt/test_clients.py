@@ -14,7 +14,7 @@ from fairlead_edge.mqtt.packets import PublishPacket, Will
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import Opening, Subscribed
 from fairlead_edge.mqtt.topics import InputFilter
-from fairlead_edge.mqtt.wills import LastWord
+from fairlead_edge.mqtt.wills import AuthoredWill
 from fairlead_edge.outbox.authorship import Author
 
 SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
@@ -50,7 +50,7 @@ class FakeConnection:
 
 class Bench:
     def __init__(self, connections_max: int = 3) -> None:
-        self.time, self.wills = 0.0, list[LastWord]()
+        self.time, self.wills = 0.0, list[AuthoredWill]()
         self.clients = Clients(connections_max=connections_max, clock=lambda: self.time, publish=self.wills.append)
 
     def come(self, module: str, id: str, *, clean: bool = False, heard_at: float = 0.0) -> tuple[FakeConnection, Any]:

@@ -10,7 +10,7 @@ from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.io.mqtt import connection as connections
 from fairlead_edge.io.mqtt.connection import Connection
-from fairlead_edge.mqtt.client import Doorkeeper
+from fairlead_edge.mqtt.client import ClientAdmission
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, SessionLimits, Subscribed
@@ -62,7 +62,7 @@ class Services:
 
     def identify(self, connect: Connect, certificate: str | None) -> Opening:
         self.certificates.append(certificate)
-        found = Doorkeeper("edge-1", False).admit(connect, certificate, "new")
+        found = ClientAdmission("edge-1", False).admit(connect, certificate, "new")
         return Opening(client=found, author=Author(), clean=True, expiry_seconds=0)
 
     def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None:

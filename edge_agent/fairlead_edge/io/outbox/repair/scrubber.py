@@ -21,9 +21,9 @@ from fairlead_wire.errors import Temporary
 SCRUB_ROWS: Final = 256
 """Messages one step of a scrub looks at."""
 SCRUB_SECONDS: Final = 6 * 3600.0
-"""Between two looks at everything that is held, when no damage was met."""
+"""How often to check everything that is held, as long as no damage is found."""
 SCRUB_PAUSE_SECONDS: Final = 10.0
-"""Between two looks in any case: a disk that goes on changing must not keep the agent busy with nothing else."""
+"""The shortest time between two checks: a disk that goes on changing must not keep the agent busy with nothing else."""
 
 
 class ScrubbedStore(Protocol):

@@ -1,4 +1,4 @@
-"""What became of messages that left: sent, or refused for good; the checkpoint moves."""
+"""Settles messages that left: sent, or refused for good; the checkpoint moves."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def became(connection: apsw.Connection, queue: int, offsets: Sequence[int], stat
 
 
 def states(connection: apsw.Connection, ids: Sequence[str], *, now: float) -> list[message.InputReached]:
-    """What became of these; one that is not there is not known (any more)."""
+    """The state of these; a message that is missing is not known, or no longer."""
     found = []
     for id in ids:
         for *row, checksum in rows(connection, sql.KNOWN, (id,)):

@@ -35,7 +35,7 @@ from fairlead_messaging.server.store.ordered_kv import OneWriter
 from fairlead_wire.io import logs
 
 SETTLE_SECONDS: Final = 12.0
-"""How long it is tried to find out what became of a write before its caller hears that this is not known."""
+"""How long to look for the outcome of a write before its caller hears that it is unknown."""
 SETTLE_PAUSE_SECONDS: Final = 0.3
 DRAIN_SECONDS: Final = 10.0
 SIZE_STEP_BYTES: Final = 1024 * 1024
