@@ -1,4 +1,4 @@
-"""The house rules, as tests: pure roots, one test file a module, commands and docs that agree, no leftovers.
+"""The house rules, as tests: pure roots, SQL in catalogues, commands and docs that agree, no leftovers.
 
 Every failure names the file, the line and the remedy.
 """
@@ -9,7 +9,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,14 +20,14 @@ from fairlead_cli.main import build
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# room → (package folder, test folder)
+# room → package folder
 ROOMS = {
-    "wire": (ROOT / "wire" / "fairlead_wire", ROOT / "tests" / "wire"),
-    "hub": (ROOT / "operator" / "fairlead_hub", ROOT / "tests" / "hub"),
-    "edge": (ROOT / "edge_agent" / "fairlead_edge", ROOT / "tests" / "edge"),
-    "messaging": (ROOT / "messaging" / "fairlead_messaging", ROOT / "tests" / "messaging"),
-    "ingest": (ROOT / "ingest" / "fairlead_ingest", ROOT / "tests" / "ingest"),
-    "cli": (ROOT / "cli" / "fairlead_cli", ROOT / "tests" / "cli"),
+    "wire": ROOT / "wire" / "fairlead_wire",
+    "hub": ROOT / "operator" / "fairlead_hub",
+    "edge": ROOT / "edge_agent" / "fairlead_edge",
+    "messaging": ROOT / "messaging" / "fairlead_messaging",
+    "ingest": ROOT / "ingest" / "fairlead_ingest",
+    "cli": ROOT / "cli" / "fairlead_cli",
 }
 
 IMPURE_MODULES = frozenset(
@@ -91,7 +90,7 @@ def pure_modules() -> list[Path]:
     """Everything outside io/ but app.py; the command line is all rim."""
     return sorted(
         path
-        for room, (package, _) in ROOMS.items()
+        for room, package in ROOMS.items()
         if room != "cli"
         for path in package.rglob("*.py")
         if "io" not in path.relative_to(package).parts and path.name != "app.py"
@@ -162,59 +161,6 @@ def test_operator_is_still_the_standard_library() -> None:
         assert str(ROOT) not in asked.stdout
     assert not (ROOT / "operator" / "__init__.py").exists(), "remove operator/__init__.py: it shadows Python's operator"
     assert not (ROOT / "tests" / "operator").exists(), "move tests/operator to tests/hub: collection breaks otherwise"
-
-
-def test_every_module_has_its_test_file() -> None:
-    """wire/fairlead_wire/io/tls.py is tested by a test_tls.py below tests/wire, and so on: each module that behaves."""
-    missing: set[str] = set()
-    for package, tests in ROOMS.values():
-        there = Counter(path.name for path in tests.rglob("test_*.py"))
-        modules: dict[str, list[Path]] = {}
-        for path in sorted(package.rglob("*.py")):
-            if path.name != "__init__.py":
-                modules.setdefault(f"test_{path.stem.strip('_')}.py", []).append(path)
-        for wanted, named in modules.items():
-            if len(named) > there[wanted]:
-                behaving = [path for path in named if behaves(path)]
-                if len(behaving) > there[wanted]:
-                    missing |= {str(path.relative_to(ROOT)) for path in behaving}
-    new = sorted(missing)
-    assert not new, "write test_<module>.py below tests/<room>/ (io modules: tests/<room>/io/) for:\n" + "\n".join(new)
-
-
-# What a function that only names a field or a constant has none of.
-WORK = (
-    ast.Call,
-    ast.IfExp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.BinOp,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
-
-
-def behaves(path: Path) -> bool:
-    """Whether a module does anything: types, constants and names of fields are tested where they are used."""
-    for node in ast.walk(ast.parse(path.read_text(), filename=str(path))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = [
-                each for each in node.body if not isinstance(each, ast.Expr) or not isinstance(each.value, ast.Constant)
-            ]
-            declares = not body or (len(body) == 1 and isinstance(body[0], ast.Return))
-            if not declares or any(isinstance(inner, WORK) for each in body for inner in ast.walk(each)):
-                return True
-    return False
-
-
-def test_the_rule_of_test_files_is_about_behaviour(tmp_path: Path) -> None:
-    """A file that would repeat a declaration is not asked for; one decision is enough to ask for it."""
-    values = "class A(Struct):\n    a: int = 1\n    @property\n    def b(self):\n        'It.'\n        return self.a\n"
-    for text, expected in ((values, False), (values + "def f(x):\n    return x + 1\n", True), ("A = 1\n", False)):
-        (tmp_path / "module.py").write_text(text)
-        assert behaves(tmp_path / "module.py") is expected
 
 
 # The edge's SQL stands in catalogues: statements by name, and the tables themselves.
