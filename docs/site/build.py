@@ -54,7 +54,6 @@ AREAS = {
     "06": "Messages at the edge",
     "07": "Installing",
     "08": "Documents, settings and messages to people",
-    "09": "Security at the border",
 }
 DECISIONS = DOCS / "decisions"
 WORKER = Path(__file__).with_name("worker-from-disk.js")
@@ -144,7 +143,7 @@ def decisions_index() -> str:
     """The index of decisions; `make docs` writes it, a test holds it against the pages."""
     out = [
         "# Decisions\n",
-        "\nWhat was weighed, what was chosen and what was given up, one page each. Written by `make docs`.\n",
+        "\nWhat was weighed, what was chosen and what was given up, one page for each subject. Written by `make docs`.\n",
     ]
     for area, name in AREAS.items():
         inside = [page for page in decisions() if page.name[:2] == area]

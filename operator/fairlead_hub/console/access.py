@@ -1,7 +1,7 @@
 """Who may look at the console, and the headers of every answer.
 
 The console answers where ``/v1/…`` answers: on loopback to all programs of the machine (``kubectl port-forward`` too),
-elsewhere to certificates of ``tls_ca``.  A page is asked for by a browser, so the rule for browsers (decision 0901) is
+elsewhere to certificates of ``tls_ca``.  A page is asked for by a browser, so the rule for browsers (decision 0502) is
 checked here with one exception: a link that a person follows may stand on another site's page.
 """
 

@@ -3,7 +3,7 @@
     kopf's watch ─handler─▶ held against the model of its definition (``spec_check``) ─▶ SpecCheck ─▶ the hub's loop
 
 The check runs in kopf's thread and ends in the condition ``Valid`` of the object.  Nothing that is sent to a node
-waits for kopf: what decides is listed and watched by the hub's reflectors (decision 0445 says why).  kopf never touches
+waits for kopf: what decides is listed and watched by the hub's reflectors (decision 0400 says why).  kopf never touches
 an object: no finalizers, no annotations, no handler that would need them (so no timers and daemons of its own).
 """
 
