@@ -24,15 +24,19 @@ def rows() -> list[list[str]]:
 
 
 @functools.cache
-def sources() -> tuple[Path, ...]:
-    """Every file of Python of the project."""
+def sources() -> dict[str, list[Path]]:
+    """Every file of Python of the project, by name."""
     rooms = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "build"))]
-    return tuple(path for room in rooms for path in room.rglob("*.py"))
+    found: dict[str, list[Path]] = {}
+    for room in rooms:
+        for path in room.rglob("*.py"):
+            found.setdefault(path.name, []).append(path)
+    return found
 
 
 def defined(path: str, name: str | None) -> bool:
     """Is there a file whose path ends so, and does it define the name?"""
-    files = [file for file in sources() if f"/{file.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
+    files = [file for file in sources().get(Path(path).name, []) if file.as_posix().endswith(f"/{path}")]
     wanted = re.compile(rf"(def|class) {name}\b|^{name} *[:=]", re.M)
     return any(name is None or wanted.search(file.read_text()) for file in files)
 
