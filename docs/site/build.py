@@ -143,7 +143,7 @@ def decisions_index() -> str:
     """The index of decisions; `make docs` writes it, a test holds it against the pages."""
     out = [
         "# Decisions\n",
-        "\nWhat was weighed, what was chosen and what was given up, one page for each subject. Written by `make docs`.\n",
+        "\nWhat was weighed, chosen and given up, one page for each subject. Written by `make docs`.\n",
     ]
     for area, name in AREAS.items():
         inside = [page for page in decisions() if page.name[:2] == area]

@@ -192,7 +192,7 @@ class IdentitySettings(Model):
 
     link_ca: FilePath | None = None
     """Authority of edge nodes, and of nothing else
-    ([why](../decisions/0437-certificate-authorities.md#nodes-have-a-certificate-authority-of-their-own)); a node's identity is its
+    ([why](../decisions/0437-certificate-authorities.md)); a node's identity is its
     certificate's name. Absent: `tls_ca`."""
     signer: Literal["files", "cert-manager", "off"] | None = None
     """`files`: the hub signs with `ca_key`; `cert-manager`: it asks `issuer`; `off`: certificates of nodes are made

@@ -97,6 +97,11 @@ def judge(
     if known.revoked_before > now:
         reason = f"every certificate of {node} is revoked until {WallClock.text_of(known.revoked_before)}"
         raise IdentityRefused("revoked", f"{reason}: take spec.revoked out of its EdgeNode, or set its before")
+    if token.pattern and known.revoked_before:
+        # A stolen device may still have a token for a group on its disk.
+        when = WallClock.text_of(known.revoked_before)
+        reason = f"{node} was revoked at {when}, and a token for a pattern does not admit it"
+        raise IdentityRefused("name_taken", f"{reason}; make one for its name, fairlead token create --node {node}")
     if not token.replace and (why := _living(known, uses, now)):
         remedy = f"fairlead token create --replace {node} makes a token that revokes that one"
         raise IdentityRefused("name_taken", f"{node} has an identity already ({why}); {remedy}")

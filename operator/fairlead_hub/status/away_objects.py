@@ -7,7 +7,7 @@
 A node at rest costs no write, and a delivery costs nothing: a change marks its key, whatever the number of nodes, and
 ``sweep`` does the rest in pieces: at most ``COMPARISONS_MAX`` comparisons, and ``away_writes_per_second`` writes, a
 second.  An object that changes all the time is looked at every ``AGAIN_SECONDS``, and an ObjectSync that says Behind is
-written again for a newer version in the slow pass only (docs/decisions/0402-status-writing.md#state-behind-what-is-written-of-away-nodes-and-at-what-rate).
+written again for a newer version in the slow pass only (docs/decisions/0402-status-writing.md).
 """
 
 from __future__ import annotations

@@ -124,6 +124,14 @@ def test_a_name_in_use_is_taken_until_its_identity_ends():
     assert _judge(known=change(known, node_uid=""))
 
 
+def test_a_revoked_name_is_not_admitted_by_a_pattern():
+    """A stolen device may still have the token of its group; a person makes one for this name."""
+    revoked = KnownIdentity(node_uid="u", revoked_before=int(NOW) - 10)
+    assert _code(_token(node="", pattern="edge-*"), known=revoked) == "name_taken"
+    assert _judge(_token(node="", pattern="edge-*"))
+    assert _judge(known=revoked)
+
+
 def test_a_name_that_was_given_and_not_used_yet_is_taken_too():
     """Else a stolen pattern token could claim it before its device comes."""
     other = (_use(),)
