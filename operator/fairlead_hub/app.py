@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 from aiohttp import web
 
+from fairlead_hub import leadership
 from fairlead_hub import settings as hub_settings
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.hub import Hub
@@ -41,7 +42,6 @@ from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_hub.io.ready_loop import ReadyLoop
-from fairlead_hub.leadership import holder_pod, lease
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
@@ -155,7 +155,7 @@ class _App:
         settings, loop = self._settings, asyncio.get_running_loop()
         namespace = settings.namespace or self._access.namespace
         # A kubeconfig may lead to another cluster than the one whose Pod this is.
-        pod = holder_pod.own(os.environ) if settings.kubeconfig is None else None
+        pod = leadership.own(os.environ) if settings.kubeconfig is None else None
         keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost, pod=pod)
         wall = WallClock(lambda: time.time() - loop.time())
         hub = Hub(settings, name=self._identity, fence=0, clock=wall, draw=random.random)
@@ -227,7 +227,7 @@ class _App:
             hub, messaging, window=settings.link.upstream_window, counts=self._counts, spans=self._spans
         )
 
-        claims = lease.FenceClaims(keeper.fence)
+        claims = leadership.FenceClaims(keeper.fence)
 
         def claimed(node: str, fence: int) -> bool:
             nodes = hub.placement.rules.nodes if hub.placement.listed.nodes else ()

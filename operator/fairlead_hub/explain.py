@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.cluster.object_pause import PAUSED
+from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld

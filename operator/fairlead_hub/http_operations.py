@@ -13,8 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from fairlead_hub.explain import Code
-from fairlead_hub.inputs.outcomes import State
-from fairlead_hub.inputs.submission import TTL_SECONDS_DEFAULT, SendRequest, Ttl
+from fairlead_hub.inputs.submission import TTL_SECONDS_DEFAULT, SendRequest, State, Ttl
 from fairlead_wire import message
 from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import TEXT, Operation

@@ -45,20 +45,20 @@ from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents
-from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.joining import KnownIdentity
 from fairlead_hub.identity.late_renewal import Claim, RenewalRefusal
-from fairlead_hub.identity.renewal_plan import RenewalPlan
+from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.ready import Ready
 from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import edge_node, status_cache
+from fairlead_hub.status.debounce import ReturnSummary
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.object_sync_status import ObjectSyncRecords
-from fairlead_hub.status.returning_nodes import ReturnSummary
 from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.status.sync_controller import SyncController
-from fairlead_hub.upstream.grants import TopicGrants
+from fairlead_hub.upstream.publish_batch import TopicGrants
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.link import peer_json

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from fairlead_hub.cluster import object_pause
+from fairlead_hub.cluster import paused_objects
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.status.object_sync import Record
 
@@ -101,7 +101,7 @@ def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) 
         return "undeliverable", f"{live.problem.code}: {live.problem.reason}"
     if live.paused:
         return "paused", f"the object: {live.paused}"
-    if why := object_pause.reason((account.get("metadata") or {}).get("annotations") or {}):
+    if why := paused_objects.reason((account.get("metadata") or {}).get("annotations") or {}):
         return "paused", f"the node: {why}"
     if record is not None and record.state == "Parked":
         again = f"; tried again at {record.next_retry_time}" if record.next_retry_time else ""

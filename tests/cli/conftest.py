@@ -15,7 +15,7 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging import Topics, serving
 
 from fairlead_cli.main import build
-from fairlead_hub.leadership import lease
+from fairlead_hub import leadership
 
 Run = Callable[..., Result]
 
@@ -42,7 +42,7 @@ def asked_hub(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         cluster.kubectl("delete", "edgenode", "edge-near", "edge-far", "--ignore-not-found")
         cluster.kubectl("delete", "syncrule", "cli-test")
         cluster.kubectl("delete", "configmaps,objectsyncs", "--all", "-n", "cli-test")
-        cluster.kubectl("delete", "lease", lease.NAME)
+        cluster.kubectl("delete", "lease", leadership.NAME)
 
 
 def _with_a_node(cluster: Cluster, hub: HubProcess) -> Iterator[HubProcess]:

@@ -27,7 +27,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
-from fairlead_hub.leadership import lease
+from fairlead_hub import leadership
 from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
@@ -95,7 +95,7 @@ class _World:
         self.cluster.apply(sync_rule("hubs", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))
 
     def _holder(self) -> str:
-        found = self.cluster.get(f"{LEASES}/{lease.NAME}")["spec"].get("holderIdentity", "")
+        found = self.cluster.get(f"{LEASES}/{leadership.NAME}")["spec"].get("holderIdentity", "")
         return str(found)
 
     async def _harm(self, *, stop: bool) -> None:
@@ -150,7 +150,7 @@ class _World:
         deposed.hub.start(ready=False)
 
     def _fence(self) -> int:
-        return lease.fence_of(self.cluster.get(f"{LEASES}/{lease.NAME}"))
+        return leadership.fence_of(self.cluster.get(f"{LEASES}/{leadership.NAME}"))
 
     async def _change(self) -> None:
         self._changes += 1

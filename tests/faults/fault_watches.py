@@ -25,7 +25,7 @@ from tests.support.kube.cluster import Cluster
 from tests.support.kube.rough_proxy import RoughProxy
 
 from fairlead_cli.simulation.simulated_node import SimulatedNode
-from fairlead_hub.cluster import watch_backoff
+from fairlead_hub.cluster import watch_health
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire import message
@@ -139,7 +139,7 @@ class _World:
     def _judge(self, proxy: RoughProxy) -> None:
         # A stall is a break without a sign: it ends when the hub no longer believes in the silence.
         breaks = [
-            harm.at + (watch_backoff.SILENCE_SECONDS_MIN if harm.what == "stall" else 0.0)
+            harm.at + (watch_health.SILENCE_SECONDS_MIN if harm.what == "stall" else 0.0)
             for harm in proxy.harms
             if harm.root == WATCHED
         ]

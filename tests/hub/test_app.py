@@ -16,10 +16,9 @@ from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.kubernetes import Kubernetes
 
-from fairlead_hub import app
+from fairlead_hub import app, leadership
 from fairlead_hub.io.cluster import api_access, kopf_handlers
 from fairlead_hub.io.link.link_server import LinkServer
-from fairlead_hub.leadership import lease
 from fairlead_hub.settings import HubSettings
 from fairlead_wire import message
 from fairlead_wire.io import settings as wire_settings
@@ -374,10 +373,10 @@ async def test_the_lease_is_given_back_before_what_takes_long(
     kube: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Pod that is deleted by force has two seconds; the next hub would wait for the Lease of one that needs three."""
-    lease_path = f"apis/coordination.k8s.io/v1/namespaces/default/leases/{lease.NAME}"
+    lease_path = f"apis/coordination.k8s.io/v1/namespaces/default/leases/{leadership.NAME}"
 
     def is_free() -> bool:
-        return lease.holder_of(kube.get(f"/{lease_path}")) == ""
+        return leadership.holder_of(kube.get(f"/{lease_path}")) == ""
 
     async def slow(*_: object) -> None:
         """Nodes that do not end their links, an operator that does not end: as long as the Lease is not free."""
@@ -396,7 +395,7 @@ async def test_the_lease_is_given_back_before_what_takes_long(
     settings = wire_settings.load("hub", HubSettings, config, {})
     running = app._App(settings, api_access.load(str(kube.kubeconfig)), None, None, None, None)
     task = asyncio.create_task(running.main())
-    await until("it is the hub", lambda: lease.holder_of(kube.get(f"/{lease_path}")) != "")
+    await until("it is the hub", lambda: leadership.holder_of(kube.get(f"/{lease_path}")) != "")
     await until("it serves", lambda: running._health.not_ready == "")
     running._stop.set()
     assert await task == 0

@@ -23,10 +23,10 @@ from tests.sim.laws import LawBroken
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.sync import effects, events, session
+from fairlead_hub import leadership
 from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.leadership import lease
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -45,9 +45,9 @@ class _Hub:
 
     def __init__(self, world: FenceWorld, number: int) -> None:
         self.world, self.number = world, number
-        taken = lease.take(world.lease, identity=f"hub-{number}", namespace="x", wall=0.0, seconds_left=0.0)
-        assert isinstance(taken, lease.TakeLease)
-        self.claims = lease.FenceClaims(taken.fence)
+        taken = leadership.take(world.lease, identity=f"hub-{number}", namespace="x", wall=0.0, seconds_left=0.0)
+        assert isinstance(taken, leadership.TakeLease)
+        self.claims = leadership.FenceClaims(taken.fence)
         self.hub = Hub(HubSettings(security="insecure"), name="sim", fence=0, clock=WallClock(lambda: 0.0))
         self._took(taken)
         for name in world.names:
@@ -61,7 +61,7 @@ class _Hub:
         """Whether it may write, as long as it knows how long its Lease lasts."""
         return self.world.leader is self
 
-    def _took(self, taken: lease.TakeLease) -> None:
+    def _took(self, taken: leadership.TakeLease) -> None:
         highest = max(self.world.given, default=0)
         if taken.fence > highest + 1:
             raise LawBroken(f"law 1 at {self.world.now:.0f}: {taken.fence}, and no hub had more than {highest}")
@@ -87,12 +87,12 @@ class _Hub:
         return opened
 
     def _raise_to(self, fence: int) -> None:
-        if lease.is_believable(fence, self.hub.fence):
-            taken = lease.take(
+        if leadership.is_believable(fence, self.hub.fence):
+            taken = leadership.take(
                 self.world.lease, identity=f"hub-{self.number}", namespace="x", wall=0.0, seconds_left=0.0,
                 at_least=fence, known=self.hub.fence,
             )  # fmt: skip
-            assert isinstance(taken, lease.TakeLease)
+            assert isinstance(taken, leadership.TakeLease)
             self._took(taken)
 
 
@@ -164,7 +164,7 @@ class FenceWorld:
         self.names_always, self.forgets_at_restart = names_always, forgets_at_restart
         count = self.random.randrange(2, 7)
         self.names = [f"edge-{number}" for number in range(count)]
-        bad = self.random.randrange(min(lease.CLAIMS_NEEDED, count))
+        bad = self.random.randrange(min(leadership.CLAIMS_NEEDED, count))
         """Fewer than must agree: they lie, or meet false hubs."""
         liars = self.random.randrange(bad + 1)
         self.liars = self.names[:liars]

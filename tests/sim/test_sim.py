@@ -16,7 +16,7 @@ from tests.sim.worlds import WORLDS
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.outbox.plan.rate import Rate
 from fairlead_edge.outbox.plan.windows import Hours
-from fairlead_hub.leadership import lease
+from fairlead_hub import leadership
 from fairlead_messaging.server.producers import sequences
 from fairlead_messaging.server.subscriptions import progress, push, subscription
 
@@ -231,8 +231,8 @@ def test_joins_where_a_law_was_broken_once(seed):
 @pytest.mark.parametrize(
     ("law", "mistake"),
     [
-        ("law 1", lambda patch: patch.setattr(lease, "CLAIMS_NEEDED", 1)),
-        ("law 1", lambda patch: patch.setattr(lease.FenceClaims, "heard", lambda self, node, fence, now, nodes: fence)),
+        ("law 1", lambda patch: patch.setattr(leadership, "CLAIMS_NEEDED", 1)),
+        ("law 1", lambda patch: patch.setattr(leadership.FenceClaims, "heard", lambda self, node, fence, now, nodes: fence)),  # noqa: E501
         ("law 3", lambda patch: patch.setattr(StaleHub, "lower", lambda self, now, seconds: None)),
     ],
 )

@@ -39,7 +39,7 @@ from tests.sim.link import Link
 
 from fairlead_edge.objects.sync.events import FrameReceived
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.object_pause import PAUSED
+from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession

@@ -4,15 +4,20 @@
     watch line ─▶ Event: type, the bytes of its object
     object     ─▶ Header, Own, document: what can be known of it even where the rest cannot be read
 
-A decoder gives up on the whole of a list when one object in it is nested too deep (the API server takes any depth).
-Such text is taken apart at its brackets first.  What is no list, no event or no object at all raises ``Malformed``:
-a load balancer's page, an empty or cut answer, another document.  No text of the answer is quoted: it may be a Secret.
+A decoder gives up on a whole list when one object in it is nested too deep (the API server takes any depth), so such
+text is first taken apart at its brackets.  Anything that is not a list, an event or an object raises ``Malformed``: a
+load balancer's page, an empty or cut answer, another document.  No text of the answer is quoted: it may be a Secret.
+
+``pack`` keeps tens of thousands of similar JSON bodies in little memory: keys live in shapes that are shared by
+all bodies with the same keys, texts are interned, and equal nested parts (the conditions of records written in the same
+second) are one object.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -286,3 +291,67 @@ def _shallow(text: bytes) -> bytes:
             if depth == codec.NESTING_MAX:
                 start = found.end()
     return b"".join((*kept, text[start:]))
+
+
+SHARED_MAX = 65_536
+"""Nested parts remembered for sharing; when full they are forgotten, which costs memory, never truth."""
+
+Packed = Any
+
+_shared: dict[Packed, Packed] = {}
+
+
+class _Keys(tuple[str, ...]):
+    """Marks a packed dict: its first item."""
+
+    __slots__ = ()
+
+
+_shapes: dict[tuple[str, ...], _Keys] = {}
+_TRUE, _FALSE = object(), object()
+"""Stand for truths: Python holds 1 and True for equal, and would share ``[1]`` with ``[true]``."""
+
+
+def pack(value: Any) -> Packed:
+    """Immutable; give it to ``unpack`` only."""
+    if isinstance(value, str):
+        return intern(value)
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    if isinstance(value, dict):
+        keys = tuple(value)
+        shape = _shapes.get(keys)
+        if shape is None:
+            if len(_shapes) >= SHARED_MAX:
+                _shapes.clear()
+            shape = _shapes[keys] = _Keys(intern(key) for key in keys)
+        return (shape, *(_nested(item) for item in value.values()))
+    if isinstance(value, list):
+        return (None, *(_nested(item) for item in value))
+    return value
+
+
+def unpack(packed: Packed) -> Any:
+    """A fresh body, safe to change."""
+    if not isinstance(packed, tuple):
+        return packed is _TRUE if packed in (_TRUE, _FALSE) else packed
+    shape, *values = packed
+    if shape is None:
+        return [unpack(value) for value in values]
+    return {key: unpack(value) for key, value in zip(shape, values, strict=True)}
+
+
+def outline(packed: Packed) -> dict[str, Any]:
+    """Of a packed dict what is no list and no dict itself: a fraction of the work, where that is all that is asked."""
+    if not isinstance(packed, tuple) or packed[0] is None:
+        return {}
+    return {key: unpack(item) for key, item in zip(packed[0], packed[1:], strict=True) if not isinstance(item, tuple)}
+
+
+def _nested(value: Any) -> Packed:
+    packed = pack(value)
+    if not isinstance(packed, tuple):
+        return packed
+    if len(_shared) >= SHARED_MAX:
+        _shared.clear()
+    return _shared.setdefault(packed, packed)

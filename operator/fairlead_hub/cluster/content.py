@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_hub.cluster import api_json, object_pause, references
+from fairlead_hub.cluster import api_json, paused_objects, references
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent
 from fairlead_wire.link import codec
@@ -22,7 +22,7 @@ from fairlead_wire.objects import digest, resource
 from fairlead_wire.objects.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-NOT_DELIVERED = frozenset((LAST_APPLIED, object_pause.PAUSED))
+NOT_DELIVERED = frozenset((LAST_APPLIED, paused_objects.PAUSED))
 """Annotations that are no part of the delivered content."""
 
 GroupKind = tuple[str, str]
@@ -178,7 +178,7 @@ def build(raw: bytes | msgspec.Raw, kind: ServedKind) -> LiveObject:
         references=references.of_pod(body) if is_pod else frozenset(),
         held=HeldCopy(name.path, header.uid, fingerprint, header.version),
         problem=problem,
-        paused=object_pause.reason(header.annotations),
+        paused=paused_objects.reason(header.annotations),
     )
 
 

@@ -2,10 +2,10 @@
 
     rules × node labels × object cache ──desired(node, object)──▶ Desired(priority, delivery) or None
                                   ──nodes_for(object)───▶ the nodes that a change of it concerns
-                                  ──desired_objects(node)──▶ all a node should hold (asked when it connects)
+                                  ──desired_objects(node)──▶ all that a node should hold, when it connects
 
-``rules`` (``RuleSet``) says which rule selects which node, ``listed`` (``Listed``) whether we know enough to take
-anything away; ``deletion_blocked`` says why a node may not lose an object yet.
+``rules`` (``RuleSet``) says which rule selects which node, ``listed`` (``Listed``) whether enough is known to take
+anything away, and ``deletion_blocked`` why a node may not lose an object yet.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
 from fairlead_hub.cluster.listed import Listed
 from fairlead_hub.cluster.object_cache import ObjectCache, ObjectChange
-from fairlead_hub.cluster.paused_kinds import PausedKinds
-from fairlead_hub.cluster.rule_matches import RuleMatches
-from fairlead_hub.cluster.rule_set import RuleSet
+from fairlead_hub.cluster.paused_objects import PausedKinds
+from fairlead_hub.cluster.rule_set import RuleMatches, RuleSet
 from fairlead_hub.settings import NodeDelivery
 
 

@@ -1,8 +1,8 @@
 """What a Pod mounts or names, as keys of the objects it refers to (``type/namespace/name``).
 
-Only what the Pod says of itself, or is made for it alone: the claim of a generic ephemeral volume is called after Pod
-and volume, and which ResourceClaim was made from a template stands in the Pod's status.  A claim's volume or a service
-account's secrets are one step further, and a rule with ``select: all`` is the word for those.
+Only objects that the Pod mounts or names, or that are made for it alone: the claim of a generic ephemeral volume is
+named after Pod and volume, and the Pod's status says which ResourceClaim was made from a template.  A claim's volume or
+a service account's secrets are one step further: use a rule with ``select: all`` for those.
 """
 
 from __future__ import annotations

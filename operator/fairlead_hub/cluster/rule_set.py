@@ -1,22 +1,86 @@
-"""SyncRules and EdgeRoutes, the nodes there are, and which of them each rule selects.
+"""SyncRules and EdgeRoutes, the nodes, which nodes each rule selects, and how many objects.
 
     rules × node labels ──members──▶ nodes of each rule
     rules × served versions ──in force──▶ the entries that select something
     a rule that cannot be read ──broken, reaches──▶ what it may have selected
 
-What is wrong with one rule concerns that rule alone.  One that cannot be read stays in force as it could be read last,
-and one that names a version which is not served selects nothing while another version of the kind is.
+A mistake in one rule affects that rule alone.  A rule that cannot be read stays in force in its last readable form; an
+entry that names a version that is not served selects nothing while another version of the kind is served.
+
+``RuleMatches`` counts the objects each SyncRule selects.  A count is made once, when it is first needed, and then
+follows the changes:
+
+    rules, served kinds ─indexed─▶ counts that no longer hold are dropped      ┐
+    an object changed   ─object_changed─▶ counts of the rules that select it   ├─▶ take: names whose status may differ
+    nodes, lists        ─touch─▶                                               ┘
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import POD, GroupKind, LiveObject
-from fairlead_hub.cluster.node_index import NodeIndex
-from fairlead_hub.cluster.rule_matches import RuleMatches
+from fairlead_hub.cluster.object_cache import ObjectCache
+from fairlead_hub.cluster.selector import NodeIndex
+
+
+class RuleMatches:
+    """See the module; all by the rule's name."""
+
+    def __init__(self, object_cache: ObjectCache) -> None:
+        self._object_cache = object_cache
+        self._in_force: dict[str, tuple[sync_rule.RuleEntry, ...]] = {}
+        self._counts: dict[str, int] = {}
+        self._touched: set[str] = set()
+
+    def touch(self, names: Iterable[str]) -> None:
+        """Something that their status tells may have changed."""
+        self._touched.update(names)
+
+    def take(self) -> set[str]:
+        """Each rule once, however much changed since the last call."""
+        touched, self._touched = self._touched, set()
+        return touched
+
+    def indexed(self, in_force: Mapping[str, Sequence[sync_rule.RuleEntry]]) -> None:
+        """The entries that select something now: of every rule that has any."""
+        for name in in_force.keys() | self._in_force.keys():
+            entries = tuple(in_force.get(name, ()))
+            if entries != self._in_force.get(name, ()):
+                self._counts.pop(name, None)
+                self._touched.add(name)
+                self._in_force[name] = entries
+                if not entries:
+                    del self._in_force[name]
+
+    def count(self, name: str) -> int:
+        """Objects that entries in force cover, for whichever node; each once."""
+        known = self._counts.get(name)
+        if known is None:
+            known = self._counts[name] = self._counted(self._in_force.get(name, ()))
+        return known
+
+    def _counted(self, entries: Iterable[sync_rule.RuleEntry]) -> int:
+        by_kind = defaultdict(list)
+        for entry in entries:
+            by_kind[entry.group_kind].append(entry)
+        return sum(
+            any(entry.covers(live) for entry in of_kind)
+            for kind, of_kind in by_kind.items()
+            for live in self._object_cache.of_kind(kind).values()
+        )
+
+    def object_changed(self, before: Sequence[str], after: Sequence[str]) -> None:
+        """Names of the rules that covered an object, and of those that cover it as it is now."""
+        if before == after:
+            return
+        were, are = set(before), set(after)
+        for name in were ^ are:
+            self._touched.add(name)
+            if name in self._counts:
+                self._counts[name] += 1 if name in are else -1
 
 GONE_MAX = 100_000
 """Deleted objects whose labels are remembered; the labels of others are not known, and those objects are kept."""

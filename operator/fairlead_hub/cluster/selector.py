@@ -1,13 +1,16 @@
-"""Kubernetes LabelSelectors, compiled once and asked often.  Empty or absent selects everything.
+"""Kubernetes LabelSelectors, compiled once and evaluated often.  An empty or absent selector selects everything.
 
-What Kubernetes would refuse is refused, and so is an unknown field: a selector that lost what it meant would select
-everything.
+What Kubernetes would refuse is refused, and so is an unknown field: a selector with a misspelled field would otherwise
+select everything.
+
+``NodeIndex`` has the labels of all edge Nodes and finds those that a selector matches without visiting each: a rule
+that selects by a label costs as much as the nodes that have it.  Values are indexed only for keys that selectors name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -121,3 +124,60 @@ def _expression(value: Any, where: str) -> _Requirement:
     if bool(values) != (operator in ("In", "NotIn")):
         raise ValueError(f"{where}.values: {'needed' if not values else 'not allowed'} with {operator}")
     return _Requirement(value["key"], operator, frozenset(values))
+
+
+
+class NodeIndex:
+    """See the module.  ``labels``: by the node's name."""
+
+    def __init__(self) -> None:
+        self.labels: dict[str, Mapping[str, str]] = {}
+        self._by_key: dict[str, dict[str, set[str]]] = {}
+        """Label key → value → nodes that have it."""
+
+    def put(self, name: str, labels: Mapping[str, str]) -> None:
+        """It exists, with these labels."""
+        self._unindex(name)
+        self.labels[name] = labels
+        for key, nodes in self._by_key.items():
+            if key in labels:
+                nodes.setdefault(labels[key], set()).add(name)
+
+    def drop(self, name: str) -> bool:
+        """False: it was not there."""
+        self._unindex(name)
+        return self.labels.pop(name, None) is not None
+
+    def matching(self, selector: Selector) -> frozenset[str]:
+        """Every node that this selects."""
+        if selector == EVERYTHING:
+            return frozenset(self.labels)
+        labels = self.labels
+        return frozenset(name for name in self._candidates(selector) if selector.matches(labels[name]))
+
+    def _candidates(self, selector: Selector) -> Iterable[str]:
+        """All that can match: those with one of the values that some key must have, if there is such a key."""
+        needed = selector.needed()
+        if needed is None:
+            return self.labels
+        key, values = needed
+        found = self._nodes_by_value(key)
+        return [name for value in values for name in found.get(value, ())]
+
+    def _nodes_by_value(self, key: str) -> dict[str, set[str]]:
+        known = self._by_key.get(key)
+        if known is None:
+            known = self._by_key[key] = {}
+            for name, labels in self.labels.items():
+                if key in labels:
+                    known.setdefault(labels[key], set()).add(name)
+        return known
+
+    def _unindex(self, name: str) -> None:
+        before = self.labels.get(name, {})
+        for key, nodes in self._by_key.items():
+            value = before.get(key)
+            if value is not None and value in nodes:
+                nodes[value].discard(name)
+                if not nodes[value]:
+                    del nodes[value]

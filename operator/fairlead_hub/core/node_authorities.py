@@ -17,7 +17,7 @@ import msgspec
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.delivery.opening.identities import Identities
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.identity.renewal_plan import RenewalPlan
+from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.identity.signer import Authority
 from fairlead_wire import message
 

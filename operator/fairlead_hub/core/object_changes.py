@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairlead_hub.cluster import object_pause
+from fairlead_hub.cluster import paused_objects
 from fairlead_hub.cluster.content import EDGE_ROUTES, GroupKind, LiveObject
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.object_cache import ObjectChange
@@ -75,7 +75,7 @@ class ObjectChanges:
     def _changed(self, change: ObjectChange, now: float, nodes: set[str]) -> None:
         sessions = self._sessions.by_node
         nodes |= self._placement.concerned(change, sessions)
-        if object_pause.is_changed(change.before, change.after):
+        if paused_objects.is_changed(change.before, change.after):
             # Also where it is not wanted any more, and its deletion waits for the end of the pause.
             nodes |= {node for node, session in sessions.items() if session.unsynced.get(change.key) is not None}
         if change.after is None and change.before is not None:

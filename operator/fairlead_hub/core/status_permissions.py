@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.reported.rules_of_node import RulesOfNodes
+from fairlead_hub.status_from_edge import RulesOfNodes
 
 _NEEDED = frozenset(("nodes", "syncrules"))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairlead_hub.cluster import object_pause
+from fairlead_hub.cluster import paused_objects
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuardSettings as Limits
 
@@ -69,7 +69,7 @@ class NodeControls:
         if fence := annotations.get(APPROVE_FENCE):
             self._fences[node] = fence
         approved = self._is_approved(node, annotations.get(APPROVE_DELETIONS, ""))
-        return self._set_pause(node, object_pause.reason(annotations)) or approved
+        return self._set_pause(node, paused_objects.reason(annotations)) or approved
 
     def is_fence_approved(self, node: str, fence: int) -> bool:
         """May the node give up this number at once?"""

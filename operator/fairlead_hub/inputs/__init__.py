@@ -2,7 +2,6 @@
 
     request ─▶ submission   what a caller may send, bounded, as it is kept in messaging and stored at the edge
                node_queue   what waits for one node: in order for each input, one of each on its way, until it expires
-               outcomes     the state of the latest, as far as this hub saw it
 
 ``io.inputs`` keeps them in messaging, delivers them, and answers callers.
 """

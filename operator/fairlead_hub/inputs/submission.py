@@ -1,10 +1,10 @@
-"""What a caller sends to a module's input: the request as messages, or the reason why not.
+"""A request to send messages to a module's input: parsed into submissions, or refused with the reason.
 
-    {"body": …} or {"messages": [{"body": …}, …]} ─parse▶ Submission each ─kept▶ what messaging keeps of it
+    {"body": …} or {"messages": [{"body": …}, …]} ─parse▶ Submission each ─kept▶ what messaging stores of it
                                                                               └─read▶ Kept, to be delivered
 
 Bodies, properties and system properties are those of the edge's ``POST /v1/messages``.  Everything is bounded before it
-is parsed.
+is parsed.  ``InputOutcomes`` has the latest states this hub has seen; messaging and the node know the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -208,3 +208,36 @@ def read(payload: bytes, node: str) -> StoredInput:
     if found.node != node or len(found.message) > message.INPUT_BYTES_MAX:
         raise Malformed("it is for another node, or too large")
     return found
+
+
+KEPT_MAX = 20_000
+State = Literal["accepted", "refused"] | message.InputState
+FINAL: frozenset[State] = frozenset(("consumed", "expired", "evicted", "dead_lettered", "refused"))
+"""Nothing more becomes of it."""
+
+MAY_BE_THERE = "no answer of the node came in its time; it may have taken it before"
+"""With ``expired``: the node knows better."""
+
+
+class InputOutcomes:
+    """The latest ``KEPT_MAX``."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, str], tuple[State, str]] = {}
+
+    def note(self, node: str, id: str, state: State, reason: str = "") -> None:
+        """Since now this is so."""
+        self._states.pop((node, id), None)
+        self._states[node, id] = (state, reason)
+        while len(self._states) > KEPT_MAX:
+            del self._states[next(iter(self._states))]
+
+    def begin_again(self, node: str, id: str) -> None:
+        """It is sent once more: what ended it before counts no longer."""
+        found = self._states.get((node, id))
+        if found is not None and found[0] in FINAL:
+            del self._states[node, id]
+
+    def of(self, node: str, id: str) -> tuple[State, str] | None:
+        """The state and its reason; None: not known here (any more)."""
+        return self._states.get((node, id))

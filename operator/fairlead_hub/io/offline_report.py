@@ -13,10 +13,10 @@ import msgspec
 
 from fairlead_hub import explain as explaining
 from fairlead_hub import node_report
-from fairlead_hub.cluster import api_json, content, deletion_blocked, object_pause, sync_rule
+from fairlead_hub.cluster import api_json, content, deletion_blocked, paused_objects, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.object_pause import PAUSED
+from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery import pause
 from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
@@ -138,7 +138,7 @@ def _said_of_rules(said: dict[str, Any]) -> str:
 
 def paused_why(account: dict[str, Any]) -> str:
     found: dict[str, str] = account.get("metadata", {}).get("annotations") or {}
-    return object_pause.reason(found)
+    return paused_objects.reason(found)
 
 
 async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:

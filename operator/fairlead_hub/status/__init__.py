@@ -5,7 +5,7 @@
     rules, routes, what they select ────▶ rule_statuses ──────▶ SyncRule, EdgeRoutes          ┘
 
 ``status_cache`` keeps what stands in the API and what should: the newest wins, one write of a document at a time.
-``object_sync``, ``edge_node``, ``rule_status`` and ``edge_routes_status`` make the bodies; ``object_sync_diff`` decides
-what an ObjectSync should say.  What is worth a Kubernetes Event is returned as a ``notice``; the hub passes it on.
+``object_sync``, ``edge_node``, ``rule_status`` and ``edge_routes_status`` make the bodies, and ``object_sync``
+decides what a record should say.  What is worth a Kubernetes Event is returned as a ``notice``; the hub passes it on.
 Pure: nothing here writes, and the time is an argument.
 """

@@ -20,7 +20,7 @@ import msgspec
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.object_cache import ObjectChange
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.status import object_sync_diff
+from fairlead_hub.status import object_sync
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.status.object_sync import Record
 from fairlead_hub.status.object_sync_status import ObjectSyncRecords
@@ -231,14 +231,14 @@ class AwayObjects:
             before = self._object_syncs.said(at.node, at.namespace, uid)
             writes = 1.0
             if before is not None:
-                record = object_sync_diff.record_of_away(before, wanted, refresh=at.refresh)
+                record = object_sync.record_of_away(before, wanted, refresh=at.refresh)
                 if record is not None and record.state == "Deleting":
                     record = self._kept(before) or record
                 if record == before:
                     continue
             elif wanted is not None and self._was_ever_here(at.node):
                 before = self._object_syncs.never_held(at.node, wanted)
-                record, writes = object_sync_diff.behind(before, wanted), CREATION_WRITES
+                record, writes = object_sync.behind(before, wanted), CREATION_WRITES
             else:
                 # Of a node that never came nothing is known, and thousands may be made before they are installed.
                 continue
@@ -256,4 +256,4 @@ class AwayObjects:
         paused = self._object_syncs.paused(before, self._desired_state)
         if not paused and not self._object_syncs.deletion_blocked(before, self._desired_state):
             return None
-        return object_sync_diff.kept(before, paused)
+        return object_sync.kept(before, paused)

@@ -18,11 +18,10 @@ from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.opening import admission
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import debounce, edge_node, notice, status_cache
-from fairlead_hub.status.debounce import Debounce
+from fairlead_hub.status.debounce import Debounce, ReturningNodes, ReturnSummary
 from fairlead_hub.status.edge_node import Terms
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.status.notice import Notice
-from fairlead_hub.status.returning_nodes import ReturningNodes, ReturnSummary
 from fairlead_hub.status.to_table import ToTables
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message

@@ -1,8 +1,12 @@
 """ObjectSync and ClusterObjectSync: what one node holds of one object, as a record in the API.
 
 The edge's own store is the truth; a record may lag, never lead.  Names are ``<node>.<object uid>`` (seed: reliable
-message delivery, "ReliableSync CRD"); where a name or a label would be too long it is cut and ends in eight hex
-digits of its SHA-256.
+message delivery, "ReliableSync CRD"); a name or label that would be too long is cut and ends in eight hex digits of its
+SHA-256.
+
+What a record should say is decided by content first and by version second: versions are ordered only within one life of
+the API server and go back after a restore, so equal content is in sync whatever the versions say (same seed,
+"SyncController").
 """
 
 from __future__ import annotations
@@ -11,9 +15,11 @@ import hashlib
 from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
+from msgspec.structs import replace
 
-from fairlead_hub.cluster.content import GroupKind
+from fairlead_hub.cluster.content import GroupKind, HeldCopy, LiveObject
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects import version as wire_version
 
 NODE_LABEL = "fairlead.dev/node"
 KIND_LABEL = "fairlead.dev/kind"
@@ -200,3 +206,75 @@ def _message(conditions: Any) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+_AWAY = "the node is away"
+_NO_RETRY: dict[str, Any] = {"retries": 0, "next_retry_time": ""}
+Said = tuple[str, str, State]
+"""(held version, wanted version, state)"""
+
+
+def record_of_held(before: Record | None, held: HeldCopy, live: LiveObject | None) -> Said | None:
+    """What to write for an object the edge holds; None when the record tells the truth already."""
+    if live is None:
+        # Not wanted any more: its delete is on the way, or waits until we are certain.
+        state: State = "Deleting"
+        if before is not None and before.digest == held.digest and before.state in ("Synced", "Deleting"):
+            return None
+        return held.version, before.wanted_version if before else "", state
+    if held.digest != live.digest:
+        if before is not None and before.digest == held.digest and before.state == "Pending":
+            return None
+        if before is not None and before.digest == held.digest and before.wanted_version == before.version:
+            return None  # behind, but truthful about what is held; the ack is about to come
+        return held.version, live.version, "Pending"
+    if before is None or before.digest != live.digest or before.state != "Synced":
+        return live.version, live.version, "Synced"
+    if (before.reason == PAUSED) is not bool(live.paused):
+        return live.version, live.version, "Synced"
+    if before.version != before.wanted_version or not wire_version.is_comparable(before.version):
+        return live.version, live.version, "Synced"
+    if wire_version.is_newer(before.version, live.seen_version):
+        return live.version, live.version, "Synced"  # the API server was restored from an older copy
+    return None
+
+
+def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) -> Record | None:
+    """What the ObjectSync of a node that is away should say, by what it says (``before`` itself: that is right).
+
+    None: it should not be there.  ``refresh``: also when only the wanted version is a newer one than it names.
+    """
+    if live is None:
+        if not before.version:
+            return None  # it was never held, and is not wanted any more
+        if before.state == "Deleting":
+            return before
+        return replace(before, state="Deleting", wanted_version="", reason=NODE_AWAY, message=_AWAY, **_NO_RETRY)
+    if before.version and before.digest == live.digest:
+        held = HeldCopy(live.path, live.uid, before.digest, before.version)
+        said = record_of_held(before, held, live)
+        if said is None:
+            return before
+        reason, message = (PAUSED, live.paused) if live.paused else ("", "")
+        version, wanted, state = said
+        return replace(
+            before, version=version, wanted_version=wanted, state=state, reason=reason, message=message, **_NO_RETRY
+        )
+    if before.state == "Parked" and before.wanted_version == live.version and not live.paused:
+        return before  # it says more: why the node did not take this very content
+    is_told = before.state == "Behind" and (before.reason == PAUSED) is bool(live.paused)
+    if is_told and (before.wanted_version == live.version or not refresh):
+        return before
+    return behind(before, live)
+
+
+def kept(before: Record, paused: str) -> Record:
+    """The same of a node that is away and keeps what no rule selects any more; ``paused``: why its user wants that."""
+    reason = PAUSED if paused else ""
+    return replace(before, state="Synced", wanted_version=before.version, reason=reason, message=paused, **_NO_RETRY)
+
+
+def behind(record: Record, live: LiveObject) -> Record:
+    """The same of a node that is away and should hold this instead."""
+    reason, message = (PAUSED, live.paused) if live.paused else (NODE_AWAY, _AWAY)
+    return replace(record, state="Behind", wanted_version=live.version, reason=reason, message=message, **_NO_RETRY)

@@ -17,7 +17,7 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Recovered, RemovedAtEdge, Unparked
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.status import object_sync, object_sync_diff, status_cache
+from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.notice import Notice, Type
 from fairlead_hub.status.object_sync import PAUSED, Record, State
 from fairlead_hub.wall_clock import WallClock
@@ -171,7 +171,7 @@ class ObjectSyncRecords:
             if live is None and not self.is_placed(session.node, held.path, held.uid):
                 continue
             before = self._said(name)
-            decision = object_sync_diff.record_of_held(before, held, live)
+            decision = object_sync.record_of_held(before, held, live)
             if decision is not None:
                 version, wanted_version, state = decision
                 record = self._record(session.node, held.path, held.uid, held, wanted_version, state)

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fairlead_hub.cluster import compact_json
-from fairlead_hub.leadership import lease
+from fairlead_hub import leadership
+from fairlead_hub.cluster import api_json
 from fairlead_hub.status.refused_writes import RefusedWrites
 from fairlead_wire.objects import version as wire_version
 
@@ -46,30 +46,30 @@ class Observed:
         fence = status.get("fence", 0)
         self.fence = fence if isinstance(fence, int) else 0
         """Of the hub that wrote it; 0 when it does not say."""
-        self._status = compact_json.pack(status)
-        self._head = compact_json.pack(head)
+        self._status = api_json.pack(status)
+        self._head = api_json.pack(head)
 
     def outranks(self, fence: int) -> bool:
         """A newer hub than the one with this number wrote it.  A number that cannot be is written over."""
-        return self.fence > fence and lease.is_believable(self.fence, fence)
+        return self.fence > fence and leadership.is_believable(self.fence, fence)
 
     def is_absurd(self, fence: int) -> bool:
         """It names a hub that the one with this number cannot believe in."""
-        return not lease.is_believable(self.fence, fence)
+        return not leadership.is_believable(self.fence, fence)
 
     @property
     def status(self) -> Status:
-        found: Status = compact_json.unpack(self._status)
+        found: Status = api_json.unpack(self._status)
         return found
 
     @property
     def outline(self) -> Status:
         """The status without lists and nested parts."""
-        return compact_json.outline(self._status)
+        return api_json.outline(self._status)
 
     @property
     def head(self) -> dict[str, Any]:
-        found: dict[str, Any] = compact_json.unpack(self._head)
+        found: dict[str, Any] = api_json.unpack(self._head)
         return found
 
 

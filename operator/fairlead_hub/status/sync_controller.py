@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from fairlead_hub.cluster import deletion_blocked, object_pause
+from fairlead_hub.cluster import deletion_blocked, paused_objects
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.object_cache import ObjectChange
 from fairlead_hub.delivery.delivery_events import (
@@ -129,7 +129,7 @@ class SyncController:
     def object_changed(self, change: ObjectChange, now: float) -> None:
         """An object is new, another one now, or gone; where it has to be sent its session knows."""
         self.away.changed(change, now)
-        if object_pause.is_changed(change.before, change.after):
+        if paused_objects.is_changed(change.before, change.after):
             self._object_pause_changed(change.key, now)
 
     # ---- every second ----------------------------------------------------------------------------

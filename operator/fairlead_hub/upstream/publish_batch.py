@@ -1,23 +1,30 @@
-"""What an edge says, on its way into topics: in which order, who may name which topic, and the envelope.
+"""A batch of messages from an edge, on its way into topics: their order, the topics the node may name, the envelope.
 
     upstream frame ─Order─▶ not now, with the one it follows
-           └─plan─▶ Refused (never, with the reason) + Parcels by (topic, stream, epoch) ─Publishing─▶ ack
+           └─plan─▶ refused items (with the reason) + publish calls by (topic, stream, epoch) ─Publishing─▶ ack
 
-A topic that takes nothing holds up itself alone: its messages are deferred (``Ack.deferred``), the others are stored.
-
+A topic that accepts nothing delays only its own messages: they are deferred (``Ack.deferred``), the others are stored.
 The hub stamps ``node`` from the link's identity, whatever the message claims (contract section 8).
+
+A node may publish to the topics that its EdgeRoutes name or ever named (``TopicGrants``).  A granted topic stays
+granted, even over a restart, because ``EdgeNode`` remembers it: a message routed before routes changed must not
+be refused afterwards (contract section 8).  EdgeRoutes therefore wait until ``EdgeNode`` names their topics
+(``unwritten``).  Fairlead's own topics are never granted.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from fairlead_hub.cluster import sync_rule
+from fairlead_hub.cluster.placement import Placement
 from fairlead_messaging.api.responses import Placed
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
+from fairlead_wire.events import event
 from fairlead_wire.link import codec, peer_json
 
 MESSAGES_MAX = 512
@@ -336,3 +343,58 @@ def envelope(node: str, stream: str, item: message.UpstreamMessage) -> bytes:
         body_base64=item.body_base64 if binary else msgspec.UNSET,
     )
     return msgspec.json.encode(found)
+
+
+_ALWAYS = frozenset((sync_rule.DEFAULT_TOPIC,))
+
+
+class TopicGrants:
+    """``ever``: by node."""
+
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+        self.ever: dict[str, frozenset[str]] = {}
+        self._written: dict[str, frozenset[str]] = {}
+        """By node: the topics its EdgeNode names as it stands in the API."""
+
+    def unwritten(self, node: str, routes: str) -> frozenset[str]:
+        """Topics of an EdgeRoutes object, by its name, that this node would not be granted after a restart."""
+        found = self._placement.rules.routes.get(routes)
+        if found is None or found.topics == _ALWAYS:
+            return frozenset()
+        return found.topics - _ALWAYS - self._written.get(node, frozenset())
+
+    def written(self, node: str, topics: frozenset[str]) -> None:
+        """The node's EdgeNode stands in the API and names these topics; none when there is no EdgeNode."""
+        if topics:
+            self._written[node] = topics
+        else:
+            self._written.pop(node, None)
+
+    def widen(self, node: str) -> bool:
+        """Its EdgeRoutes may have changed.  True: it may name more than before."""
+        return self.remember(node, self._placement.rules.topics_of(node))
+
+    def remember(self, node: str, topics: Iterable[str]) -> bool:
+        """These were granted in an earlier life.  True: that was news."""
+        known = self.ever.get(node, frozenset())
+        wider = known.union(topic for topic in topics if not event.is_reserved(topic))
+        if wider == known:
+            return False
+        self.ever[node] = wider
+        return True
+
+    def forget(self, node: str) -> None:
+        """The Node is gone."""
+        self.ever.pop(node, None)
+        self._written.pop(node, None)
+
+    def of(self, node: str) -> frozenset[str]:
+        return self.ever.get(node, frozenset((sync_rule.DEFAULT_TOPIC,)))
+
+    def topics(self) -> frozenset[str]:
+        """Every topic EdgeRoutes name; they are created before anything is published."""
+        found = {sync_rule.DEFAULT_TOPIC}
+        for routes in self._placement.rules.routes.values():
+            found |= routes.topics
+        return frozenset(topic for topic in found if not event.is_reserved(topic))

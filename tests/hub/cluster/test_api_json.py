@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_hub.cluster import api_json
+from fairlead_hub.cluster.api_json import pack, unpack
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec
 
@@ -116,3 +117,52 @@ def test_brackets_in_texts_do_not_count() -> None:
         b'{"x":"items","y":{"items":[1]},"metadata":{"resourceVersion":"9"},"items":[%b,%b]}' % (odd, odd)
     )
     assert [api_json.header(raw).name for raw in page.items] == ["b", "b"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_unpacked_is_what_was_packed(value: object) -> None:
+    """Whatever the API may hold, order of keys included."""
+    assert unpack(pack(value)) == value
+    assert repr(unpack(pack(value))) == repr(value)
+
+
+@given(json_values)
+def test_an_outline_is_what_is_not_nested(value: object) -> None:
+    """Of whatever; only dicts have one."""
+    flat = {k: v for k, v in value.items() if not isinstance(v, dict | list)} if isinstance(value, dict) else {}
+    assert repr(api_json.outline(pack(value))) == repr(flat)
+
+
+def test_what_is_unpacked_may_be_changed() -> None:
+    """A body given out is fresh: changing it changes nothing that is kept."""
+    packed = pack({"conditions": [{"type": "Synced"}]})
+    unpack(packed)["conditions"][0]["type"] = "Stalled"
+    assert unpack(packed) == {"conditions": [{"type": "Synced"}]}
+
+
+def test_equal_parts_are_one_object() -> None:
+    """The conditions of a thousand records written in one second are kept once."""
+    first = pack({"state": "Synced", "conditions": [{"type": "Synced", "at": "12:00"}]})
+    second = pack({"state": "Parked", "conditions": [{"type": "Synced", "at": "12:00"}]})
+    assert first[0] is second[0] and first[2] is second[2]
+
+
+def test_numbers_are_not_shared_with_truths() -> None:
+    """Python holds them for equal; JSON does not."""
+    for value in ([[0]], [[False]], [[1]], [[True]], {"a": {"b": 1}}, {"a": {"b": True}}):
+        assert repr(unpack(pack(value))) == repr(value)
+
+
+def test_what_is_shared_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full tables are forgotten, and what was packed before stays right."""
+    monkeypatch.setattr(api_json, "SHARED_MAX", 8)
+    bodies = [{f"key{n}": {f"inner{n}": n}} for n in range(100)]
+    assert [unpack(each) for each in [pack(body) for body in bodies]] == bodies
+    assert len(api_json._shared) <= 8 and len(api_json._shapes) <= 8

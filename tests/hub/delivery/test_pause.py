@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_hub.cluster import object_pause
-from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX
+from fairlead_hub.cluster import paused_objects
+from fairlead_hub.cluster.paused_objects import PAUSED, WHY_CHARS_MAX
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS, RESYNC, NodeControls
 from fairlead_hub.settings import DeletionGuardSettings as Limits
 
@@ -30,7 +30,7 @@ LONG = "x" * 9999
 )
 def test_whatever_stands_in_the_annotation_it_holds(text, why):
     """Also nothing, also a novel: one line of bounded length is shown."""
-    assert object_pause.reason({PAUSED: text}) == why
+    assert paused_objects.reason({PAUSED: text}) == why
 
 
 def test_a_deleted_edge_node_holds_nothing(node_controls):

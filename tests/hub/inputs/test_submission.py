@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_hub.inputs import submission
-from fairlead_hub.inputs.submission import Address, InputRefused, StoredInput
+from fairlead_hub.inputs.submission import Address, InputOutcomes, InputRefused, StoredInput
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
@@ -118,3 +118,16 @@ def test_what_no_hub_wrote_is_not_delivered() -> None:
             submission.read(payload, "edge-1")
     with pytest.raises(Malformed):
         submission.read(good, "edge-2")
+
+
+
+def test_the_newest_counts_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that was noted again is young again."""
+    monkeypatch.setattr(submission, "KEPT_MAX", 2)
+    kept = InputOutcomes()
+    kept.note("n", "a", "delivered")
+    kept.note("n", "b", "refused", "why")
+    kept.note("n", "a", "consumed")
+    kept.note("n", "c", "expired")
+    assert kept.of("n", "a") == ("consumed", "") and kept.of("n", "b") is None
+    assert kept.of("m", "a") is None

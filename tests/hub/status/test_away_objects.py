@@ -4,7 +4,7 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.object_pause import PAUSED
+from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.settings import RecordSettings
 from fairlead_hub.status import away_objects
 from fairlead_hub.status.node_status import RETURN_SECONDS

@@ -16,10 +16,10 @@ from fairlead_cli.cluster.target import Target
 from fairlead_cli.doctor.cluster import authorities, definitions, objects, programs, quotas, rights
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding, ok, problem
+from fairlead_hub import leadership
 from fairlead_hub.cluster.custom_resources import definitions as ours
 from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.leadership import lease
 from fairlead_wire import distribution
 from fairlead_wire.objects import api_group
 
@@ -137,7 +137,7 @@ async def _delivered(kube: Kube) -> set[tuple[str, str]]:
 
 async def _leases(kube: Kube, at: str) -> Iterable[Finding]:
     found = await collections.items(kube, f"apis/coordination.k8s.io/v1/{at}leases")
-    mine = [each for each in found if str(each["metadata"]["name"]).startswith(lease.NAME)]
+    mine = [each for each in found if str(each["metadata"]["name"]).startswith(leadership.NAME)]
     return programs.judge_leases(mine, _now())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fairlead_hub.leadership import lease
+from fairlead_hub import leadership
 from fairlead_wire import message
 
 NODE_GONE_RETRY_SECONDS = 30.0
@@ -44,7 +44,7 @@ def stale(hello: message.Hello, fence: int, *, approved: bool) -> message.Refuse
     """
     if hello.fence <= fence:
         return None
-    if lease.is_believable(hello.fence, fence):
+    if leadership.is_believable(hello.fence, fence):
         reason = f"this edge has obeyed hub {hello.fence}, this is {fence}"
     else:
         reason = f"this edge says it has obeyed hub {hello.fence}, which cannot be: the hub is {fence}"

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
+from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_error
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, ApiUnavailable

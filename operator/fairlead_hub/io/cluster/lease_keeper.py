@@ -8,12 +8,11 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
+from fairlead_hub import leadership
 from fairlead_hub.cluster import api_json
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable, UnreadableAnswer
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.leadership import holder_pod, lease
-from fairlead_hub.leadership.holder_pod import HolderPod
-from fairlead_hub.leadership.tenure import PULSE_SECONDS, Tenure
+from fairlead_hub.leadership import PULSE_SECONDS, HolderPod, Tenure
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 
@@ -49,7 +48,7 @@ class LeaseKeeper:
         self._doubted: list[Callable[[], None]] = []
         self._clock = clock
         self._tenure = Tenure(clock())
-        self._rival = lease.Rival()
+        self._rival = leadership.Rival()
         self._doubt = asyncio.Event()
         self._root = f"apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._current: dict[str, Any] = {}
@@ -89,9 +88,9 @@ class LeaseKeeper:
             except ApiUnavailable as error:
                 wait, text = RETRY_SECONDS, f"waiting for the API server: {error}"
             except ApiRefused as error:
-                wait, text = RETRY_SECONDS, f"the Lease {self._namespace}/{lease.NAME} cannot be taken: {error}"
+                wait, text = RETRY_SECONDS, f"the Lease {self._namespace}/{leadership.NAME} cannot be taken: {error}"
             else:
-                if isinstance(outcome, lease.TakeLease):
+                if isinstance(outcome, leadership.TakeLease):
                     _log.info("lease_taken", fence=outcome.fence, identity=self._identity)
                     return outcome.fence
                 wait, text = min(outcome.seconds, RETRY_SECONDS), f"held by {outcome.holder}"
@@ -105,27 +104,27 @@ class LeaseKeeper:
 
         It is either newer than us, then the Lease says so and we stop; or the Lease was lost or restored.
         """
-        if not lease.is_believable(fence, self.fence):
+        if not leadership.is_believable(fence, self.fence):
             if fence not in self._absurd:
                 self._absurd = {fence}
                 remedy = "nodes give it up by themselves; at once: fairlead node approve NODE"
                 _log.error("fence_absurd", seen=fence, fence=self.fence, remedy=remedy)
             return self.fence
         current = await self._get()
-        if current is not None and not lease.is_ours(current, identity=self._identity, fence=self.fence):
+        if current is not None and not leadership.is_ours(current, identity=self._identity, fence=self.fence):
             self._lose()
             return self.fence
         outcome = await self._try(fence)
-        if isinstance(outcome, lease.TakeLease):
+        if isinstance(outcome, leadership.TakeLease):
             _log.warning("fence_raised", fence=outcome.fence)
         return self.fence
 
-    async def _try(self, at_least: int) -> lease.TakeLease | lease.HeldByOther:
+    async def _try(self, at_least: int) -> leadership.TakeLease | leadership.HeldByOther:
         current = await self._get()
         left = 0.0 if current is None else self._rival.seconds_left(current, self._clock())
         if left > 0 and await self._has_ended(current):
             left = 0.0
-        outcome = lease.take(
+        outcome = leadership.take(
             current,
             identity=self._identity,
             namespace=self._namespace,
@@ -135,17 +134,17 @@ class LeaseKeeper:
             known=self.fence,
             pod=self._pod,
         )
-        if isinstance(outcome, lease.TakeLease):
+        if isinstance(outcome, leadership.TakeLease):
             if self._is_given_back:  # meanwhile: nothing is left here that would renew it
-                return lease.HeldByOther(holder="", seconds=0.0)
+                return leadership.HeldByOther(holder="", seconds=0.0)
             await self._put(outcome.body, create=current is None)
             self.fence = outcome.fence
         return outcome
 
     async def _has_ended(self, current: dict[str, Any] | None) -> bool:
         """The Pod of another holder; False as well where we cannot know, or may not ask."""
-        pod = lease.pod_of_holder(current)
-        if pod is None or lease.holder_of(current) == self._identity:
+        pod = leadership.pod_of_holder(current)
+        if pod is None or leadership.holder_of(current) == self._identity:
             return False
         namespace, name = (urllib.parse.quote(each, safe="") for each in (pod.namespace, pod.name))
         try:
@@ -158,9 +157,9 @@ class LeaseKeeper:
         except (ApiUnavailable, Malformed):
             ended = False
         else:
-            ended = holder_pod.has_ended(pod, there)
+            ended = leadership.has_ended(pod, there)
         if ended:
-            _log.info("lease_left_behind", holder=lease.holder_of(current), pod=f"{pod.namespace}/{pod.name}")
+            _log.info("lease_left_behind", holder=leadership.holder_of(current), pod=f"{pod.namespace}/{pod.name}")
         return ended
 
     async def keep(self) -> None:
@@ -175,7 +174,7 @@ class LeaseKeeper:
     async def _renew(self) -> bool:
         """Wait for the time to renew, and do; False: it is lost."""
         try:
-            async with asyncio.timeout(lease.RENEW_SECONDS):
+            async with asyncio.timeout(leadership.RENEW_SECONDS):
                 await self._doubt.wait()
         except TimeoutError:
             pass
@@ -185,13 +184,13 @@ class LeaseKeeper:
             if not self.valid:
                 # Whatever we remember is too old to be written: it may be another's by now.
                 self._current = await self._get() or self._current
-            body = lease.renewed(
+            body = leadership.renewed(
                 self._current, identity=self._identity, wall=time.time(), fence=self.fence, pod=self._pod
             )
             if body is not None:
                 await self._put(body, create=False)
-            elif lease.is_ours(self._current, identity=self._identity, fence=self.fence):
-                _log.warning("lease_repaired", found=lease.fence_of(self._current), fence=self.fence + 1)
+            elif leadership.is_ours(self._current, identity=self._identity, fence=self.fence):
+                _log.warning("lease_repaired", found=leadership.fence_of(self._current), fence=self.fence + 1)
                 await self._try(self.fence + 1)
             else:
                 self._lose()
@@ -226,7 +225,7 @@ class LeaseKeeper:
                 await self._try(self.fence + 1)
             else:
                 self._current = current
-                if not lease.is_ours(current, identity=self._identity, fence=self.fence):
+                if not leadership.is_ours(current, identity=self._identity, fence=self.fence):
                     self._lose()  # at once: until the next renewal we would write beside its holder
                     return False
         except (ApiRefused, ApiUnavailable) as error:
@@ -236,7 +235,7 @@ class LeaseKeeper:
     async def release(self) -> None:
         """A clean end: the next hub need not wait.  Nothing may be written afterwards."""
         self._is_given_back = True
-        if not self.valid or not lease.is_ours(self._current, identity=self._identity, fence=self.fence):
+        if not self.valid or not leadership.is_ours(self._current, identity=self._identity, fence=self.fence):
             return  # what stands there may be our successor's
         try:
             try:
@@ -246,7 +245,7 @@ class LeaseKeeper:
                     raise
                 # A renewal whose answer we did not wait for may have arrived; or it is our successor's by now.
                 self._current = await self._get() or {}
-                if lease.is_ours(self._current, identity=self._identity, fence=self.fence):
+                if leadership.is_ours(self._current, identity=self._identity, fence=self.fence):
                     await self._free()
         except (ApiRefused, ApiUnavailable) as error:
             _log.warning("lease_not_released", reason=str(error))
@@ -254,13 +253,13 @@ class LeaseKeeper:
             self._tenure.end()
 
     async def _free(self) -> None:
-        body, path = lease.released(self._current), f"{self._root}/{lease.NAME}"
+        body, path = leadership.released(self._current), f"{self._root}/{leadership.NAME}"
         await self._kube.request("PUT", path, body, attempts=1, seconds=self.seconds_left)
         _log.info("lease_released", fence=self.fence)
 
     async def _get(self) -> dict[str, Any] | None:
         try:
-            return _lease(await self._kube.get(f"{self._root}/{lease.NAME}"))
+            return _lease(await self._kube.get(f"{self._root}/{leadership.NAME}"))
         except ApiRefused as error:
             if error.status == 404:
                 return None
@@ -269,10 +268,10 @@ class LeaseKeeper:
     async def _put(self, body: dict[str, Any], *, create: bool) -> None:
         started = self._clock()
         if create:
-            answer = await self._kube.request("POST", self._root, body, seconds=lease.LEASE_SECONDS)
+            answer = await self._kube.request("POST", self._root, body, seconds=leadership.LEASE_SECONDS)
         else:
-            path = f"{self._root}/{lease.NAME}"
-            answer = await self._kube.request("PUT", path, body, seconds=lease.LEASE_SECONDS)
+            path = f"{self._root}/{leadership.NAME}"
+            answer = await self._kube.request("PUT", path, body, seconds=leadership.LEASE_SECONDS)
         self._current = _lease(answer)
         self._tenure.renewed(started, self._clock())
 
@@ -282,8 +281,8 @@ def _lease(content: bytes) -> dict[str, Any]:
     try:
         found = api_json.document(content)[0]
         header = api_json.header_of(found)
-        if header.name != lease.NAME or not header.version:
+        if header.name != leadership.NAME or not header.version:
             raise Malformed("it is another document")
     except Malformed as error:
-        raise UnreadableAnswer(f"the answer for the Lease {lease.NAME} cannot be read: {error}") from None
+        raise UnreadableAnswer(f"the answer for the Lease {leadership.NAME} cannot be read: {error}") from None
     return found

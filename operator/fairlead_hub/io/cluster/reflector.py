@@ -24,8 +24,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.cluster.watch_backoff import RETRY_SECONDS, WatchBackoff
-from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.cluster.watch_health import RETRY_SECONDS, WatchBackoff, WatchHealth
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import ATTEMPTS, Kube
 from fairlead_wire.errors import Malformed

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from fairlead_hub import status_from_edge
 from fairlead_hub.cluster import api_json
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.delivery.session import NodeSession
@@ -20,7 +21,6 @@ from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import REQUEST_SECONDS, Kube
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.reported import apply, judge
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -70,17 +70,21 @@ class StatusReports:
         bucket = self._buckets.setdefault(session.node, TokenBucket(PER_SECOND, BURST))
         now = self._clock()
         if report.resource in writing or len(writing) >= REPORTS_OF_NODE_MAX:
-            return self._answer(session, judge.later(report, "busy", "another is being written", BUSY_RETRY_SECONDS))
+            return self._answer(
+                session, status_from_edge.later(report, "busy", "another is being written", BUSY_RETRY_SECONDS)
+            )
         if self._count >= REPORTS_MAX or self._bytes + len(content) > REPORTS_BYTES_MAX:
             why = f"{self._count} reports wait for the API server"
-            return self._answer(session, judge.later(report, "busy", why, BUSY_RETRY_SECONDS, all_of_them=True))
+            return self._answer(
+                session, status_from_edge.later(report, "busy", why, BUSY_RETRY_SECONDS, all_of_them=True)
+            )
         if not bucket.has_one(now):
             why = f"more than {PER_SECOND:g} reports a second"
-            nack = judge.later(report, "rate", why, bucket.next_at(now) - now, all_of_them=True)
+            nack = status_from_edge.later(report, "rate", why, bucket.next_at(now) - now, all_of_them=True)
             return self._answer(session, nack)
         bucket.take(now)
-        found = judge.judge(self._hub.placement, session.node, report, content)
-        if isinstance(found, judge.ReportRefused):
+        found = status_from_edge.judge(self._hub.placement, session.node, report, content)
+        if isinstance(found, status_from_edge.ReportRefused):
             return self._answer(session, found.nack, found)
         task = asyncio.get_running_loop().create_task(self._write(session, report, found))
         self._writing.setdefault(session.node, {})[report.resource] = task
@@ -88,17 +92,17 @@ class StatusReports:
         task.add_done_callback(lambda done: self._written(session, report, found.live, len(content), done))
 
     async def _write(
-        self, session: NodeSession, report: message.Report, accepted: judge.ReportAccepted
+        self, session: NodeSession, report: message.Report, accepted: status_from_edge.ReportAccepted
     ) -> message.Nack | None:
         async with self._room:
             try:
                 return await self._applied(session, report, accepted)
             except ApiUnavailable as error:
                 after = error.retry_after_seconds or BUSY_RETRY_SECONDS
-                if apply.is_of_another_type(error.status, str(error)):
-                    return judge.never(report, "invalid", str(error))
+                if status_from_edge.is_of_another_type(error.status, str(error)):
+                    return status_from_edge.never(report, "invalid", str(error))
                 is_away = error.status != HTTP_INTERNAL_ERROR  # a 500 may be about this one alone
-                return judge.later(report, "api_unavailable", str(error), after, all_of_them=is_away)
+                return status_from_edge.later(report, "api_unavailable", str(error), after, all_of_them=is_away)
 
     def _written(
         self, session: NodeSession, report: message.Report, live: LiveObject, size: int,
@@ -114,15 +118,15 @@ class StatusReports:
             return
         if (error := done.exception()) is not None:
             _log.error("status_report_error", node=session.node, **logs.describe_error(error), remedy="report it")
-            self._answer(session, judge.later(report, "error", "the hub failed", BUSY_RETRY_SECONDS))
+            self._answer(session, status_from_edge.later(report, "error", "the hub failed", BUSY_RETRY_SECONDS))
         elif (nack := done.result()) is not None:
-            self._answer(session, nack, judge.ReportRefused(nack, live))
+            self._answer(session, nack, status_from_edge.ReportRefused(nack, live))
         else:
             self._counts.reported["written"] += 1
             self._hub.upstream_answered(session, message.Ack(parent_id=report.id))
 
     async def _applied(
-        self, session: NodeSession, report: message.Report, accepted: judge.ReportAccepted
+        self, session: NodeSession, report: message.Report, accepted: status_from_edge.ReportAccepted
     ) -> message.Nack | None:
         """None: the API server has it.  Raises ``ApiUnavailable``."""
         live, version, force = accepted.live, accepted.live.seen_version, report.force == "all"
@@ -130,32 +134,34 @@ class StatusReports:
             if self._hub.sessions.get(session.node) is not session:
                 break  # what a newer session says is newer
             try:
-                await self._patch(session.node, live.path, apply.body(live, version, accepted.status), force=force)
+                await self._patch(
+                    session.node, live.path, status_from_edge.body(live, version, accepted.status), force=force
+                )
                 return None
             except ApiRefused as error:
                 if error.causes:
-                    if force or not apply.may_force(report.force, error.causes):
-                        return judge.never(report, "conflict", apply.conflict_text(error.causes))
+                    if force or not status_from_edge.may_force(report.force, error.causes):
+                        return status_from_edge.never(report, "conflict", status_from_edge.conflict_text(error.causes))
                     force = True
                     continue
                 if error.status not in (409, 422):
-                    return judge.never(report, _CODES.get(error.status, "refused"), str(error))
+                    return status_from_edge.never(report, _CODES.get(error.status, "refused"), str(error))
                 refused = error
             try:
                 uid, there = await self._look(live.path)
             except ApiRefused as error:
-                return judge.never(report, _CODES.get(error.status, "refused"), str(error))
+                return status_from_edge.never(report, _CODES.get(error.status, "refused"), str(error))
             if uid != live.uid:
-                return judge.never(report, "uid_changed", f"{live.path} was made anew: its UID is {uid}")
+                return status_from_edge.never(report, "uid_changed", f"{live.path} was made anew: its UID is {uid}")
             if refused.status == 422:
-                return judge.never(report, "invalid", str(refused))
+                return status_from_edge.never(report, "invalid", str(refused))
             version = there
-        return judge.later(report, "object_busy", "others change the object all the time", None)
+        return status_from_edge.later(report, "object_busy", "others change the object all the time", None)
 
     async def _patch(self, node: str, path: str, body: dict[str, Any], *, force: bool) -> None:
-        parameters = apply.parameters(node, force=force)
+        parameters = status_from_edge.parameters(node, force=force)
         await self._kube.request(
-            "PATCH", f"{path}/status", body, content_type=apply.CONTENT_TYPE, params=parameters, attempts=1,
+            "PATCH", f"{path}/status", body, content_type=status_from_edge.CONTENT_TYPE, params=parameters, attempts=1,
             seconds=min(REQUEST_SECONDS, self._seconds_left()),
         )  # fmt: skip
 
@@ -168,7 +174,9 @@ class StatusReports:
             raise ApiUnavailable(f"{path} cannot be read: {error}") from None
         return header.uid, header.version
 
-    def _answer(self, session: NodeSession, nack: message.Nack, refused: judge.ReportRefused | None = None) -> None:
+    def _answer(
+        self, session: NodeSession, nack: message.Nack, refused: status_from_edge.ReportRefused | None = None
+    ) -> None:
         self._counts.reported[nack.code] += 1
         if nack.permanent and refused is not None:
             if (times := self._refusals.due((session.node, nack.code), self._clock())) is not None:

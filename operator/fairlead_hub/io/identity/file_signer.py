@@ -20,14 +20,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
-from fairlead_hub.identity import certificate_profile, csr
-from fairlead_hub.identity import chain as chain_of
-from fairlead_hub.identity.certificate_profile import SigningKey
+from fairlead_hub.identity import csr, signer
+from fairlead_hub.identity import signer as chain_of
 from fairlead_hub.identity.signer import (
     Authority,
     CertificateTemplate,
     SignedCertificate,
     SignerUnavailable,
+    SigningKey,
     serial_text,
 )
 from fairlead_wire.identity.chain import is_issued
@@ -76,7 +76,7 @@ class FileSigner:
         if template.not_after > pair.authority.not_after:
             raise SignerUnavailable(f"the authority {pair.authority.name} ends before the certificate would: try again")
         # A third of a millisecond with elliptic curves: no thread is worth it.
-        made = certificate_profile.certificate(template, pair.certificate, pair.key)
+        made = signer.certificate(template, pair.certificate, pair.key)
         return SignedCertificate(
             node=template.names.node,
             chain=made.public_bytes(serialization.Encoding.PEM) + pair.intermediates,

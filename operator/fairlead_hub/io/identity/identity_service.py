@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_hub.hub import Hub
-from fairlead_hub.identity import clock_skew
-from fairlead_hub.identity.join_judge import Admitted
+from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.join_tokens import JoinTokens
+from fairlead_hub.identity.joining import Admitted
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Authority, SignedCertificate, Signer
 from fairlead_hub.io.cluster.kube import Kube
@@ -183,20 +183,24 @@ class IdentityService:
 
     def _look_at_clock(self) -> None:
         date, at = self._kube.date
-        seconds = clock_skew.skew(date, at)
+        seconds = late_renewal.clock_skew(date, at)
         if seconds is None:
             return
         self.skew = seconds
-        if abs(seconds) > clock_skew.WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
-            stops = " and no certificate is signed" if clock_skew.refusal(seconds) is not None else ""
-            _log.warning("clock_skewed", reason=clock_skew.text(seconds) + stops, remedy="set the clock (NTP) of both")
+        if abs(seconds) > late_renewal.WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
+            stops = " and no certificate is signed" if late_renewal.clock_skew_refusal(seconds) is not None else ""
+            _log.warning(
+                "clock_skewed",
+                reason=late_renewal.clock_skew_text(seconds) + stops,
+                remedy="set the clock (NTP) of both",
+            )
 
     def _may_not_sign(self) -> IdentityRefused | None:
         if self._seconds_left() <= 0 or not self._may_send():
             reason = "this hub may have been replaced: try again"
             return IdentityRefused("signer_unavailable", reason, retry_after=LEASE_RETRY_SECONDS)
         self._look_at_clock()
-        return clock_skew.refusal(self.skew)
+        return late_renewal.clock_skew_refusal(self.skew)
 
     # ---- what became of it -----------------------------------------------------------------------
 

@@ -11,15 +11,22 @@ import datetime
 import secrets
 from collections.abc import Callable
 
-from fairlead_hub.identity import certificate_profile, csr
+from fairlead_hub.identity import csr
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import CertificateTemplate, CheckedRequest, SignedCertificate, Signer
+from fairlead_hub.identity.signer import (
+    SERIAL_BITS,
+    CertificateTemplate,
+    CheckedRequest,
+    SignedCertificate,
+    Signer,
+    validity,
+)
 from fairlead_wire.identity import node_names
 
 
 def new_serial() -> int:
     """At least 1; drawn, so that a certificate cannot be foretold."""
-    return secrets.randbits(certificate_profile.SERIAL_BITS) or 1
+    return secrets.randbits(SERIAL_BITS) or 1
 
 
 class Issuing:
@@ -53,7 +60,7 @@ class Issuing:
         """A new certificate from now on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         now = datetime.datetime.fromtimestamp(self.wall(), datetime.UTC)
         authority = self.signer.authority
-        since, until = certificate_profile.times(
+        since, until = validity(
             now, days=self.days, authority=authority, revoked_before=revoked_before
         )
         return await self.sign(

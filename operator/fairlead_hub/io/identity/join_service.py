@@ -17,12 +17,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_hub.identity import join_judge, join_tokens, refusal
+from fairlead_hub.identity import join_tokens, joining, refusal
 from fairlead_hub.identity.csr import CsrRefused
-from fairlead_hub.identity.join_judge import Admitted
-from fairlead_hub.identity.join_limits import JoinLimits
 from fairlead_hub.identity.join_tokens import JoinTokenObject
-from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.joining import Admitted, JoinLimits, KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import CheckedRequest, SignedCertificate, SignerUnavailable
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
@@ -67,7 +65,7 @@ class JoinService:
         node = ""
         try:
             token = self._authenticated(header)
-            node = join_judge.node_of(token, header.node)
+            node = joining.node_of(token, header.node)
             request = self._issuing.check(node, content)
             self._issuing.require()
             # By name first: two tokens must not admit two devices under one name.
@@ -93,9 +91,9 @@ class JoinService:
         if wait := self._limits.take(now, is_known=token is not None):
             raise IdentityRefused("too_many", "too many devices join at once: try again", retry_after=max(1.0, wait))
         if not self._watch.tokens.listed:
-            retry = join_judge.STARTING_RETRY_SECONDS
+            retry = joining.STARTING_RETRY_SECONDS
             raise IdentityRefused("starting", "the hub has not read the JoinTokens yet", retry_after=retry)
-        is_right = join_judge.check_secret(token, header.secret)
+        is_right = joining.check_secret(token, header.secret)
         if token is not None and (wait := self._limits.locked(token.id, now)):
             raise IdentityRefused("too_many", "wrong secrets were tried for this token: wait", retry_after=wait)
         if token is None or not is_right:
@@ -131,7 +129,7 @@ class JoinService:
         token = tokens.of(id)
         if token is None:
             raise IdentityRefused("token_unknown", "the token was deleted")
-        return join_judge.judge(
+        return joining.judge(
             token,
             node,
             request,

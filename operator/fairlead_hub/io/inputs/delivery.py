@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_hub.inputs import node_queue, outcomes, submission
+from fairlead_hub.inputs import node_queue, submission
 from fairlead_hub.inputs.node_queue import NodeQueue, WaitingInput
-from fairlead_hub.inputs.outcomes import InputOutcomes
-from fairlead_hub.inputs.submission import StoredInput
+from fairlead_hub.inputs.submission import InputOutcomes, StoredInput
 from fairlead_hub.io.inputs.input_log import InputLog
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_wire import message
@@ -190,7 +189,7 @@ class InputDelivery:
 
     def _expire(self) -> None:
         for each in self.queue.expired(self._wall()):
-            self._note(each.id, "expired", outcomes.MAY_BE_THERE if each.id in self._may_be_there else "")
+            self._note(each.id, "expired", submission.MAY_BE_THERE if each.id in self._may_be_there else "")
 
     async def _send(self, waiting: WaitingInput) -> None:
         payload = await self._input_log.one(self.node, waiting.position)
@@ -199,7 +198,7 @@ class InputDelivery:
             self.session = None  # it is on its way out
             return
         if payload is None:  # messaging's clock is ahead of ours
-            self._end(waiting.id, "expired", outcomes.MAY_BE_THERE if waiting.id in self._may_be_there else "")
+            self._end(waiting.id, "expired", submission.MAY_BE_THERE if waiting.id in self._may_be_there else "")
             return
         kept = submission.read(payload, self.node)
         known = self._hub.node_status.node_uids.get(self.node)
@@ -208,7 +207,7 @@ class InputDelivery:
             return
         left = kept.expires - self._wall()
         if left <= 0:
-            self._end(waiting.id, "expired", outcomes.MAY_BE_THERE if waiting.id in self._may_be_there else "")
+            self._end(waiting.id, "expired", submission.MAY_BE_THERE if waiting.id in self._may_be_there else "")
             return
         self.queue.sent(waiting.id)
         self._may_be_there.add(waiting.id)

@@ -16,13 +16,11 @@ from collections.abc import Callable, Sequence
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.http_operations import MessageState
 from fairlead_hub.hub import Hub
-from fairlead_hub.inputs import node_queue, outcomes, submission
-from fairlead_hub.inputs.outcomes import InputOutcomes
-from fairlead_hub.inputs.submission import Address, InputSubmission, StoredInput
+from fairlead_hub.inputs import node_queue, submission
+from fairlead_hub.inputs.submission import Address, InputOutcomes, InputSubmission, StoredInput
 from fairlead_hub.io.inputs import delivery
 from fairlead_hub.io.inputs.delivery import InputDelivery
-from fairlead_hub.io.inputs.input_log import InputLog, InputLogClient, topic_of
-from fairlead_hub.io.inputs.node_answers import NodeAnswers, Unanswered
+from fairlead_hub.io.inputs.input_log import InputLog, InputLogClient, NodeAnswers, Unanswered, topic_of
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -209,7 +207,7 @@ class InputService:
             while True:
                 found = await self._state(node, id)
                 left = deadline - loop.time()
-                if found is None or found.state in until or found.state in outcomes.FINAL or left <= 0:
+                if found is None or found.state in until or found.state in submission.FINAL or left <= 0:
                     return found
                 await self._changed(node, min(left, LOOK_AGAIN_SECONDS))
         finally:
@@ -222,7 +220,7 @@ class InputService:
                 left = round(max(0.0, waits.expires - self._wall()), 3)
                 return MessageState(id=id, state="accepted", reason=self._why(node), expires_in_seconds=left)
         seen = self._outcomes.of(node, id)
-        if seen is not None and seen[0] in outcomes.FINAL and seen[1] != outcomes.MAY_BE_THERE:
+        if seen is not None and seen[0] in submission.FINAL and seen[1] != submission.MAY_BE_THERE:
             return MessageState(id=id, state=seen[0], reason=seen[1])
         session = self._hub.sessions.get(node)
         if session is not None and session.hello.inputs:
@@ -236,7 +234,7 @@ class InputService:
                     return MessageState(id=id, state=state)
         if seen is not None and seen[0] == "accepted":
             return MessageState(id=id, state="accepted", reason=self._why(node))
-        if session is None and (seen is None or seen[0] in outcomes.FINAL):
+        if session is None and (seen is None or seen[0] in submission.FINAL):
             raise NotNow("node_away", f"node {node} knows the state of the message, and is away or does not answer")
         if seen is not None:
             away = "" if session is not None else "as this hub saw it; the node is away"

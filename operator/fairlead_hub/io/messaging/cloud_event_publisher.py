@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
+from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import FairleadError, Permanent, Temporary

@@ -17,7 +17,7 @@ from tests.support.joining.pki import Authority
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
+from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_access, api_error, kube
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable

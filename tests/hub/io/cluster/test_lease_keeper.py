@@ -13,11 +13,11 @@ from tests.support.edges.upstream import until
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
+from fairlead_hub import leadership
 from fairlead_hub.io.cluster import lease_keeper
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
-from fairlead_hub.leadership import lease
-from fairlead_hub.leadership.holder_pod import HolderPod
+from fairlead_hub.leadership import HolderPod
 
 CONTAINER = {"name": "hub", "image": "hub"}
 
@@ -43,11 +43,11 @@ class Keeper(LeaseKeeper):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_keeper, "RETRY_SECONDS", 0.02)
-    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.02)
 
 
 def path(namespace: str) -> str:
-    return f"apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease.NAME}"
+    return f"apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{leadership.NAME}"
 
 
 async def read(client: Kube, namespace: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ async def test_the_first_hub_takes_it(client: Kube, namespace: str) -> None:
     assert await keeper.acquire() == 1
     assert keeper.valid
     there = await read(client, namespace)
-    assert there["spec"]["holderIdentity"] == "hub-a" and lease.fence_of(there) == 1
+    assert there["spec"]["holderIdentity"] == "hub-a" and leadership.fence_of(there) == 1
 
 
 async def test_a_restart_takes_over_at_once_under_a_higher_number(client: Kube, namespace: str) -> None:
@@ -88,8 +88,8 @@ async def test_a_second_hub_waits_until_the_first_gives_it_back(
     client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then it need not wait for the time to run out."""
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 3600)
-    monkeypatch.setattr(lease, "ABANDONED_SECONDS_MAX", 3600.0)
+    monkeypatch.setattr(leadership, "LEASE_SECONDS", 3600)
+    monkeypatch.setattr(leadership, "ABANDONED_SECONDS_MAX", 3600.0)
     first, second = Keeper(client, namespace, "hub-a"), Keeper(client, namespace, "hub-b")
     await first.acquire()
     waiting = asyncio.create_task(second.acquire())
@@ -104,8 +104,8 @@ async def test_a_second_hub_waits_until_the_first_gives_it_back(
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Lease lasts longer than any test."""
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 3600)
-    monkeypatch.setattr(lease, "ABANDONED_SECONDS_MAX", 3600.0)
+    monkeypatch.setattr(leadership, "LEASE_SECONDS", 3600)
+    monkeypatch.setattr(leadership, "ABANDONED_SECONDS_MAX", 3600.0)
 
 
 def pod_of_a_hub(cluster: Cluster, namespace: str) -> HolderPod:
@@ -188,7 +188,7 @@ async def test_what_was_given_back_is_not_taken_again(client: Kube, namespace: s
     keeper = Ending(client, namespace, "hub-a")
     await keeper.acquire()
     await keeper.raise_to(7)
-    assert not keeper.valid and not lease.holder_of(await read(client, namespace))
+    assert not keeper.valid and not leadership.holder_of(await read(client, namespace))
     assert keeper.lost == []
 
 
@@ -202,7 +202,7 @@ async def test_it_is_renewed_while_it_is_kept(client: Kube, namespace: str) -> N
         await until(lambda: client.requests.get("PUT", 0) > puts + 1)
     after = await read(client, namespace)
     assert after["spec"]["renewTime"] > before["spec"]["renewTime"]
-    assert (lease.fence_of(after), keeper.lost) == (1, [])
+    assert (leadership.fence_of(after), keeper.lost) == (1, [])
 
 
 async def test_taken_by_another_it_is_lost(client: Kube, namespace: str) -> None:
@@ -224,7 +224,7 @@ async def test_deleted_by_hand_it_is_made_again_under_a_higher_number(client: Ku
     await client.request("DELETE", path(namespace))
     async with keeping(keeper):
         await until(lambda: keeper.fence == 2)
-    assert lease.fence_of(await read(client, namespace)) == 2
+    assert leadership.fence_of(await read(client, namespace)) == 2
     assert keeper.lost == []
 
 
@@ -246,7 +246,7 @@ async def test_a_number_seen_elsewhere_is_raised_above(client: Kube, namespace: 
     keeper = Keeper(client, namespace, "hub-a")
     await keeper.acquire()
     assert await keeper.raise_to(42) == 42
-    assert lease.fence_of(await read(client, namespace)) == 42
+    assert leadership.fence_of(await read(client, namespace)) == 42
 
 
 async def test_a_number_of_a_newer_hub_means_stop(client: Kube, namespace: str) -> None:
@@ -337,10 +337,10 @@ async def test_a_renewal_that_crossed_the_end_does_not_keep_it(client: Kube, nam
     keeper = Keeper(client, namespace, "hub-a")
     await keeper.acquire()
     there = await read(client, namespace)
-    crossed = lease.renewed(there, identity="hub-a", wall=1.0, fence=keeper.fence)
+    crossed = leadership.renewed(there, identity="hub-a", wall=1.0, fence=keeper.fence)
     await client.request("PUT", path(namespace), crossed)
     await keeper.release()
-    assert lease.holder_of(await read(client, namespace)) == "" and not keeper.valid
+    assert leadership.holder_of(await read(client, namespace)) == "" and not keeper.valid
 
 
 async def test_a_successor_that_crossed_the_end_keeps_it(client: Kube, namespace: str) -> None:
@@ -350,7 +350,7 @@ async def test_a_successor_that_crossed_the_end_keeps_it(client: Kube, namespace
     await Keeper(client, namespace, "hub-a").acquire()
     await keeper.release()
     there = await read(client, namespace)
-    assert (lease.holder_of(there), lease.fence_of(there)) == ("hub-a", 2)
+    assert (leadership.holder_of(there), leadership.fence_of(there)) == ("hub-a", 2)
 
 
 @pytest.mark.parametrize("text", ["9999999999999999", "9007199254740993", "4000000000000000", "none", "0"])
@@ -359,11 +359,11 @@ async def test_an_edited_number_is_repaired(client: Kube, namespace: str, text: 
     keeper = Keeper(client, namespace, "hub-a")
     await keeper.acquire()
     edited = await read(client, namespace)
-    edited["metadata"]["annotations"][lease.FENCE_ANNOTATION] = text
+    edited["metadata"]["annotations"][leadership.FENCE_ANNOTATION] = text
     await client.request("PUT", path(namespace), edited)
     async with keeping(keeper):
         await until(lambda: keeper.fence == 2)
-    assert (await read(client, namespace))["metadata"]["annotations"][lease.FENCE_ANNOTATION] == "2"
+    assert (await read(client, namespace))["metadata"]["annotations"][leadership.FENCE_ANNOTATION] == "2"
     assert keeper.lost == []
     assert await Keeper(client, namespace, "hub-a").acquire() == 3
 

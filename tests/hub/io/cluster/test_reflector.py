@@ -15,7 +15,7 @@ from tests.support.edges.upstream import until
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.cluster import watch_backoff
+from fairlead_hub.cluster import watch_health
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io.cluster import reflector
 from fairlead_hub.io.cluster.api_access import ApiAccess
@@ -251,7 +251,7 @@ async def test_a_server_that_was_away_for_long_may_have_been_restored(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By then it may even have passed our version: what it says is believed only after that."""
-    monkeypatch.setattr(watch_backoff, "AWAY_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(watch_health, "AWAY_SECONDS_MAX", 0.0)
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: heard.lists and front.watches)
         front.answer("GET", "watch=1", status=503)
@@ -291,7 +291,7 @@ async def test_a_silent_watch_is_opened_again(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is dead and does not say so: what was missed comes with the next one."""
-    monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.1)
+    monkeypatch.setattr(watch_health, "SILENCE_SECONDS_MIN", 0.1)
     silent = asyncio.Event()
 
     async def mute(request: web.Request) -> web.StreamResponse:
@@ -319,7 +319,7 @@ async def test_a_watch_that_is_suspected_is_opened_again_soon(
         await until(lambda: front.watches)
         one = heard.reflector
         one._pace.silence_seconds = 3600.0
-        monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.0)
+        monkeypatch.setattr(watch_health, "SILENCE_SECONDS_MIN", 0.0)
         one.suspect()
         await until(lambda: "silent" in heard.restarts)
         assert len(heard.lists) == 1
@@ -331,7 +331,7 @@ async def test_a_watch_that_ends_already_may_be_suspected_at_every_moment(
     """Many were silent, and one of them breaks while another is being ended: that is no reason to die."""
     async with running(front.client(), maps(namespace)) as heard:
         await until(lambda: front.watches)
-        monkeypatch.setattr(watch_backoff, "SILENCE_SECONDS_MIN", 0.0)
+        monkeypatch.setattr(watch_health, "SILENCE_SECONDS_MIN", 0.0)
         while "silent" not in heard.restarts:
             heard.reflector.suspect()
             await asyncio.sleep(0)
@@ -385,7 +385,7 @@ async def test_a_long_retry_after_does_not_blind(front: ApiFront, client: Kube, 
         front.cut()
         await until(lambda: heard.freshness.all())
         await put(client, namespace, "a")
-        await until(lambda: own(heard) == {"a"}, seconds=watch_backoff.RETRY_AFTER_SECONDS_MAX + 20)
+        await until(lambda: own(heard) == {"a"}, seconds=watch_health.RETRY_AFTER_SECONDS_MAX + 20)
         assert not heard.freshness.all()
         assert len(heard.lists) == 1
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from tests.support.joining import pki
 
-from fairlead_hub.identity import certificate_profile, certificate_request, csr
-from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable
+from fairlead_hub.identity import certificate_request, csr
+from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable, certificate
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.identity import cert_manager_signer
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
@@ -75,7 +75,7 @@ class Issuer:
 
     def signs(self, document: dict[str, Any]) -> None:
         key: Any = load_pem_private_key(self.root.key.read_bytes(), None)
-        made = certificate_profile.certificate(TEMPLATE, self.certificate, key).public_bytes(Encoding.PEM)
+        made = certificate(TEMPLATE, self.certificate, key).public_bytes(Encoding.PEM)
         document["status"] = {"certificate": base64.b64encode(made).decode(), "conditions": [_condition("Ready")]}
 
 

@@ -18,9 +18,9 @@ from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.identity import join_limits
+from fairlead_hub.identity import joining
 from fairlead_hub.identity.join_tokens import JoinTokens
-from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.joining import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.cluster.reflector import Reflector
@@ -128,8 +128,8 @@ async def test_of_two_hubs_that_race_for_a_token_one_gives_a_certificate(
 
 async def test_guesses_ask_the_api_server_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred thousand, of tokens that exist and of others: no request, one answer, and tables that end."""
-    monkeypatch.setattr(join_limits, "ATTEMPTS_PER_SECOND", 1e9)
-    monkeypatch.setattr(join_limits, "ATTEMPTS_AT_ONCE", GUESSES)
+    monkeypatch.setattr(joining, "ATTEMPTS_PER_SECOND", 1e9)
+    monkeypatch.setattr(joining, "ATTEMPTS_AT_ONCE", GUESSES)
     cluster = JoinCluster()
     token = join_token.make(secrets.token_bytes, ["0" * 64])
     cluster.put(join_client.join_token_object(token, node="edge-1"))
@@ -143,9 +143,9 @@ async def test_guesses_ask_the_api_server_nothing(tmp_path: Path, monkeypatch: p
         except IdentityRefused as error:
             codes[error.code] = codes.get(error.code, 0) + 1
     assert codes == {
-        "token_unknown": GUESSES // 2 + join_limits.FAILURES_MAX,
-        "too_many": GUESSES // 2 - join_limits.FAILURES_MAX,
+        "token_unknown": GUESSES // 2 + joining.FAILURES_MAX,
+        "too_many": GUESSES // 2 - joining.FAILURES_MAX,
     }
     assert cluster.writes == []
-    hub.wall = NOW + join_limits.LOCKED_SECONDS + 1
+    hub.wall = NOW + joining.LOCKED_SECONDS + 1
     assert await hub.join(token, "edge-1", ec.generate_private_key(ec.SECP256R1()))

@@ -15,8 +15,8 @@ from tests.support.edges.upstream import until
 from tests.support.joining import join_client, join_cluster
 from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 
-from fairlead_hub.identity import join_limits
-from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity import joining
+from fairlead_hub.identity.joining import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import CertificateTemplate, SignedCertificate
 from fairlead_wire.identity import join_token
@@ -83,14 +83,14 @@ async def test_guesses_are_slowed_and_lock_their_token(tmp_path: Path):
     token = _token(cluster, node="edge-1")
     hub = JoiningHub(cluster, tmp_path)
     codes = []
-    for _ in range(2 * join_limits.FAILURES_MAX):
+    for _ in range(2 * joining.FAILURES_MAX):
         guess = msgspec.structs.replace(token, secret=join_token.make(secrets.token_bytes, []).secret)
         codes.append(await _code(hub, guess, "edge-1"))
         hub.wall += 0.11
-    assert codes[: join_limits.FAILURES_MAX] == ["token_unknown"] * join_limits.FAILURES_MAX
-    assert set(codes[join_limits.FAILURES_MAX :]) == {"too_many"}
+    assert codes[: joining.FAILURES_MAX] == ["token_unknown"] * joining.FAILURES_MAX
+    assert set(codes[joining.FAILURES_MAX :]) == {"too_many"}
     assert await _code(hub, token, "edge-1") == "too_many"
-    hub.wall += join_limits.LOCKED_SECONDS
+    hub.wall += joining.LOCKED_SECONDS
     assert cluster.writes == [] and await hub.join(token, "edge-1", KEY)
     others = [await _code(hub, msgspec.structs.replace(token, id="b" * 10), "x") for _ in range(30)]
     assert others.count("too_many") >= 10
@@ -102,7 +102,7 @@ async def test_made_up_ids_do_not_keep_a_device_out(tmp_path: Path):
     token = _token(cluster, node="edge-1")
     hub = JoiningHub(cluster, tmp_path)
     made_up = msgspec.structs.replace(token, id="b" * 10)
-    codes = [await _code(hub, made_up, "edge-1") for _ in range(join_limits.ATTEMPTS_AT_ONCE + 1)]
+    codes = [await _code(hub, made_up, "edge-1") for _ in range(joining.ATTEMPTS_AT_ONCE + 1)]
     assert codes[-1] == "too_many" and await hub.join(token, "edge-1", KEY)
 
 

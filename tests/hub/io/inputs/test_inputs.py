@@ -177,7 +177,7 @@ async def test_a_node_that_does_not_answer_is_not_one_that_knows_nothing(
     line: InputLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silent, or gone while it was asked: a caller that waits for a receipt comes again."""
-    monkeypatch.setattr("fairlead_hub.io.inputs.node_answers.SECONDS_MAX", 0.02)
+    monkeypatch.setattr("fairlead_hub.io.inputs.input_log.SECONDS_MAX", 0.02)
     line.connect()
     sent = await line.send("a")
     await line.settle(lambda: bool(line.messaging.noted))
@@ -188,7 +188,7 @@ async def test_a_node_that_does_not_answer_is_not_one_that_knows_nothing(
     with pytest.raises(NotNow) as silent:
         await line.state(sent.id)
     assert silent.value.code == "node_away"
-    monkeypatch.setattr("fairlead_hub.io.inputs.node_answers.SECONDS_MAX", 60.0)
+    monkeypatch.setattr("fairlead_hub.io.inputs.input_log.SECONDS_MAX", 60.0)
     line.connect()
     asking = asyncio.ensure_future(line.state(sent.id))
     for _ in range(20):

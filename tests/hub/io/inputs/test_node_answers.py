@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from tests.support.hubs.hub_core import Core
 
-from fairlead_hub.io.inputs import node_answers
-from fairlead_hub.io.inputs.node_answers import NodeAnswers, Unanswered
+from fairlead_hub.io.inputs import input_log
+from fairlead_hub.io.inputs.input_log import NodeAnswers, Unanswered
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
@@ -40,12 +40,12 @@ async def test_questions_to_a_node_wait_for_each_other() -> None:
 
 async def test_a_node_that_goes_or_is_silent_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages behind it wait no longer than its own time."""
-    monkeypatch.setattr(node_answers, "SECONDS_MAX", 0.02)
+    monkeypatch.setattr(input_log, "SECONDS_MAX", 0.02)
     core = Core("edge-1")
     edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
     silent = await asyncio.gather(answers.ask(edge.session, A), answers.ask(edge.session, B), return_exceptions=True)
     assert [type(each) for each in silent] == [Unanswered, Unanswered]
-    monkeypatch.setattr(node_answers, "SECONDS_MAX", 60.0)
+    monkeypatch.setattr(input_log, "SECONDS_MAX", 60.0)
     asking = asyncio.ensure_future(answers.ask(edge.session, B))
     while not asking.done():  # the question before it is open still; then its own
         await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from tests.support.hubs.hub_server import HubServer
 from tests.support.kube.cluster import Cluster
 from websockets.asyncio.client import connect
 
-from fairlead_hub.leadership import lease
+from fairlead_hub import leadership
 from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
@@ -38,7 +38,7 @@ def kube(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def fence(kube: Cluster) -> int:
-    return lease.fence_of(kube.get(LEASE))
+    return leadership.fence_of(kube.get(LEASE))
 
 
 async def claim(hub: HubProcess, node: str, number: int) -> message.FromHub:

@@ -1,12 +1,40 @@
-"""When a connected node should renew its certificate here: by the hub's clock, its authority, and chance."""
+"""Decides when a connected node should renew its certificate.
+
+    issued ────────────── 2/3 ± 5 % ──drawn──▶ renewal ─────────── expires
+                              └─ another authority signs now: any time of the coming day
+
+The hub draws a number of seconds from now, so that no device clock matters, and so that the renewals of nodes that were
+made in one hour, or connected in one minute, are spread out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
-from fairlead_hub.identity.renewal_time import renew_after
 from fairlead_hub.identity.signer import Authority
 from fairlead_hub.wall_clock import WallClock
+
+SHARE: Final = 2 / 3
+"""Of a certificate's life."""
+SPREAD: Final = 0.05
+"""Of its life, before and after."""
+OVERDUE_SECONDS: Final = 60.0
+"""Renewals whose time has come already are spread over so much, or over a quarter of what is left."""
+ROTATION_SECONDS: Final = 86_400.0
+"""Within so much every connected node has a certificate of the authority that signs now."""
+
+
+def renew_after(*, issued: float, expires: float, now: float, draw: float, rotating: bool = False) -> float:
+    """Seconds until the edge should ask.  Times are Unix times of the hub; ``draw`` is from [0, 1).
+
+    ``rotating``: the certificate is of an authority that does not sign any more.
+    """
+    life, left = max(0.0, expires - issued), max(0.0, expires - now)
+    due = issued + life * (SHARE + SPREAD * (2.0 * draw - 1.0)) - now
+    if rotating:
+        due = min(due, draw * min(ROTATION_SECONDS, left * SHARE))
+    return max(due, draw * min(OVERDUE_SECONDS, left / 4)) if due <= OVERDUE_SECONDS else due
 
 
 class RenewalPlan:

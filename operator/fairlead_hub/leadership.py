@@ -1,23 +1,86 @@
-"""Who is the hub: the Lease, and the fencing number that rises with every take-over.
+"""Which process is the hub: the Lease with its fencing number, and whether this process may still act.
 
-The number is kept in an annotation of the Lease (and, as its lower bound, in ``leaseTransitions``); edges and records
-remember the highest they have seen, so a hub that was replaced is obeyed by no node, whatever it believes.
+The fencing number rises with every take-over.  It is kept in an annotation of the Lease (``leaseTransitions`` is its
+lower bound); edges and records remember the highest they have seen, so no node obeys a hub that was replaced.
 
-Times in a Lease are other machines' wall clocks and are never compared with ours: a Lease is abandoned when it was
-*seen* unchanged for long enough on our own clock (``Rival``), as client-go judges it.  The times we write are for
-people.  Everything in a Lease may have been edited: what makes no sense is repaired, never obeyed.
+Times in a Lease are other machines' wall clocks and are never compared with ours.  As in client-go, a Lease is expired
+when our own clock has seen it unchanged for long enough (``Rival``); the times we write are for people.  Anything in a
+Lease may have been edited: invalid values are repaired, never obeyed.
+
+If the API server no longer has the Pod of the Lease's holder, the successor need not wait: a Pod deleted by force could
+not release the Lease, and a Deployment's next Pod has another name.  As with a StatefulSet, a missing Pod counts as
+ended.  Should that be wrong, the fencing numbers in the Lease and in records decide.
+
+    renewed ── writes allowed for LEASE_SECONDS ──▶ not renewed: no writes, but nodes are still served
+       ▲                                                 │ and we did not run for PAUSE_SECONDS
+       └──────────── renewed again ────────── in doubt: nothing is sent to any node either
+
+While the API server is away no other hub can take over, so nodes are still served (``Tenure``).  A process that was
+suspended may have been replaced meanwhile and must check before it sends anything.  ``now`` is seconds of a clock that
+counts suspended time.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
-from fairlead_hub.leadership import holder_pod
-from fairlead_hub.leadership.holder_pod import HolderPod
+ANNOTATION = "fairlead.dev/holder-pod"
+ENDED_PHASES = frozenset(["Succeeded", "Failed"])
+VARIABLES = ("POD_NAMESPACE", "POD_NAME", "POD_UID")
+"""What the chart sets from the Pod's own fields."""
+TEXT_CHARS_MAX = 2048
+
+
+class HolderPod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    namespace: str
+    name: str
+    uid: str
+    """Another Pod of the same name is another Pod."""
+
+
+class _Written(msgspec.Struct, frozen=True):
+    identity: str
+    """Of the holder who wrote it: a hub that does not know the annotation leaves the last one's in its place."""
+    pod: HolderPod
+
+
+def own(environ: Mapping[str, str]) -> HolderPod | None:
+    """The Pod that this process runs in; None where the variables do not say."""
+    namespace, name, uid = (environ.get(variable, "") for variable in VARIABLES)
+    return HolderPod(namespace, name, uid) if namespace and name and uid else None
+
+
+def written(pod: HolderPod | None, identity: str) -> dict[str, str]:
+    """Annotations of the Lease that ``identity`` holds."""
+    return {ANNOTATION: msgspec.json.encode(_Written(identity, pod)).decode()} if pod is not None else {}
+
+
+def read(annotations: Mapping[str, Any], identity: str) -> HolderPod | None:
+    """The Pod of the holder ``identity``; None where nothing, or nothing that makes sense, is said of it."""
+    text = annotations.get(ANNOTATION)
+    if not isinstance(text, str) or len(text) > TEXT_CHARS_MAX:
+        return None
+    try:
+        found = msgspec.json.decode(text, type=_Written)
+    except msgspec.DecodeError:
+        return None
+    return found.pod if found.identity == identity and all(msgspec.structs.astuple(found.pod)) else None
+
+
+def has_ended(pod: HolderPod, there: Mapping[str, Any] | None) -> bool:
+    """``there``: what the API server has under this name; None: nothing."""
+    if there is None:
+        return True
+    metadata, status = there.get("metadata"), there.get("status")
+    uid = metadata.get("uid") if isinstance(metadata, dict) else None
+    if not isinstance(uid, str) or not uid:
+        return False
+    return uid != pod.uid or (isinstance(status, dict) and status.get("phase") in ENDED_PHASES)
+
 
 NAME = "fairlead-hub"
 FENCE_ANNOTATION = "fairlead.dev/fence"
@@ -143,7 +206,7 @@ def renewed(
 
 def pod_of_holder(current: dict[str, Any] | None) -> HolderPod | None:
     """The Pod that the Lease's holder runs in, if it says so."""
-    return holder_pod.read(_annotations(current), holder_of(current))
+    return read(_annotations(current), holder_of(current))
 
 
 def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
@@ -190,9 +253,9 @@ def _body(
     spec.update(holderIdentity=identity, leaseDurationSeconds=LEASE_SECONDS, renewTime=now)
     metadata = dict(_table((current or {}).get("metadata")) or {"name": NAME, "namespace": namespace})
     metadata["annotations"] = {
-        **{key: value for key, value in _annotations(current).items() if key != holder_pod.ANNOTATION},
+        **{key: value for key, value in _annotations(current).items() if key != ANNOTATION},
         FENCE_ANNOTATION: str(fence),
-        **holder_pod.written(pod, identity),
+        **written(pod, identity),
     }
     metadata.pop("managedFields", None)
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
@@ -218,3 +281,41 @@ def _spec(current: dict[str, Any] | None) -> dict[str, Any]:
 
 def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+PULSE_SECONDS = 0.5
+"""How often ``ran`` is called at least."""
+PAUSE_SECONDS = LEASE_SECONDS - RENEW_SECONDS - 2.0
+"""A shorter pause leaves time to renew before another hub may take over."""
+
+
+class Tenure:
+    """See the module."""
+
+    def __init__(self, now: float) -> None:
+        self._renewed_at = float("-inf")
+        self._ran_at = now
+        self.doubted = False
+
+    def renewed(self, asked_at: float, now: float) -> None:
+        """The API server confirmed a renewal that was asked for at this time."""
+        self._renewed_at = max(self._renewed_at, asked_at)
+        if self.seconds_left(now) > 0:
+            self.doubted = False
+
+    def end(self) -> None:
+        """The Lease is another's."""
+        self._renewed_at = float("-inf")
+
+    def seconds_left(self, now: float) -> float:
+        """How long writes are allowed still: no other hub can hold the Lease before that.  0: they are not."""
+        return max(0.0, self._renewed_at + LEASE_SECONDS - now)
+
+    def ran(self, now: float) -> bool:
+        """This process runs.  True when it begins to be in doubt: end every connection, then renew."""
+        paused = now - self._ran_at >= PAUSE_SECONDS
+        self._ran_at = now
+        if self.doubted or not paused or self.seconds_left(now) > 0:
+            return False
+        self.doubted = True
+        return True

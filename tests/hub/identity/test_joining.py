@@ -1,15 +1,16 @@
 """Who may have a certificate: every refusal, and what is written down of an admission."""
 
+
+
 import datetime
 from typing import Any
 
 import msgspec
 import pytest
 
-from fairlead_hub.identity import join_judge
-from fairlead_hub.identity.join_judge import Admitted
+from fairlead_hub.identity import joining
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
-from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.joining import Admitted, JoinLimits, KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Authority, CheckedRequest, SignerUnavailable
 from fairlead_wire.identity import join_token
@@ -42,7 +43,7 @@ def _judge(token: JoinTokenObject = TOKEN, **changes: Any) -> Admitted:
         "known": KnownIdentity(node_uid="u"), "uses": token.uses, "key_owner": "", "now": NOW, "days": 90,
         "authority": ROOT, "serial": lambda: 0x4D,
     }  # fmt: skip
-    return join_judge.judge(token, "edge-1", REQUEST, **{**asked, **changes})
+    return joining.judge(token, "edge-1", REQUEST, **{**asked, **changes})
 
 
 def _code(token: JoinTokenObject = TOKEN, **changes: Any) -> str:
@@ -53,19 +54,19 @@ def _code(token: JoinTokenObject = TOKEN, **changes: Any) -> str:
 
 def test_secrets_are_compared_whether_or_not_there_is_a_token():
     """An unknown id takes the way of a known one."""
-    assert join_judge.check_secret(TOKEN, SECRET)
-    assert not join_judge.check_secret(TOKEN, "t" * 26) and not join_judge.check_secret(TOKEN, "")
-    assert not join_judge.check_secret(None, SECRET)
+    assert joining.check_secret(TOKEN, SECRET)
+    assert not joining.check_secret(TOKEN, "t" * 26) and not joining.check_secret(TOKEN, "")
+    assert not joining.check_secret(None, SECRET)
 
 
 def test_the_name_is_the_tokens_or_covered_by_it():
     """An exact token knows it; a pattern has to be told."""
     pattern = _token(node="", pattern="shop-*")
-    assert join_judge.node_of(TOKEN, "") == join_judge.node_of(TOKEN, "edge-1") == "edge-1"
-    assert join_judge.node_of(pattern, "shop-1") == "shop-1"
+    assert joining.node_of(TOKEN, "") == joining.node_of(TOKEN, "edge-1") == "edge-1"
+    assert joining.node_of(pattern, "shop-1") == "shop-1"
     for token, node in ((TOKEN, "edge-2"), (pattern, ""), (pattern, "edge-1"), (pattern, "shop-A"), (pattern, "shop-")):
         with pytest.raises(IdentityRefused) as caught:
-            join_judge.node_of(token, node)
+            joining.node_of(token, node)
         assert caught.value.code == "token_node"
 
 
@@ -171,3 +172,44 @@ def test_what_is_not_known_yet_is_not_judged():
     ended = Authority(name="edge", not_after=datetime.datetime.fromtimestamp(NOW, datetime.UTC))
     with pytest.raises(SignerUnavailable, match="ca_cert"):
         _judge(authority=ended)
+
+
+
+def test_so_many_a_second():
+    """More at once than in the long run; who is refused learns when to come again."""
+    limits = JoinLimits()
+    taken = [limits.take(100.0, is_known=True) for _ in range(joining.ATTEMPTS_AT_ONCE + 1)]
+    assert taken[:-1] == [0.0] * joining.ATTEMPTS_AT_ONCE and 0 < taken[-1] <= 0.1
+    assert sum(limits.take(101.0, is_known=True) == 0.0 for _ in range(30)) == 10
+
+
+def test_made_up_ids_do_not_keep_devices_out():
+    """Each kind has its own share, and no more."""
+    limits = JoinLimits()
+    while not limits.take(1.0, is_known=False):
+        pass
+    assert limits.take(1.0, is_known=True) == 0.0
+
+
+def test_a_guessed_token_is_locked_for_a_while():
+    """Nineteen wrong secrets and the right one begin the count anew; twenty lock it."""
+    limits = JoinLimits()
+    for _ in range(joining.FAILURES_MAX - 1):
+        assert not limits.failed("a", 0.0)
+    limits.passed("a")
+    assert [limits.failed("a", 0.0) for _ in range(joining.FAILURES_MAX)][-1]
+    assert limits.locked("a", 1.0) == joining.LOCKED_SECONDS - 1 and not limits.locked("b", 1.0)
+    assert not limits.locked("a", joining.LOCKED_SECONDS)
+
+
+def test_tables_end_somewhere(monkeypatch):
+    """The oldest is forgotten first."""
+    monkeypatch.setattr(joining, "COUNTED_MAX", 3)
+    monkeypatch.setattr(joining, "FAILURES_MAX", 2)
+    limits = JoinLimits()
+    for id in "abcd":
+        limits.failed(id, 0.0)
+    assert not limits.failed("a", 0.0) and limits.failed("d", 0.0)
+    for id in "efgh":
+        limits.failed(id, 0.0), limits.failed(id, 0.0)
+    assert not limits.locked("d", 0.0) and limits.locked("h", 0.0)

@@ -1,17 +1,26 @@
-"""Kinds that are watched because objects of them are paused, also when no rule names the kind any more.
+"""Paused objects, and the kinds that are watched for their sake.
 
-    objects that are paused (object cache)                         ┐
-    ObjectSyncs that say Paused, read at the start ─remembered─▶   ┴─▶ kinds(), perhaps_paused()
+    fairlead.dev/paused: "<why>"     while it stands on an object, no update and no delete of it is sent to any node
 
-Whether a pause stands is only known of a kind that is watched, and a paused object is deleted nowhere.
+The annotation is an instruction to the hub and not part of the delivered content, so setting or removing it sends
+nothing by itself.  It ends with the object: a deleted object is removed from the nodes
+(docs/decisions/0420-pausing-nodes-and-objects.md).
+
+    paused objects in the object cache                            ┐
+    ObjectSyncs that say Paused, read at the start ─remembered─▶  ┴─▶ kinds(), perhaps_paused()
+
+Whether an object is paused is only known while its kind is watched, so such kinds are watched even when no rule names
+them any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
-from fairlead_hub.cluster.content import GroupKind
-from fairlead_hub.cluster.object_cache import ObjectCache
+if TYPE_CHECKING:  # content reads the annotation of each object
+    from fairlead_hub.cluster.content import GroupKind
+    from fairlead_hub.cluster.object_cache import ObjectCache
 
 
 class PausedKinds:
@@ -56,3 +65,23 @@ class PausedKinds:
     def is_known(self) -> bool:
         """False: the documents that say what was paused are not listed yet."""
         return self._is_known
+
+
+PAUSED: Final = "fairlead.dev/paused"
+WHY_CHARS_MAX: Final = 256
+"""Of a pause's reason; an annotation may be a thousand times longer, and is shown in tables."""
+
+
+def reason(annotations: Mapping[str, str] | None) -> str:
+    """Why it is paused, in one line; empty when it is not."""
+    why = annotations.get(PAUSED) if annotations else None
+    return "" if why is None else " ".join(why.split())[:WHY_CHARS_MAX] or "no reason given"
+
+
+class _Pausable(Protocol):
+    paused: str
+
+
+def is_changed(before: _Pausable | None, after: _Pausable | None) -> bool:
+    """Was it paused, resumed, or paused for another reason?"""
+    return (before.paused if before is not None else "") != (after.paused if after is not None else "")

@@ -1,28 +1,47 @@
-"""May this device have a certificate by this token?  Values in, values out.
+"""Decides whether a device may have a certificate by a join token.  Values in, values out.
 
     token known, secret right ▸ name covered ▸ request (csr) ▸ same again? ▸ time ▸ uses ▸ key ▸ name taken
                                                                  └─ the very same certificate
-    ─▶ Admitted (the use to write down, what to revoke first), or IdentityRefused by code
+    ─▶ Admitted (the use to record, what to revoke first), or IdentityRefused by code
 
-An unknown token and a wrong secret get one answer, so that ids cannot be collected.  Until the secret was right,
-nothing else is looked at.  A refusal spends nothing of the token.
+An unknown token and a wrong secret get the same answer, so that ids cannot be collected.  Nothing else is checked until
+the secret is right.  A refusal uses up nothing of the token.
+
+Attempts are limited (``JoinLimits``): so many a second for this hub, and a token is locked after ``FAILURES_MAX`` wrong
+secrets.  130 random bits cannot be guessed; the limits keep a guesser from loading the hub and show up in metrics and
+log.  Attempts with the id of an existing token are counted separately, so that invented ids do not keep devices out.
 """
 
 from __future__ import annotations
 
 import hmac
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_hub.identity import certificate_profile
+from fairlead_hub.identity import signer
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Authority, CheckedRequest, serial_text
+from fairlead_hub.token_bucket import TokenBucket
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.identity import join_token, node_names
+
+
+class KnownIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hub knows of a name.  Times are seconds since 1970; 0 and empty: none."""
+
+    unknown: str = ""
+    """Why it cannot be judged yet."""
+    node_uid: str = ""
+    """Of the Node that has this name now."""
+    bound_uid: str = ""
+    """Of the Node its newest certificate was used for."""
+    issued: int = 0
+    expires: int = 0
+    revoked_before: int = 0
 
 REPEAT_SECONDS: Final = 600
 """So long the same request by the same token gets the same certificate again: its answer may have been lost."""
@@ -152,7 +171,7 @@ def _admit(
         given = [known.revoked_before, *(use.not_before for use in uses)]
         revoke_before = max(int(now), *(each + 1 for each in given))
     since = revoke_before or known.revoked_before
-    not_before, not_after = certificate_profile.times(
+    not_before, not_after = signer.validity(
         WallClock.utc(int(now)), days=days, authority=authority, revoked_before=WallClock.utc(since) if since else None
     )
     use = Use(
@@ -165,3 +184,59 @@ def _admit(
         node_uid=known.node_uid,
     )
     return Admitted(token=token, use=use, is_repeat=False, revoke_before=revoke_before)
+
+
+ATTEMPTS_PER_SECOND: Final = 10.0
+ATTEMPTS_AT_ONCE: Final = 20
+FAILURES_MAX: Final = 20
+LOCKED_SECONDS: Final = 600.0
+COUNTED_MAX: Final = 10_000
+"""Tokens with failures that are remembered; the oldest is forgotten first."""
+
+
+class JoinLimits:
+    """``now`` is always seconds of one monotonic clock."""
+
+    def __init__(self) -> None:
+        self._known, self._unknown = (TokenBucket(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE) for _ in range(2))
+        self._failures: OrderedDict[str, int] = OrderedDict()
+        self._locked: OrderedDict[str, float] = OrderedDict()
+        """Id → until when."""
+
+    def take(self, now: float, *, is_known: bool) -> float:
+        """0: this attempt may be judged.  Else after how many seconds another may come.
+
+        ``is_known``: there is a token of this id.
+        """
+        bucket = self._known if is_known else self._unknown
+        if bucket.has_one(now):
+            bucket.take(now)
+            return 0.0
+        return bucket.next_at(now) - now
+
+    def locked(self, id: str, now: float) -> float:
+        """How long this token is locked still; 0: it is not."""
+        until = self._locked.get(id, now)
+        if until <= now:
+            self._locked.pop(id, None)
+        return max(0.0, until - now)
+
+    def failed(self, id: str, now: float) -> bool:
+        """A wrong secret for a token that exists.  True: now it is locked."""
+        self._failures[id] = self._failures.pop(id, 0) + 1
+        if self._failures[id] >= FAILURES_MAX:
+            del self._failures[id]
+            self._locked[id] = now + LOCKED_SECONDS
+            _forget_oldest(self._locked)
+            return True
+        _forget_oldest(self._failures)
+        return False
+
+    def passed(self, id: str) -> None:
+        """The right secret."""
+        self._failures.pop(id, None)
+
+
+def _forget_oldest(table: OrderedDict[str, int] | OrderedDict[str, float]) -> None:
+    while len(table) > COUNTED_MAX:
+        table.popitem(last=False)
