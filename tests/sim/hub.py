@@ -69,7 +69,7 @@ class Around(Protocol):
 
     def deliver(self, link: Link, frame: bytes) -> None: ...
 
-    def is_crowded(self) -> bool: ...
+    def crowded_seconds(self) -> float: ...
 
 
 class HubShell:
@@ -431,9 +431,9 @@ class HubShell:
             link.break_off()
         if output.cut or output.closing is not None:
             self.closed(link)
-        elif self._world.is_crowded():
+        elif seconds := self._world.crowded_seconds():
             self.hub.sessions.room(output.session, False)
-            self._after(self._world.random.uniform(0.01, 2), lambda: self.hub.sessions.room(output.session, True))
+            self._after(seconds, lambda: self.hub.sessions.room(output.session, True))
 
 
 def node_of(name: Name) -> str:

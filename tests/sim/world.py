@@ -78,7 +78,7 @@ class Chances(msgspec.Struct, frozen=True, kw_only=True):
     node_deleted: float = 0.006
     link_breaks: float = 0.04
     link_half_opens: float = 0.01
-    link_crowded: float = 0.05
+    link_crowded: float = 0.03
     unnoticed: float = 0.3
     """Of broken links: the hub hears nothing of it."""
     edge_crashes: float = 0.02
@@ -109,6 +109,7 @@ class World:
 
     def __init__(self, seed: int, *, chances: Chances | None = None, acks_before_commit: bool = False) -> None:
         self.random = Random(seed)
+        self._crowding = Random(f"crowded {seed}")  # of its own: worlds that broke a law once stay as they were
         self.chances = chances or Chances()
         self.now = 0.0
         self.calm = False
@@ -325,9 +326,11 @@ class World:
         edge = self.edges[link.node]
         link.send("down", frame, lambda arrived: self._at_edge(edge, link, arrived))
 
-    def is_crowded(self) -> bool:
-        """The connection took these frames and takes no more for a while."""
-        return not self.calm and self.happens(self.chances.link_crowded)
+    def crowded_seconds(self) -> float:
+        """How long a connection that took some frames takes no more; 0: it takes them."""
+        if self.calm or self._crowding.random() >= self.chances.link_crowded:
+            return 0.0
+        return self._crowding.uniform(0.01, 1)
 
     def _at_edge(self, edge: Edge, link: Link, frame: bytes) -> None:
         if edge.sync is not None and self.links.get(edge.name) is link:

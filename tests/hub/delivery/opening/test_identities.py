@@ -362,7 +362,7 @@ async def test_nodes_are_counted_by_the_authority_of_their_certificates():
     for node, issuer in (("edge-1", "old"), ("edge-2", "old"), ("edge-3", "new")):
         session(core, by(issuer), node)
     assert core.hub.identities.issuers(core.hub.open_sessions.by_node) == {("old", True): 2, ("new", True): 1}
-    core.hub.sessions.closed(core.hub.sessions.of_node("edge-1"), core.now)
+    core.hub.sessions.closed(core.hub.open_sessions.by_node["edge-1"].ref, core.now)
     session(core, by("new", NEW.issued), "edge-2")
     assert core.hub.identities.issuers(core.hub.open_sessions.by_node) == {("old", False): 1, ("new", True): 2}
     await written(core)

@@ -171,7 +171,7 @@ async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube
         async with watching(client) as hub:
             await until(lambda: len(hub.placement.rules.members_of("r")) == 1)
             writer = StatusWriter(
-                hub, KubeStatusClient(client), clock=lambda: 0.0, in_flight=1, fence=lambda: 1,
+                hub.documents, KubeStatusClient(client), clock=lambda: 0.0, in_flight=1, fence=lambda: 1,
                 may_write=lambda: True, on_fenced=lambda _: None,
             )  # fmt: skip
             before = msgspec.json.decode(await client.get(f"{ROOT}/syncrules/r"))
