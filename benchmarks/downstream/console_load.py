@@ -39,7 +39,7 @@ async def loads(page: Page, url: str) -> float:
 
 async def viewers(served: Served) -> float:
     """CPU seconds a second of this process with 100 pages open, while ten nodes change every second."""
-    names = sorted(served.core.hub.sessions)
+    names = sorted(served.core.hub.open_sessions.by_node)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         url = f"{served.url}/console/stream?wants=nodes,totals,attention,queues,topics,events&after="
         answers = [await session.get(url + served.console.source.ring.last_id) for _ in range(VIEWERS)]

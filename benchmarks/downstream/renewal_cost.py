@@ -24,10 +24,10 @@ from tests.support.joining import pki
 
 from fairlead_edge.io.identity import keys
 from fairlead_hub.delivery.opening.identities import Shown
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import RenewalService
+from fairlead_hub.session_ref import SessionRef
 from fairlead_wire import message
 from fairlead_wire.link import codec
 
@@ -44,15 +44,15 @@ async def hub(sessions: int, folder: Path) -> dict[str, float]:
     issuing = Issuing(signer, installation="fairlead", days=90, wall=time.time, refusal=lambda: None)
     counts: Counter[str] = Counter()
     service = RenewalService(core.hub, issuing, roots=bytes, issuers=bytes, clock=lambda: core.now, counts=counts)
-    core.hub.renewal_plan.signs(lambda: signer.authority)
+    core.hub.identities.plan.signs(lambda: signer.authority)
     now = datetime.datetime.now(datetime.UTC)
     times = [f"{now + datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-60, 30)]
     shown = Shown(issued=times[0], expires=times[1], serial="1", issuer="edges")
-    asked: list[tuple[NodeSession, bytes]] = []
+    asked: list[tuple[SessionRef, bytes]] = []
     for name in names:
-        session = core.hub.open(name, core.hello(name), core.now, shown)
-        assert isinstance(session, NodeSession)
-        core.hub.frames(session, core.now, 10)
+        session = core.hub.sessions.open(name, core.hello(name), core.now, shown)
+        assert isinstance(session, SessionRef)
+        core.frames(session)
         asked.append((session, pki.signing_request(ec.generate_private_key(ec.SECP256R1()))))
     working = asyncio.create_task(service.run())
     began, cpu = time.perf_counter(), time.process_time()
@@ -61,7 +61,7 @@ async def hub(sessions: int, folder: Path) -> dict[str, float]:
     while counts["renewed"] < sessions:  # noqa: ASYNC110 - the workers take their turns meanwhile
         await asyncio.sleep(0)
     for session, _ in asked:
-        for header, content in core.hub.frames(session, core.now, 10):
+        for header, content in core.frames(session):
             codec.encode(header, content)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     working.cancel()

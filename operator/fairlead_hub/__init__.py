@@ -9,8 +9,8 @@ Rooms, from the outside in; each may import those below it, never one above (imp
 
     io          acts: API server, WebSocket server, Lease, messaging, HTTP, kopf
     console     the pages on which people see it, and what they are made of
-    hub         the core for all nodes: typed changes in, one ``Ready`` out;  ``node_report`` and ``explain`` say why
-    core        its halves: what follows from a change of the cluster, of our documents, of a session
+    hub         the core for all nodes: changes in by four parts, one ``Ready`` out; ``view`` is what is read of it
+    core        the parts: what follows from a change of the cluster, of our documents, of a session, of certificates
     status      what is written: ObjectSync, EdgeNode, the status of rules; ``sync_controller`` keeps it true
     events      Kubernetes Events and CloudEvents
     upstream    what edges publish, and which topics a node may name

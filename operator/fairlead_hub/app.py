@@ -175,7 +175,7 @@ class _App:
         Before that every node would come, be sent away and come again: thousands of handshakes for nothing.
         """
         end = time.monotonic() + LISTED_SECONDS
-        while not hub.judges_certificates and not self._stop.is_set() and time.monotonic() < end:  # noqa: ASYNC110
+        while not hub.certificates.are_judged and not self._stop.is_set() and time.monotonic() < end:  # noqa: ASYNC110
             await asyncio.sleep(LISTED_POLL_SECONDS)
 
     async def _unless_stopped(self, waiting: Coroutine[Any, Any, int]) -> bool:
@@ -193,9 +193,9 @@ class _App:
     async def _listen_http(self, hub: Hub, client: kube.Kube) -> list[web.AppRunner]:
         settings, clock = self._settings, asyncio.get_running_loop().time
         ends = self._authorities.internal_files.ends if self._authorities is not None else None
-        self._metrics = metrics = HubMetrics(hub, client, clock, self._freshness, self._counts, ends)
+        self._metrics = metrics = HubMetrics(hub.view, client, clock, self._freshness, self._counts, ends)
         app = web.Application()
-        nodes_api = http.NodesApi(hub, self._freshness, clock)
+        nodes_api = http.NodesApi(hub.view, self._freshness, clock)
         nodes_api.add_to(app)
         review = AccessReview(client, is_open=settings.security == "insecure", clock=clock)
         self._inputs_api = InputsApi(hub, review)
@@ -203,7 +203,7 @@ class _App:
         self._health = http.HubHealth(nodes_api.stale)
         self._console = None
         if settings.console.enabled:
-            self._console = Console(hub, self._freshness, self._health, clock, self._ring)
+            self._console = Console(hub.view, self._freshness, self._health, clock, self._ring)
             self._console.add_to(app)
         self._health.add_to(app, metrics.text)
         host, port = listen_address.parse(settings.http_listen)
@@ -230,7 +230,7 @@ class _App:
         claims = leadership.FenceClaims(keeper.fence)
 
         def claimed(node: str, fence: int) -> bool:
-            nodes = hub.placement.rules.nodes if hub.placement.listed.nodes else ()
+            nodes = hub.view.edge_nodes if hub.view.nodes_known else ()
             believed = claims.heard(node, fence, loop.time(), nodes=nodes)
             if believed > hub.fence:
                 written(believed)
@@ -265,7 +265,7 @@ class _App:
         )
         keeper.subscribe(server.fall_silent)
         writer = StatusWriter(
-            hub,
+            hub.documents,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
             clock=loop.time,
             in_flight=settings.record.writes_in_flight,
@@ -284,17 +284,18 @@ class _App:
         hub.started(loop.time())
         if self._console is not None:
             self._console.ask(messaging)
-        ready = ReadyLoop(hub, server, publisher, self._console)
+        publishers = [each for each in (publisher, self._console) if each is not None]
+        ready = ReadyLoop(hub, server, documents=writer, kube_events=recorder, publishers=publishers)
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(keeper.keep(), name="lease"),
                 group.create_task(watches.run(), name="watches"),
                 group.create_task(
-                    writer.run(ready.documents, flush_seconds=settings.record.flush_seconds), name="status writer"
+                    writer.run(ready.soon, flush_seconds=settings.record.flush_seconds), name="status writer"
                 ),
-                group.create_task(kopf_handlers.run(self._access, hub.rule_checked), name="operator"),
+                group.create_task(kopf_handlers.run(self._access, hub.documents.rule_checked), name="operator"),
                 group.create_task(self._heartbeat(hub, keeper), name="heartbeat"),
-                group.create_task(recorder.run(ready.kube_events), name="events"),
+                group.create_task(recorder.run(ready.soon), name="events"),
                 group.create_task(self._keep_topics(upstream), name="topics"),
                 group.create_task(inputs.run(), name="inputs"),
             ]
@@ -321,14 +322,14 @@ class _App:
                 task.cancel()
             await asyncio.wait([task for task in tasks if task.get_name() not in LINGERING])
             if self._exit == 0:
-                await self._give_back(hub, writer, keeper)
+                await self._give_back(hub, server, writer, keeper)
         if self._console is not None:
             self._console.ask(None)
         if messaging is not None:
             await messaging.close()
         _log.info("stopped", exit=self._exit)
 
-    async def _give_back(self, hub: Hub, writer: StatusWriter, keeper: LeaseKeeper) -> None:
+    async def _give_back(self, hub: Hub, server: LinkServer, writer: StatusWriter, keeper: LeaseKeeper) -> None:
         """What the API server is still told, and the Lease, before anything that takes longer.
 
         A Pod that is deleted by force has two seconds, and our successor waits for the Lease.
@@ -338,9 +339,11 @@ class _App:
             hub.report(now, last=True)
             try:
                 async with asyncio.timeout(FLUSH_AT_END_SECONDS):
-                    await writer.write(hub.take_ready(now).documents)
+                    ready = hub.take_ready(now)
+                    server.send(ready.sessions)
+                    await writer.write(ready.documents)
             except TimeoutError:
-                _log.warning("status_unwritten", count=len(hub.status_cache))
+                _log.warning("status_unwritten", count=hub.view.unwritten)
         await keeper.release()
 
     def _identity_service(self, hub: Hub, client: kube.Kube, keeper: LeaseKeeper) -> IdentityService | None:
@@ -397,10 +400,10 @@ class _App:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             hub.raise_fence(keeper.fence)
-            if hub.counts.handshakes == before != trimmed:
+            if hub.view.counts.handshakes == before != trimmed:
                 memory.give_back()
                 trimmed = before
-            before = hub.counts.handshakes
+            before = hub.view.counts.handshakes
             if (summary := hub.heartbeat(loop.time())) is not None:
                 said = {"returned": summary.returned, "missing": summary.missing, "seconds": round(summary.seconds, 1)}
                 _log.info("nodes_returned", **said)

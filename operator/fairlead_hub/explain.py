@@ -3,7 +3,7 @@
     Facts ─explain─▶ Step(code, text)        Delivery ─step─▶ Step, of what is on its way
 
 A step has a code for programs and a sentence for people; both are made here, from the facts, and the sentence is never
-read again.  ``node_report`` collects the facts.
+read again.  ``HubView`` collects the facts.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import CONFIG_MAP, ROUTES, live
 
-from fairlead_hub import explain, node_report
+from fairlead_hub import explain, view
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.io.cluster.watches import EDGE_ROUTES_KIND
 from fairlead_hub.settings import DeletionGuardSettings
@@ -18,18 +18,18 @@ from fairlead_wire import message
 @pytest.fixture
 def core():
     made = Core("edge-1")
-    made.hub.know_kind(EDGE_ROUTES_KIND)
+    made.hub.cluster.know_kind(EDGE_ROUTES_KIND)
     made.rule(CONFIG_MAPS)
     return made
 
 
 def asked(core, node="edge-1", kind="configmap", name="a", namespace="shop"):
-    return node_report.explained(core.hub, node, kind, namespace, name, core.now)
+    return core.hub.view.explained(node, kind, namespace, name, core.now)
 
 
 def test_a_node_that_is_not_known(core):
     """Is none, and is said to be none."""
-    assert node_report.node(core.hub, "nowhere", 0.0) is None
+    assert core.hub.view.node("nowhere", 0.0) is None
     assert asked(core, node="nowhere")["code"] == "no_node"
 
 
@@ -43,7 +43,7 @@ def test_a_kind_whose_only_rule_was_deleted(core):
     """It was watched until then: that nothing of it is known now does not mean that there is nothing."""
     one = core.put("a")
     core.connect().sent()
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.remove(one)
     core.settle()
     found = asked(core)
@@ -51,7 +51,7 @@ def test_a_kind_whose_only_rule_was_deleted(core):
         "not_watched",
         "no SyncRule names the kind ConfigMap, so it is not watched",
     )
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"), core.now)
+    core.hub.cluster.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"), core.now)
     assert "SyncRule bad cannot be read: spec: why" in asked(core)["answer"]
     assert "SyncRule bad cannot be read: spec: why" in asked(core, kind="deployment")["answer"]
 
@@ -59,7 +59,7 @@ def test_a_kind_whose_only_rule_was_deleted(core):
 def test_before_the_cluster_is_listed(core):
     """A hub that just started says what it waits for instead of guessing."""
     young = Core("edge-1", listed=False)
-    young.hub.input_synced("nodes")
+    young.hub.cluster.input_synced("nodes")
     young.connect()
     assert asked(young)["answer"] == "syncrules are not listed yet"
 
@@ -127,7 +127,7 @@ def test_cluster_scoped_kinds_ignore_the_namespace(core):
 
 
 def step_of(session, key, now):
-    return explain.step(node_report.at(session, key, now))
+    return explain.step(view.at(session, key, now))
 
 
 def test_every_step_has_its_words(core):
@@ -166,7 +166,7 @@ def test_what_is_held_of_a_kind_no_rule_names_any_more_is_explained(core, kind):
 
 def test_a_kind_that_a_rule_names_and_that_cannot_be_listed_is_explained(core):
     """It is not that no rule names it."""
-    core.hub.kind_frozen(("", "Widget"), "no such kind")
+    core.hub.cluster.kind_frozen(("", "Widget"), "no such kind")
     found = asked(core, kind="widget")
     assert (found["code"], found["answer"]) == ("not_listed", "Widget cannot be listed: no such kind")
 
@@ -200,8 +200,8 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
     """One that cannot be read, one whose version is not served."""
     core.rule({**CONFIG_MAPS, "namespaces": ["other"]})
     core.rule({"apiVersion": "v2", "kind": "ConfigMap"}, name="odd")
-    core.hub.kind_served(("", "ConfigMap"), {"v1": "", "v2": "404"})
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"), core.now)
+    core.hub.cluster.kind_served(("", "ConfigMap"), {"v1": "", "v2": "404"})
+    core.hub.cluster.break_rule(sync_rule.unreadable({"metadata": {"name": "bad"}}, "spec: why"), core.now)
     core.put("a")
     core.connect().sent()
     answer = asked(core)["answer"]
@@ -209,7 +209,7 @@ def test_rules_that_do_nothing_are_named_where_nothing_is_selected(core):
     assert "SyncRule bad cannot be read: spec: why" in answer
     assert asked(core, kind="gadget")["code"] == "not_watched"
     core.rule({"apiVersion": "shop.io/v1", "kind": "Gadget"}, name="gadgets")
-    core.hub.kind_served(("shop.io", "Gadget"), {"shop.io/v1": "404"})
+    core.hub.cluster.kind_served(("shop.io", "Gadget"), {"shop.io/v1": "404"})
     core.settle()
     assert asked(core, kind="gadget")["code"] == "not_listed"
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.hub.io.inputs.test_access_review import Cluster
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub import http_operations, node_report
+from fairlead_hub import http_operations
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.http_operations import Explained, NodeDetail, Nodes
 from fairlead_hub.io import http
@@ -29,7 +29,7 @@ def test_it_is_openapi_3_1() -> None:
 def test_each_route_is_described_and_no_other() -> None:
     """By method and path."""
     app, core = web.Application(), Core("edge-1")
-    nodes_api = http.NodesApi(core.hub, WatchHealth({"nodes"}), lambda: core.now)
+    nodes_api = http.NodesApi(core.hub.view, WatchHealth({"nodes"}), lambda: core.now)
     nodes_api.add_to(app)
     InputsApi(core.hub, AccessReview(Cluster(), is_open=True, clock=lambda: core.now)).add_to(app)
     http.HubHealth(nodes_api.stale).add_to(app, lambda: b"")
@@ -75,12 +75,12 @@ def test_answers_have_the_fields_of_the_document(core: Core) -> None:
     everything = {
         "hub": core.hub.name,
         "fence": core.hub.fence,
-        **node_report.stale(core.hub, freshness, core.now),
-        "nodes": node_report.nodes(core.hub, core.now),
-        "unreadable": node_report.unreadable(core.hub.placement),
+        **core.hub.view.stale(freshness, core.now),
+        "nodes": core.hub.view.nodes(core.now),
+        "unreadable": core.hub.view.unreadable(),
     }
     read(everything, Nodes)
     for name in ("edge-0", "edge-1"):
-        read(node_report.node(core.hub, name, core.now), NodeDetail)
+        read(core.hub.view.node(name, core.now), NodeDetail)
     for name in ("held", "missing", "refused", "nothing"):
-        read(node_report.explained(core.hub, "edge-1", "ConfigMap", "shop", name, core.now), Explained)
+        read(core.hub.view.explained("edge-1", "ConfigMap", "shop", name, core.now), Explained)

@@ -18,16 +18,16 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
     edge.sent()
     match doubt:
         case "unsynced":
-            core.hub.kind_unsynced(KIND)
+            core.hub.cluster.kind_unsynced(KIND)
         case "frozen":
-            core.hub.kind_frozen(KIND, "403 Forbidden")
+            core.hub.cluster.kind_frozen(KIND, "403 Forbidden")
         case _:
             unreadable(core, "r")
     core.remove(one)
     core.settle()
     assert edge.sent() == []
-    assert list(edge.session.unsynced.kept()) == [one.key]
-    core.hub.kind_synced(KIND)
+    assert list(edge.session.keys.unsynced.kept()) == [one.key]
+    core.hub.cluster.kind_synced(KIND)
     core.rule(CONFIG_MAPS)
     core.settle()
     assert short(edge.sent()) == [("Delete", "a")]

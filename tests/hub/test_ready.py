@@ -26,12 +26,13 @@ def test_a_change_is_frames_first_and_status_after_the_acknowledgement(core):
     edge = core.connect()
     edge.sent()
     core.put("a")
-    ready = core.hub.take_ready(core.now)
-    assert ready.sessions == [edge.session] and states(ready) == []
-    frames = core.hub.frames(edge.session, core.now, 8)
-    assert states(core.hub.take_ready(core.now)) == []
-    core.hub.receive(edge.session, edge.acknowledgement(frames[0][0]), b"", core.now)
-    ready = core.hub.take_ready(core.now)
+    ready = core.take_ready()
+    [output] = ready.sessions
+    assert output.session is edge.ref and states(ready) == []
+    [(update, _)] = output.frames
+    assert states(core.take_ready()) == []
+    edge.receive(edge.acknowledgement(update))
+    ready = core.take_ready()
     assert ready.sessions == [] and states(ready) == ["Synced"]
 
 
@@ -40,28 +41,28 @@ def test_what_the_shell_has_no_time_for_waits_and_the_newest_wins(core):
     one = core.put("a")
     edge = core.connect()
     edge.ack(*edge.sent())
-    assert core.hub.take_ready(core.now, documents=False).documents == []
+    assert core.take_ready(documents=False).documents == []
     core.put("a", version="2", data={"v": "2"})
     edge.ack(*edge.sent())
-    [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[2].endswith(one.uid)]
+    [write] = [each for each in core.take_ready().documents if each.wanted.name[2].endswith(one.uid)]
     assert write.wanted.status(None)["objectResourceVersion"] == "2"
-    assert core.hub.take_ready(core.now).documents == []
-    core.hub.document_unwritten(write.wanted, core.now)
-    assert [each.wanted for each in core.hub.take_ready(core.now).documents] == [write.wanted]
+    assert core.take_ready().documents == []
+    core.hub.documents.unwritten(write.wanted, core.now)
+    assert [each.wanted for each in core.take_ready().documents] == [write.wanted]
 
 
 def test_the_shell_is_notified_once_until_it_takes(core):
     """However many changes there were: it then takes them together."""
     heard = []
     core.settle()
-    core.hub.subscribe(lambda: heard.append(len(core.hub.sessions)))
+    core.hub.subscribe(lambda: heard.append(len(core.hub.open_sessions.by_node)))
     core.put("a")
     assert heard == [], "it concerns no session"
-    edge = core.hub.open("edge-1", core.hello("edge-1"), core.now)
+    edge = core.hub.sessions.open("edge-1", core.hello("edge-1"), core.now)
     core.put("b")
     core.put("c")
     assert heard == [1]
-    assert core.hub.take_ready(core.now).sessions == [edge]
+    assert [output.session for output in core.take_ready().sessions] == [edge]
     core.put("d")
     assert heard == [1, 1]
 
@@ -73,7 +74,7 @@ def test_events_are_handed_out_once(core):
     [update] = edge.sent()
     edge.nack(update)
     assert [each.type for each in core.take_cloud_events()] == ["node.connected", "object.parked"]
-    assert core.hub.take_ready(core.now, kube_events=False).kube_events == []
-    assert [each.reason for each in core.hub.take_ready(core.now).kube_events] == ["Parked"]
-    ready = core.hub.take_ready(core.now)
+    assert core.take_ready(kube_events=False).kube_events == []
+    assert [each.reason for each in core.take_ready().kube_events] == ["Parked"]
+    ready = core.take_ready()
     assert ready.kube_events == [] == ready.cloud_events

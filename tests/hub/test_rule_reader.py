@@ -15,7 +15,7 @@ def short(*reads):
 
 def test_breaking_and_mending_are_each_reported_once(core):
     """Lists bring the same rule again and again."""
-    reader, good = core.hub.rules, core.hub.placement.rules.readable["r"]
+    reader, good = core.hub.cluster._rules, core.hub.placement.rules.readable["r"]
     broken = [reader.unreadable(unreadable("r")) for _ in range(4)]
     assert [each.nodes for each in broken] == [{"edge-1", "edge-2"}, set(), set(), set()], "compared again once"
     assert short(*broken) == [("SyncRule", "r", "Unreadable")]
@@ -26,18 +26,18 @@ def test_breaking_and_mending_are_each_reported_once(core):
 
 def test_another_reason_is_news(core):
     """The text of the event is the newest."""
-    core.hub.break_rule(unreadable("r"), core.now)
-    core.hub.break_rule(unreadable("r", "spec.resources: none"), core.now)
+    core.hub.cluster.break_rule(unreadable("r"), core.now)
+    core.hub.cluster.break_rule(unreadable("r", "spec.resources: none"), core.now)
     [event] = core.take_kube_events()
     assert event.count == 2 and event.message.startswith("spec.resources: none; its last readable form")
 
 
 def test_a_rule_that_goes_takes_what_was_reported_along(core):
     """The nodes it concerned are compared again, and their status says nothing of it any more."""
-    core.hub.break_rule(unreadable("r"), core.now)
-    assert "SyncRule r" in core.hub.node_facts("edge-1").unreadable
-    assert core.hub.rules.gone("r").nodes == {"edge-1", "edge-2"}
-    assert core.hub.node_facts("edge-1").unreadable == ""
+    core.hub.cluster.break_rule(unreadable("r"), core.now)
+    assert "SyncRule r" in core.hub.view.facts("edge-1").unreadable
+    assert core.hub.cluster._rules.gone("r").nodes == {"edge-1", "edge-2"}
+    assert core.hub.view.facts("edge-1").unreadable == ""
 
 
 def routes(**spec):
@@ -46,7 +46,7 @@ def routes(**spec):
 
 def test_routes_are_read_for_their_nodes_and_topics(core):
     """What each route says is for the nodes to judge."""
-    reader, placement = core.hub.rules, core.hub.placement
+    reader, placement = core.hub.cluster._rules, core.hub.placement
     first = reader.routes_seen(routes(routes={"a": 7, "b": {"topic": "shop/alarms"}}))
     assert placement.rules.routes["main"].topics == {"default/telemetry", "shop/alarms"}
     broken = reader.routes_seen(routes(nodeSelector=["x"]))
@@ -62,5 +62,5 @@ def test_routes_no_edge_could_read_are_unreadable_here_too(core):
     """Nested deeper than a decoder goes."""
     deep = routes(routes={})
     deep.problem = content.UndeliverableObject("too_deep", "nested deeper than 100 levels")
-    core.hub.rules.routes_seen(deep)
+    core.hub.cluster._rules.routes_seen(deep)
     assert core.hub.placement.rules.broken["edgeroutes/main"] == "nested deeper than 100 levels"

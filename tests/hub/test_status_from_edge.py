@@ -83,11 +83,11 @@ def test_our_own_kinds_are_never_reported_of_whatever_a_rule_says(core: Core) ->
     """As if a rule had come past the check of the definition, and the hub's own."""
     kind = ServedKind(group="fairlead.dev", version="v1alpha1", kind="EdgeNode", plural="edgenodes", namespaced=False)
     entry = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeNode"}
-    core.hub.know_kind(kind)
-    core.hub.kind_synced(kind.group_kind)
+    core.hub.cluster.know_kind(kind)
+    core.hub.cluster.kind_synced(kind.group_kind)
     rule = sync_rule.rule({"metadata": {"name": "own"}, "spec": {"resources": [entry]}})
     forged = [msgspec.structs.replace(each, status_from_edge=True) for each in rule.entries]
-    core.hub.set_rule(msgspec.structs.replace(rule, entries=forged), core.now)
+    core.hub.cluster.set_rule(msgspec.structs.replace(rule, entries=forged), core.now)
     own = core.put("edge-1", kind, namespace="")
     path = "apis/fairlead.dev/v1alpha1/edgenodes/edge-1"
     assert core.hub.placement.desired("edge-1", own) is not None

@@ -55,9 +55,9 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
             version=str(1000 + number), generation=1, status={**there.status, **status}, head=there.head
         )
         if name[0] == EDGE_NODES:
-            core.hub.edge_node_observed("edge-1", found, {}, core.now)
+            core.hub.documents.edge_node_observed("edge-1", found, {}, core.now)
         else:
-            core.hub.document_observed(name, "edge-1", found, core.now)
+            core.hub.documents.observed(name, "edge-1", found)
     for _ in range(3):
         core.now += 200
         core.hub.reconcile(core.now)

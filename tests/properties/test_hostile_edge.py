@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core, Edge
 
-from fairlead_hub import node_report
 from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.link import codec
@@ -82,7 +81,7 @@ class Liar(Edge):
     last = 0
 
     def listen(self) -> None:
-        for header, content in self.session.frames(self.core.now, 100):
+        for header, content in self.core.frames(self.ref):
             codec.encode(header, content)
             self.last = getattr(header, "id", self.last)
             if isinstance(header, message.Compare):
@@ -91,7 +90,7 @@ class Liar(Edge):
 
 
 def connect(core: Core) -> Liar:
-    liar = Liar(core, core.connect("edge-1").session, {})
+    liar = Liar(core, core.connect("edge-1").ref, {})
     liar.listen()
     return liar
 
@@ -104,6 +103,7 @@ def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
 ) -> None:
     """Only ``RemoteError`` ends its session; another node's records stand as they stood; all of it can be explained."""
     core = Core("edge-1", "edge-2")
+    core.may_be_silent = True
     core.rule(CONFIG_MAPS)
     one = core.put("a")
     other = core.connect("edge-2")
@@ -115,7 +115,8 @@ def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
         alive = said(edge, header, content)
         edge.listen()
         core.now += seconds
-        if not alive or not core.hub.tick(edge.session, core.now):
+        core.settle()
+        if not alive or edge.session.is_over:
             edge.leave()
             edge = connect(core)
         core.hub.sweep(core.now)
@@ -128,7 +129,7 @@ def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
     for document in core.api.documents.values():
         written = msgspec.json.decode(msgspec.json.encode(document.status))
         assert all(0 <= number < 2**63 for number in numbers(written)), written
-    msgspec.json.encode([node_report.nodes(core.hub, core.now), node_report.node(core.hub, "edge-1", core.now)])
+    msgspec.json.encode([core.hub.view.nodes(core.now), core.hub.view.node("edge-1", core.now)])
 
 
 def numbers(value: Any) -> Iterator[float]:

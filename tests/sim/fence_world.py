@@ -25,8 +25,8 @@ from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_hub import leadership
 from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -51,10 +51,10 @@ class _Hub:
         self.hub = Hub(HubSettings(security="insecure"), name="sim", fence=0, clock=WallClock(lambda: 0.0))
         self._took(taken)
         for name in world.names:
-            self.hub.set_node(name, f"uid-{name}", {}, world.now)
+            self.hub.cluster.set_node(name, f"uid-{name}", {}, world.now)
         for name in INPUTS:
-            self.hub.input_synced(name)
-        self.hub.documents_listed(EDGE_NODES, world.now)
+            self.hub.cluster.input_synced(name)
+        self.hub.documents.listed(EDGE_NODES, world.now)
 
     @property
     def is_leader(self) -> bool:
@@ -72,10 +72,11 @@ class _Hub:
     def answer(self, hello: message.Hello) -> message.Welcome | message.Refuse:
         """As the link's server does."""
         world = self.world
-        opened = self.hub.open(hello.node, hello, world.now)
-        if isinstance(opened, NodeSession):
-            (welcome, _), *_ = self.hub.frames(opened, world.now, 1)
-            self.hub.closed(opened, world.now)
+        opened = self.hub.sessions.open(hello.node, hello, world.now)
+        if isinstance(opened, SessionRef):
+            [output] = self.hub.take_ready(world.now).sessions
+            (welcome, _), *_ = output.frames
+            self.hub.sessions.closed(opened, world.now)
             assert isinstance(welcome, message.Welcome)
             return welcome
         if opened.code == "stale_hub":

@@ -23,9 +23,10 @@ from tests.support.hubs.live import CONFIG_MAP
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
+from fairlead_hub.ready import SILENT, SessionOutput
+from fairlead_hub.session_ref import Frame, SessionRef
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Name, Observed, Removal, StatusWrite, WriteOutcome
@@ -36,7 +37,7 @@ from fairlead_wire.link import codec
 
 KIND = CONFIG_MAP.group_kind
 OWN = (*COLLECTIONS, EDGE_NODES)
-FRAMES = 32
+PACE_SECONDS = 0.004
 HEARTBEAT_SECONDS = 1.0
 
 
@@ -68,6 +69,8 @@ class Around(Protocol):
 
     def deliver(self, link: Link, frame: bytes) -> None: ...
 
+    def crowded_seconds(self) -> float: ...
+
 
 class HubShell:
     """One life of the hub's process."""
@@ -76,10 +79,12 @@ class HubShell:
         self._world, self._cluster, self._fence = world, world.cluster, fence
         self.hub = Hub(settings, name="sim", fence=fence, clock=WallClock(lambda: 0.0))
         self.alive = True
-        self.links: dict[NodeSession, Link] = {}
-        self._armed: dict[NodeSession, float] = {}
-        self._going_on: set[NodeSession] = set()
-        self._is_scheduled = self._asks = self._has_turn = False
+        self.links: dict[SessionRef, Link] = {}
+        self._frames = self.hub.sessions._frames
+        setattr(self.hub.sessions, "_frames", self._judged_frames)  # noqa: B010 - the world looks on as they are made
+        self._due = float("inf")
+        """When ``_perform`` is called next."""
+        self._asks = False
         self._writing = 0
         self._followed: dict[str, int] = {}
         """Collections whose list is in → which list it was."""
@@ -90,9 +95,9 @@ class HubShell:
         self._kind_wanted = False
         world.cluster.watcher = self
         self.hub.subscribe(self._soon)
-        self.hub.know_kind(CONFIG_MAP)
+        self.hub.cluster.know_kind(CONFIG_MAP)
         self.hub.started(world.now)
-        self.hub.input_synced("edgeroutes")
+        self.hub.cluster.input_synced("edgeroutes")
         for listing in (self._list_nodes, self._list_rules, *(self._lister(collection) for collection in OWN)):
             self._after(self._patience(), listing)
         self._after(HEARTBEAT_SECONDS, self._heartbeat)
@@ -117,28 +122,34 @@ class HubShell:
     # ---- what is ready ---------------------------------------------------------------------------
 
     def _soon(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._after(0.004, self._perform)
+        self._at(self._world.now + PACE_SECONDS)
 
-    def _perform(self) -> None:
-        self._is_scheduled = False
+    def _at(self, due: float) -> None:
+        if due < self._due:
+            self._due = due
+            self._world.schedule(due, partial(self._perform, due))
+
+    def _perform(self, due: float) -> None:
+        if not self.alive or due != self._due:
+            return
+        self._due, now = float("inf"), self._world.now
         documents, self._asks = self._asks, False
-        ready = self.hub.take_ready(self._world.now, documents=documents)
+        ready = self.hub.take_ready(now, documents=documents)
+        self._judge_times(now)
         # Within one Ready any order will do; a world needs the same one each time it is played.
-        for session in sorted(ready.sessions, key=lambda session: session.number):
-            if session in self.links:
-                self._send(session)
-        turn = self.hub.next_turn(self._world.now)
-        if turn is not None and not self._has_turn:
-            self._has_turn = True
-            self._after(max(0.0, turn - self._world.now), self._turn)
+        for output in sorted(ready.sessions, key=lambda output: output.session.number):
+            self._send(output)
+        if ready.next_turn is not None:
+            self._at(now if ready.next_turn <= now else max(ready.next_turn, now + PACE_SECONDS))
         if documents:
             self._write(sorted(ready.documents, key=lambda write: write.wanted.name))
 
-    def _turn(self) -> None:
-        self._has_turn = False
-        self._soon()
+    def _judge_times(self, now: float) -> None:
+        """Law 6: after its turn nothing of a session is due any more, or something can be sent."""
+        for ref in self.links:
+            session = self.hub.open_sessions.find(ref)
+            if session is not None and not session.is_over and session.next_tick() <= now and not session.has_frames:
+                raise LawBroken(f"law 6 at {now:.2f}: {ref.node} is due, and there is nothing to do")
 
     def _heartbeat(self) -> None:
         self.hub.heartbeat(self._world.now)
@@ -179,9 +190,9 @@ class HubShell:
         if self._cluster.restores != life:
             answer, there = WriteOutcome.RETRY, None  # the connection did not outlive that API server
         if answer is WriteOutcome.RETRY and self._world.happens(0.3):
-            self.hub.document_unwritten(write.wanted, self._world.now)
+            self.hub.documents.unwritten(write.wanted, self._world.now)
         else:
-            self.hub.document_answered(write.wanted, answer, there, self._world.now)
+            self.hub.documents.answered(write.wanted, answer, there, self._world.now)
         self._writing -= 1
         if not self._writing:
             self._after(self._world.random.uniform(0.2, 1.5), self._ask)
@@ -193,9 +204,9 @@ class HubShell:
             return
         self._world.objects_seen()
         if before is not None and (after is None or after.uid != before.uid):
-            self.hub.remove_object(before.key, before.uid, self._world.now)
+            self.hub.cluster.remove_object(before.key, before.uid, self._world.now)
         if after is not None:
-            self.hub.put_object(after, self._world.now)
+            self.hub.cluster.put_object(after, self._world.now)
 
     def _list_kind(self) -> None:
         """Everything it has, then what it has not."""
@@ -204,20 +215,24 @@ class HubShell:
         hub, now = self.hub, self._world.now
         self._kind_listed = True
         self._world.objects_seen()
-        hub.kind_served(KIND, {"v1": ""})
+        hub.cluster.kind_served(KIND, {"v1": ""})
         for live in self._cluster.objects.values():
-            hub.put_object(live, now)
-        hub.relist(KIND, {live.key: live.uid for live in self._cluster.objects.values()}, now)
-        hub.kind_synced(KIND)
+            hub.cluster.put_object(live, now)
+        hub.cluster.relist(KIND, {live.key: live.uid for live in self._cluster.objects.values()}, now)
+        hub.cluster.kind_synced(KIND)
 
     def lose_kind(self) -> None:
         """The watch of ConfigMaps broke, or they cannot be listed; after a while they are listed again."""
         if self._kind_listed:
             self._kind_listed = False
-            self.hub.kind_unsynced(KIND)
+            self.hub.cluster.kind_unsynced(KIND)
             if self._world.happens(0.5):
-                self._after(0.1, lambda: None if self._kind_listed else self.hub.kind_frozen(KIND, "not allowed"))
+                self._after(0.1, self._freeze_kind)
             self._after(0.2 + self._patience(), self._list_kind)
+
+    def _freeze_kind(self) -> None:
+        if not self._kind_listed:
+            self.hub.cluster.kind_frozen(KIND, "not allowed")
 
     def lose_documents(self) -> None:
         """A watch of the hub's own documents broke; after a while they are listed again."""
@@ -232,14 +247,14 @@ class HubShell:
 
     def restored(self) -> None:
         """The API server is an older copy of itself: every watch notices, and everything is listed anew."""
-        self.hub.collection_restored(RULES)
+        self.hub.documents.restored(RULES)
         for collection in OWN:
-            self.hub.collection_restored(collection)
+            self.hub.documents.restored(collection)
             if self._followed.pop(collection, None) is not None:
                 self._after(self._patience(), self._lister(collection))
         if self._kind_listed:
             self._kind_listed = False
-            self.hub.kind_unsynced(KIND)
+            self.hub.cluster.kind_unsynced(KIND)
         if "nodes" in self._followed:
             self._list_nodes()
         if RULES in self._followed:
@@ -259,7 +274,7 @@ class HubShell:
             self.node_changed(name)
         for name in sorted(hub.node_status.node_uids.keys() - self._cluster.nodes.keys()):
             self._drop_node(name)
-        hub.input_synced("nodes")
+        hub.cluster.input_synced("nodes")
         hub.reconcile(self._world.now)
 
     def node_changed(self, name: str) -> None:
@@ -267,12 +282,12 @@ class HubShell:
             return
         if name in self._cluster.nodes:
             uid, labels = self._cluster.nodes[name]
-            self.hub.set_node(name, uid, labels, self._world.now)
+            self.hub.cluster.set_node(name, uid, labels, self._world.now)
         else:
             self._drop_node(name)
 
     def _drop_node(self, name: str) -> None:
-        self.hub.drop_node(name, self._world.now)
+        self.hub.cluster.drop_node(name, self._world.now)
         self._world.node_forgotten(name)
 
     def _list_rules(self) -> None:
@@ -281,7 +296,7 @@ class HubShell:
             self.rule_changed(name)
         for name in sorted(self.hub.placement.rules.rule_names() - self._cluster.rules.keys()):
             self.rule_changed(name)
-        self.hub.input_synced(RULES)
+        self.hub.cluster.input_synced(RULES)
 
     def rule_changed(self, name: str) -> None:
         if RULES not in self._followed:
@@ -289,17 +304,17 @@ class HubShell:
         hub, now = self.hub, self._world.now
         there = self._cluster.documents.get((RULES, "", name))
         if there is None:
-            hub.drop_rule(name)
+            hub.cluster.drop_rule(name)
         else:
             body = self._cluster.rule_body(name)
-            hub.rule_observed(RULES, name, there)
+            hub.documents.rule_observed(RULES, name, there)
             try:
                 rule = sync_rule.rule(body)
             except ValueError as error:
-                hub.break_rule(sync_rule.unreadable(body, str(error)), now)
+                hub.cluster.break_rule(sync_rule.unreadable(body, str(error)), now)
             else:
                 if hub.placement.rules.readable.get(name) != rule or f"{RULES}/{name}" in hub.placement.rules.broken:
-                    hub.set_rule(rule, now)
+                    hub.cluster.set_rule(rule, now)
         self._follow_kind()
 
     def _follow_kind(self) -> None:
@@ -309,7 +324,7 @@ class HubShell:
             self._after(self._patience(), self._list_kind)
         if self._kind_wanted and not wanted:
             self._kind_listed = False
-            self.hub.kind_dropped(KIND, self._world.now)
+            self.hub.cluster.kind_dropped(KIND)
         self._kind_wanted = wanted
 
     def document_changed(self, name: Name) -> None:
@@ -338,13 +353,13 @@ class HubShell:
         if name[0] == EDGE_NODES:
             self._world.annotations_seen(self, name[2], annotations if there is not None else {})
             if there is None:
-                hub.edge_node_vanished(name[2], now, version)
+                hub.documents.edge_node_vanished(name[2], now, version)
             else:
-                hub.edge_node_observed(name[2], there, annotations, now)
+                hub.documents.edge_node_observed(name[2], there, annotations, now)
         elif there is None:
-            hub.document_vanished(name, node_of(name), now, version)
-        elif not hub.is_echo(name, there.version, lambda: there):
-            hub.document_observed(name, node_of(name), there, now)
+            hub.documents.vanished(name, node_of(name), version)
+        elif not hub.documents.is_echo(name, there.version, lambda: there):
+            hub.documents.observed(name, node_of(name), there)
 
     def _lister(self, collection: str) -> Callable[[], None]:
         return lambda: self._list_documents(collection)
@@ -359,8 +374,8 @@ class HubShell:
         if collection == EDGE_NODES:
             for node in self.hub.node_controls.pauses.keys() - {name[2] for name in names}:
                 self._world.annotations_seen(self, node, {})
-        self.hub.documents_named(collection, listed, self._cluster.version, self._world.now)
-        self.hub.documents_listed(collection, self._world.now)
+        self.hub.documents.named(collection, listed, self._cluster.version, self._world.now)
+        self.hub.documents.listed(collection, self._world.now)
         self._follow_kind()
         if collection == EDGE_NODES:
             self._world.edge_nodes_listed(self)
@@ -369,76 +384,56 @@ class HubShell:
 
     def arrived(self, link: Link, frame: bytes) -> None:
         """A frame of an edge."""
-        session = link.session
+        ref = link.session
         header, content = codec.decode_from_edge(frame)
-        if session is None:
+        if ref is None:
             assert isinstance(header, message.Hello)
-            opened = self.hub.open(link.node, header, self._world.now)
+            opened = self.hub.sessions.open(link.node, header, self._world.now)
             if isinstance(opened, message.Refuse):
                 self._world.deliver(link, codec.encode(opened))
                 return
             link.session = opened
             self.links[opened] = link
             return
-        if session not in self.links:
+        session = self.hub.open_sessions.find(ref)
+        if ref not in self.links or session is None:
             return
         try:
-            self.hub.receive(session, header, content, self._world.now)
+            self.hub.sessions.receive(ref, header, content, self._world.now)
         except RemoteError as error:
             raise LawBroken(f"an edge is accused of a malformed frame: {error}") from error
         self._world.is_heard(session, header)
 
     def closed(self, link: Link) -> None:
         """The connection is gone, and the hub notices."""
-        session = link.session
-        if session is not None and self.links.pop(session, None) is not None:
-            self._armed.pop(session, None)
-            self.hub.closed(session, self._world.now)
+        if link.session is not None and self.links.pop(link.session, None) is not None:
+            self.hub.sessions.closed(link.session, self._world.now)
 
-    def _send(self, session: NodeSession) -> None:
-        link, guard = self.links[session], self.hub.node_controls.guard(session.node)
+    def _judged_frames(self, session: NodeSession, now: float) -> list[Frame]:
+        guard = self.hub.node_controls.guard(session.node)
         was_stopped = guard is not None and guard.stops
         if guard is not None:
             # Before: it may trip again while the frames are made, and then no longer says what was approved.
             self._world.is_allowed(session.node, guard._allowed)
-        frames = self.hub.frames(session, self._world.now, FRAMES)
+        frames = self._frames(session, now)
         self._world.is_sent(self, session, frames, was_stopped)
-        for header, content in frames:
+        return frames
+
+    def _send(self, output: SessionOutput) -> None:
+        link = self.links.get(output.session)
+        if link is None:
+            return
+        for header, content in output.frames:
             self._world.deliver(link, codec.encode(header, content))
-        if session.closing is not None:
+        if output.cut:
+            if output.cut != SILENT:
+                raise LawBroken(f"{output.session.node}: {output.cut}")
+            link.break_off()
+        if output.cut or output.closing is not None:
             self.closed(link)
-            return
-        if session.has_frames and session not in self._going_on:
-            self._going_on.add(session)
-            self._after(0.0, lambda: self._go_on(session))
-        self._arm(session)
-
-    def _go_on(self, session: NodeSession) -> None:
-        self._going_on.discard(session)
-        if session in self.links:
-            self._send(session)
-
-    def _arm(self, session: NodeSession) -> None:
-        due = session.next_tick()
-        if self._armed.get(session, float("inf")) > due:
-            self._armed[session] = due
-            self._after(max(0.0, due - self._world.now), lambda: self._alarm(session, due))
-
-    def _alarm(self, session: NodeSession, due: float) -> None:
-        """Law 6: after a tick nothing is due any more, or something can be sent."""
-        if session not in self.links or self._armed.get(session) != due:
-            return
-        del self._armed[session]
-        if not self.hub.tick(session, self._world.now):
-            self.links[session].break_off()
-            self.closed(self.links[session])
-            return
-        if session.next_tick() <= self._world.now and not session.has_frames:
-            raise LawBroken(f"law 6 at {self._world.now:.2f}: {session.node} is due, and there is nothing to do")
-        if session.has_frames:
-            self._send(session)
-        else:
-            self._arm(session)
+        elif seconds := self._world.crowded_seconds():
+            self.hub.sessions.room(output.session, False)
+            self._after(seconds, lambda: self.hub.sessions.room(output.session, True))
 
 
 def node_of(name: Name) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.session_ref import SessionRef
 
 Deliver = Callable[[bytes], None]
 
@@ -25,7 +25,7 @@ class Link:
         node: str = "",
     ) -> None:
         self.node = node
-        self.session: NodeSession | None = None
+        self.session: SessionRef | None = None
         self._random = random
         self._schedule = schedule
         self._now = now

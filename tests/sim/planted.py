@@ -18,19 +18,18 @@ from fairlead_hub.cluster import deletion_blocked, listed
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.listed import Listed
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.core.session_lifecycle import SessionLifecycle
-from fairlead_hub.delivery import deliveries
+from fairlead_hub.core.rules import RuleReader
+from fairlead_hub.core.sessions import Sessions
+from fairlead_hub.delivery import node_keys
 from fairlead_hub.delivery.anti_entropy import Comparison
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
-from fairlead_hub.delivery.deliveries import Deliveries
 from fairlead_hub.delivery.delivery_events import AckedByEdge
 from fairlead_hub.delivery.in_flight import InFlightWindow
 from fairlead_hub.delivery.keys.key_state import KeyInFlight
-from fairlead_hub.delivery.node_objects import NodeObjects
+from fairlead_hub.delivery.node_keys import NodeKeys
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.rule_reader import RuleReader
 from fairlead_hub.status.away_objects import AwayObjects
 from fairlead_hub.status.object_sync_status import ObjectSyncRecords
 from fairlead_hub.status.status_cache import StatusCache
@@ -41,14 +40,14 @@ Patch = pytest.MonkeyPatch
 
 def status_ahead_of_the_ack(patch: Patch) -> None:
     """ObjectSync says what was sent, not what was acknowledged."""
-    sent = Deliveries._sent
+    sent = NodeKeys._sent
 
-    def early(self: Deliveries, message: Any, size: int, now: float, *, in_parts: bool = False) -> int:
+    def early(self: NodeKeys, message: Any, size: int, now: float, *, in_parts: bool = False) -> int:
         if message.held is not None:
-            self.objects.events.append(AckedByEdge(key=message.key, held=message.held, seconds=0.0))
+            self.events.append(AckedByEdge(key=message.key, held=message.held, seconds=0.0))
         return sent(self, message, size, now, in_parts=in_parts)
 
-    patch.setattr(Deliveries, "_sent", early)
+    patch.setattr(NodeKeys, "_sent", early)
 
 
 def comparison_by_number(patch: Patch) -> None:
@@ -58,38 +57,38 @@ def comparison_by_number(patch: Patch) -> None:
 
 def forgets_deletes(patch: Patch) -> None:
     """What is no longer wanted is not looked at."""
-    offer = NodeObjects.offer
+    offer = NodeKeys.offer
 
-    def forgetful(self: NodeObjects, key: str, now: float) -> None:
-        if self.desired(key) is not None:
+    def forgetful(self: NodeKeys, key: str, now: float) -> None:
+        if self.view.desired(self.node, key) is not None:
             offer(self, key, now)
 
-    patch.setattr(NodeObjects, "offer", forgetful)
+    patch.setattr(NodeKeys, "offer", forgetful)
 
 
 def key_lost_on_supersede(patch: Patch) -> None:
     """Any ack makes the key in sync, also when something newer is wanted by then."""
-    acked = Deliveries._acked
+    acked = NodeKeys._acked
 
-    def content(self: Deliveries, answered: Any, now: float) -> None:
+    def content(self: NodeKeys, answered: Any, now: float) -> None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(deliveries, "is_same", lambda held, desired: True)
+            inner.setattr(node_keys, "is_same", lambda held, desired: True)
             acked(self, answered, now)
 
-    patch.setattr(Deliveries, "_acked", content)
+    patch.setattr(NodeKeys, "_acked", content)
 
 
 def forgets_the_window(patch: Patch) -> None:
     """A key is sent again at once when something newer is wanted, whether or not the first was answered."""
-    offer = Deliveries.offer
+    offer = NodeKeys.offer
 
-    def hasty(self: Deliveries, key: str, now: float) -> None:
+    def hasty(self: NodeKeys, key: str, now: float) -> None:
         record = self.unsynced.get(key)
         if record is not None and type(record.state) is KeyInFlight:
             self.unsynced.matched(key)
         offer(self, key, now)
 
-    patch.setattr(Deliveries, "offer", hasty)
+    patch.setattr(NodeKeys, "offer", hasty)
 
 
 def answers_make_deadlines_earlier(patch: Patch) -> None:
@@ -107,7 +106,7 @@ def answers_make_deadlines_earlier(patch: Patch) -> None:
 
 def forgets_refusals(patch: Patch) -> None:
     """What an edge refused is never sent again."""
-    patch.setattr(Deliveries, "_failed", lambda self, *_, **more: None)
+    patch.setattr(NodeKeys, "_failed", lambda self, *_, **more: None)
 
 
 def unlisted_is_gone(patch: Patch) -> None:
@@ -137,23 +136,23 @@ def frozen_is_gone(patch: Patch) -> None:
 
 def serves_gone_nodes(patch: Patch) -> None:
     """The session of a Node that was deleted goes on."""
-    refuse = SessionLifecycle.refuse
+    end = Sessions.end
 
-    def lenient(self: SessionLifecycle, session: NodeSession, code: Any, *rest: Any) -> None:
+    def lenient(self: Sessions, session: NodeSession, code: Any, *rest: Any) -> None:
         if code not in ("node_deleted", "node_unknown"):
-            refuse(self, session, code, *rest)
+            end(self, session, code, *rest)
 
-    patch.setattr(SessionLifecycle, "refuse", lenient)
+    patch.setattr(Sessions, "end", lenient)
 
 
 def wakes_for_what_is_paused(patch: Patch) -> None:
     """On a paused node, what waits for its time is due again and again, and nothing may be done about it."""
 
-    def next_tick(self: Deliveries) -> float | None:
+    def next_tick(self: NodeKeys) -> float | None:
         due = (self.in_flight.next_deadline(), self.unsynced.next_due())
         return min((at for at in due if at is not None), default=None)
 
-    patch.setattr(Deliveries, "next_tick", next_tick)
+    patch.setattr(NodeKeys, "next_tick", next_tick)
 
 
 def ignores_pauses(patch: Patch) -> None:
@@ -163,7 +162,7 @@ def ignores_pauses(patch: Patch) -> None:
 
 def pauses_later(patch: Patch) -> None:
     """An open session does not hear of a pause; the next one does."""
-    patch.setattr(NodeSession, "pause", lambda self, why, now: None)
+    patch.setattr(NodeKeys, "pause", lambda self, why, now: None)
 
 
 def starts_before_it_knows_who_is_paused(patch: Patch) -> None:

@@ -40,9 +40,9 @@ from tests.sim.link import Link
 from fairlead_edge.objects.sync.events import FrameReceived
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.paused_objects import PAUSED
-from fairlead_hub.delivery.frames import Frame
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import DeletionGuardSettings, HubSettings, RateLimit, Reconcile, RecordSettings, WindowLimits
 from fairlead_hub.settings import LinkServerSettings as LinkSettings
 from fairlead_hub.status import object_sync
@@ -78,6 +78,7 @@ class Chances(msgspec.Struct, frozen=True, kw_only=True):
     node_deleted: float = 0.006
     link_breaks: float = 0.04
     link_half_opens: float = 0.01
+    link_crowded: float = 0.03
     unnoticed: float = 0.3
     """Of broken links: the hub hears nothing of it."""
     edge_crashes: float = 0.02
@@ -108,6 +109,7 @@ class World:
 
     def __init__(self, seed: int, *, chances: Chances | None = None, acks_before_commit: bool = False) -> None:
         self.random = Random(seed)
+        self._crowding = Random(f"crowded {seed}")  # of its own: worlds that broke a law once stay as they were
         self.chances = chances or Chances()
         self.now = 0.0
         self.calm = False
@@ -324,6 +326,12 @@ class World:
         edge = self.edges[link.node]
         link.send("down", frame, lambda arrived: self._at_edge(edge, link, arrived))
 
+    def crowded_seconds(self) -> float:
+        """How long a connection that took some frames takes no more; 0: it takes them."""
+        if self.calm or self._crowding.random() >= self.chances.link_crowded:
+            return 0.0
+        return self._crowding.uniform(0.01, 1)
+
     def _at_edge(self, edge: Edge, link: Link, frame: bytes) -> None:
         if edge.sync is not None and self.links.get(edge.name) is link:
             edge.handle(edge.sync, FrameReceived(frame))
@@ -401,10 +409,10 @@ class World:
             for path, (id, _) in list(self._flights.get(session, {}).items()):
                 if id == header.parent_id or (all_below and id < header.parent_id):
                     del self._flights[session][path]
-        if not session.live:
+        if not session.keys.live:
             return
         durable = self.edges[session.node].ever_durable
-        for held in session.held.values():
+        for held in session.keys.held.values():
             if (held.uid, held.digest) not in durable:
                 raise LawBroken(f"law 1 at {self.now:.2f}: {session.node} never stored {held.path} as the hub believes")
 
@@ -523,10 +531,10 @@ class World:
             expected = {path: (live.uid, live.digest) for path, live in self.cluster.desired(name).items()}
             if edge.held() != expected:
                 return f"law 2: {name} holds {edge.held()}, it should hold {expected}"
-            session = self.hub.hub.sessions.get(name)
-            if session is None or not session.live:
+            session = self.hub.hub.open_sessions.by_node.get(name)
+            if session is None or not session.keys.live:
                 return f"law 3: {name} has no live session in calm weather"
-            account = {held.path: (held.uid, held.digest) for held in session.held.values()}
+            account = {held.path: (held.uid, held.digest) for held in session.keys.held.values()}
             if account != expected:
                 return f"law 3: the hub believes {name} holds {account}, the disk says {expected}"
         return ""

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairlead_hub.cluster import deletion_blocked
-from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.hub import Hub
+from fairlead_hub.view import HubView, SessionView
 from fairlead_wire.events.event import short
 
 STATES = {
@@ -44,63 +40,55 @@ class NodeLine(NamedTuple):
     """Messages it could not deliver and keeps, as it reported last."""
 
 
-def of(hub: Hub, name: str) -> NodeLine:
+def of(view: HubView, name: str, session: SessionView | None) -> NodeLine:
     """As it is now."""
-    session = hub.sessions.get(name)
-    return _away(hub, name) if session is None else _connected(hub, name, session)
+    return _away(view, name) if session is None else _connected(view, name, session)
 
 
-def _connected(hub: Hub, name: str, session: NodeSession) -> NodeLine:
-    unsynced, guard = session.unsynced, session.deliveries.guard
-    parked, pending, oldest = unsynced.count(Parked), len(unsynced.pending), unsynced.oldest()
+def _connected(view: HubView, name: str, session: SessionView) -> NodeLine:
     state, note = "sync", ""
-    if guard is not None and guard.stops:
-        state, note = "stopped", guard.why
-    elif paused := hub.node_controls.paused(name):
+    if session.guard:
+        state, note = "stopped", session.guard
+    elif paused := view.paused(name):
         state, note = "paused", paused
-    elif parked:
+    elif session.parked:
         state = "parked"
     elif not session.live:
         state, note = "waiting", session.not_synced or "what it holds is being compared"
-    elif pending:
+    elif session.pending:
         state = "behind"
     return NodeLine(
         name=name,
         state=state,
-        since=int(hub.clock.seconds(oldest)) if oldest is not None else 0,
-        pending=pending,
-        parked=parked,
-        held=len(session.held) if session.live else int(session.hello.held),
-        agent=session.hello.agent[:80],
-        note=short(note or _unreadable(hub, name)),
-        dead_letters=edge.dead_letters if (edge := hub.node_status.edges.get(name)) is not None else 0,
+        since=int(view.clock.seconds(session.oldest)) if session.oldest is not None else 0,
+        pending=session.pending,
+        parked=session.parked,
+        held=session.held,
+        agent=session.agent[:80],
+        note=short(note or view.unreadable_rules(name)),
+        dead_letters=edge.dead_letters if (edge := view.edge(name)) is not None else 0,
     )
 
 
-def _away(hub: Hub, name: str) -> NodeLine:
-    observed = hub.status_cache.observed.get((EDGE_NODES, "", name))
-    said = observed.outline if observed is not None else {}
+def _away(view: HubView, name: str) -> NodeLine:
+    said = view.outline(name)
     last = str(said.get("lastContactTime") or "")
-    state, note = ("away" if last else "never"), hub.node_controls.paused(name)
-    if why := hub.identities.revoked_in_use(name):
+    state, note = ("away" if last else "never"), view.paused(name)
+    if why := view.revoked(name):
         state, note = "refused", why
-    elif name in hub.identities.held:
+    elif view.is_identity_held(name):
         state, note = "refused", "its certificate is of an earlier life of its Node; approve it or issue a new one"
     return NodeLine(
         name=name,
         state=state,
-        since=hub.clock.moment(last),
+        since=view.clock.moment(last),
         pending=0,
         parked=_count(said.get("objectsParked")),
         held=_count(said.get("objectsHeld")),
         agent=str(said.get("agentVersion") or "")[:80],
-        note=short(note or _unreadable(hub, name)),
+        note=short(note or view.unreadable_rules(name)),
         dead_letters=_count(said.get("deadLetters")),
     )
-
-
-def _unreadable(hub: Hub, name: str) -> str:
-    return deletion_blocked.unreadable_rules(hub.placement, name) if hub.placement.rules.broken else ""
 
 
 def _count(value: object) -> int:

@@ -208,7 +208,7 @@ def _pager(search: str, state: str, page: int, last: int) -> Html | None:
 
 
 def node(view: PageContext, line: NodeLine, detail: Mapping[str, Any]) -> str:
-    """One node in depth; ``detail`` is ``node_report.node``."""
+    """One node in depth; ``detail`` is ``HubView.node``."""
     facts = [
         ("State", sections.badge(line.state)),
         ("Why", line.note or None),
@@ -301,7 +301,7 @@ def explain_form(given: Mapping[str, str]) -> Html:
 
 
 def explain(view: PageContext, given: Mapping[str, str], answer: Mapping[str, Any] | None) -> str:
-    """One object's way to one node; ``answer`` is ``node_report.explained``."""
+    """One object's way to one node; ``answer`` is ``HubView.explained``."""
     body: list[object] = [sections.panel("ask", "Why is an object on a node, or not?", explain_form(given))]
     if answer is not None:
         facts: list[tuple[str, object]] = [

@@ -1,6 +1,6 @@
 """Everything the pages show, of one moment, and how it is collected without holding up the hub.
 
-    survey(hub, …) ─yields after every few nodes─▶ Snapshot
+    survey(view, …) ─yields after every few nodes─▶ Snapshot
 
 The caller that drives the survey decides how long a slice may take, and gives the hub its turn in between.  So a
 snapshot is of one moment only as far as that matters to a reader: a node that changes meanwhile is right in the next.
@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
-from fairlead_hub import node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import node_line
 from fairlead_hub.console.node_line import NodeLine
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Backoff, KeyInFlight
-from fairlead_hub.hub import Hub
+from fairlead_hub.view import HubView, SessionView
 from fairlead_wire.events.event import short
 
 SLICE_NODES = 16
@@ -116,28 +114,30 @@ class ConsoleSnapshot(NamedTuple):
     routes: tuple[RefusedRoutes, ...] = ()
 
 
-def empty(hub: Hub, now: float) -> ConsoleSnapshot:
+def empty(view: HubView, now: float) -> ConsoleSnapshot:
     """Before the first survey."""
-    return ConsoleSnapshot(hub.name, hub.fence, int(hub.clock.seconds(now)), {}, {}, 0, 0, 0, 0, 0, (), (), (), (), ())
+    at = int(view.clock.seconds(now))
+    return ConsoleSnapshot(view.name, view.fence, at, {}, {}, 0, 0, 0, 0, 0, (), (), (), (), ())
 
 
-def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None, ConsoleSnapshot]:
+def survey(view: HubView, freshness: WatchHealth, now: float) -> Generator[None, None, ConsoleSnapshot]:
     """``now`` is of the beginning; what vanishes meanwhile is left out."""
     lines: dict[str, NodeLine] = {}
     states: Counter[str] = Counter()
     found = _Sums()
-    for number, name in enumerate(sorted(hub.placement.rules.nodes)):
+    for number, name in enumerate(sorted(view.edge_nodes)):
         if number % SLICE_NODES == SLICE_NODES - 1:
             yield
-        if name not in hub.placement.rules.nodes:
+        if name not in view.edge_nodes:
             continue
-        line = lines[name] = node_line.of(hub, name)
+        session = view.session(name)
+        line = lines[name] = node_line.of(view, name, session)
         states[line.state] += 1
-        found.add(hub, line)
+        found.add(view, line, session)
     return ConsoleSnapshot(
-        hub=hub.name,
-        fence=hub.fence,
-        at=int(hub.clock.seconds(now)),
+        hub=view.name,
+        fence=view.fence,
+        at=int(view.clock.seconds(now)),
         lines=lines,
         states=states,
         pending=found.pending,
@@ -149,9 +149,9 @@ def survey(hub: Hub, freshness: WatchHealth, now: float) -> Generator[None, None
         parked_objects=tuple(found.listed),
         to_nodes=tuple(sorted(found.to_nodes.values())),
         from_nodes=tuple(sorted(found.from_nodes.values())),
-        notices=_bounded(list(_notices(hub, freshness, now))),
-        rules=tuple(itertools.islice(_unreadable_rules(hub), RULES_MAX)),
-        routes=tuple(itertools.islice(_refused_routes(hub), RULES_MAX)),
+        notices=_bounded(list(_notices(view, freshness, now))),
+        rules=tuple(itertools.islice(_unreadable_rules(view), RULES_MAX)),
+        routes=tuple(itertools.islice(_refused_routes(view), RULES_MAX)),
     )
 
 
@@ -165,24 +165,20 @@ class _Sums:
         self.from_nodes: dict[int, PriorityQueues] = {}
         self._groups: dict[tuple[str, str], ParkedGroup] = {}
 
-    def add(self, hub: Hub, line: NodeLine) -> None:
+    def add(self, view: HubView, line: NodeLine, session: SessionView | None) -> None:
         self.parked += line.parked
-        session = hub.sessions.get(line.name)
         if session is None:
             return
-        unsynced = session.unsynced
         self.pending += line.pending
-        self.kept += unsynced.kept_count
-        self.in_flight += unsynced.count(KeyInFlight)
-        self.backoff += unsynced.count(Backoff)
+        self.kept += session.kept
+        self.in_flight += session.in_flight
+        self.backoff += session.backoff
         if line.parked:
-            states = (record.state for record in unsynced.stopped.values())
-            parked = (state for state in states if isinstance(state, Parked))
-            self._add_parked(hub, line.name, list(itertools.islice(parked, PARKED_OF_NODE_MAX)))
-        for priority, count in unsynced.queued_by_priority().items():
+            self._add_parked(view, line.name, list(itertools.islice(view.parked(line.name), PARKED_OF_NODE_MAX)))
+        for priority, count in view.queued(line.name).items():
             before = self.to_nodes.get(priority, PriorityQueues(priority, 0, 0))
             self.to_nodes[priority] = before._replace(nodes=before.nodes + 1, length=before.length + count)
-        edge = hub.node_status.edges.get(line.name)
+        edge = view.edge(line.name)
         for queue in edge.queues if edge is not None else ():
             if queue.length:
                 before = self.from_nodes.get(queue.priority, PriorityQueues(queue.priority, 0, 0))
@@ -196,7 +192,7 @@ class _Sums:
                     stalled_by=before.stalled_by or (short(queue.stalled_by) if queue.stalled_seconds else ""),
                 )
 
-    def _add_parked(self, hub: Hub, node: str, parked: list[Parked]) -> None:
+    def _add_parked(self, view: HubView, node: str, parked: list[Parked]) -> None:
         seen: set[tuple[str, str]] = set()
         for each in parked:
             cause = each.code, each.key.partition("/")[0]
@@ -207,7 +203,7 @@ class _Sums:
             self._groups[cause] = group._replace(objects=group.objects + 1, nodes=nodes)
             seen.add(cause)
             if len(self.listed) < PARKED_MAX:
-                due = int(hub.clock.seconds(each.next_retry_at))
+                due = int(view.clock.seconds(each.next_retry_at))
                 self.listed.append(ParkedLine(node, each.key, each.code, short(each.reason), each.retries, due))
 
     def groups(self) -> tuple[ParkedGroup, ...]:
@@ -221,8 +217,8 @@ def _bounded(notices: list[str]) -> tuple[str, ...]:
     return *notices[:NOTICES_MAX], f"and {len(notices) - NOTICES_MAX} more of the kind"
 
 
-def _notices(hub: Hub, freshness: WatchHealth, now: float) -> Generator[str, None, None]:
-    found: dict[str, Any] = node_report.stale(hub, freshness, now)
+def _notices(view: HubView, freshness: WatchHealth, now: float) -> Generator[str, None, None]:
+    found: dict[str, Any] = view.stale(freshness, now)
     for one in found["stale"]:
         yield f"{one['collection']} are not followed since {one['since']}: {short(one['reason'])}"
     if found["recordsRefused"]["count"]:
@@ -230,17 +226,13 @@ def _notices(hub: Hub, freshness: WatchHealth, now: float) -> Generator[str, Non
         yield f"{refused['count']} status documents are refused since {refused['since']}: {short(refused['reason'])}"
 
 
-def _unreadable_rules(hub: Hub) -> Generator[UnreadableRule, None, None]:
-    for each in node_report.unreadable(hub.placement):
+def _unreadable_rules(view: HubView) -> Generator[UnreadableRule, None, None]:
+    for each in view.unreadable():
         yield UnreadableRule(each["kind"], each["name"], short(each["reason"]), each["consequence"])
 
 
-def _refused_routes(hub: Hub) -> Generator[RefusedRoutes, None, None]:
-    for name in sorted(hub.placement.rules.routes):
-        outcomes = hub.edge_routes.of(name)
-        if outcomes is None or not outcomes.refused:
-            continue
-        first = outcomes.first_refused(1)[0]
+def _refused_routes(view: HubView) -> Generator[RefusedRoutes, None, None]:
+    for name, nodes, first in view.refused_routes():
         mistake: dict[str, str] = next(iter(first.get("errors") or ()), {})
         error = ": ".join(filter(None, (mistake.get("route"), mistake.get("message"))))
-        yield RefusedRoutes(name, outcomes.refused, first["node"], short(error))
+        yield RefusedRoutes(name, nodes, first["node"], short(error))

@@ -1,13 +1,9 @@
-"""The halves of the hub's core: who says what, and what follows.  ``hub`` joins them and is the only way in.
+"""What follows from each change in the hub, by the noun that changes (``hub.Hub`` joins the parts).
 
-    object_changes   objects, kinds, lists          ┐
-    rule_changes     SyncRules and EdgeRoutes       │
-    node_changes     Nodes                          ├─▶ open_sessions   offers, comparisons, who has frames
-    edge_node_changes  EdgeNodes, their annotations │   node_terms      what a node may: identity, pause, guard, topics
-    document_changes ObjectSyncs, answers to writes │   reports         status, Kubernetes Events, CloudEvents
-    session_lifecycle  open, replaced, refused, gone┘
+    cluster       objects, kinds, edge Nodes, rules     ─┐
+    documents     our own documents, outcomes of writes ─┼─▶ open_sessions   who has something to do
+    certificates  who gets one, whom nodes believe      ─┤   node_terms      what each node may
+    sessions      nodes that are connected              ─┘   reports         status, Events, CloudEvents, totals
 
-    passes           what time alone asks
-
-Those on the left take typed changes with the time; those on the right are what several of them need.
+``rules`` reads SyncRules and EdgeRoutes for ``cluster``.  Nothing here does I/O or asks for the time.
 """

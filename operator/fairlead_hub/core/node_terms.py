@@ -9,6 +9,7 @@ All of it is remembered in EdgeNodes, and read from them again by the next hub.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from fairlead_hub.cluster.listed import EDGE_NODES
@@ -39,6 +40,20 @@ class NodeTerms:
         self.grants = grants
         self.node_status = node_status
 
+    @property
+    def judges_certificates(self) -> bool:
+        """It is known which are held and revoked."""
+        return not self._unlisted
+
+    @property
+    def _unlisted(self) -> frozenset[str]:
+        return self.JUDGED_BY - self.node_status.placement.listed.inputs
+
+    @property
+    def nodes(self) -> Mapping[str, Mapping[str, str]]:
+        """The edge Nodes there are, with their labels."""
+        return self.node_status.placement.rules.nodes
+
     def of(self, node: str) -> edge_node.Terms:
         return edge_node.Terms(
             granted_topics=self.grants.ever.get(node, frozenset()),
@@ -53,7 +68,7 @@ class NodeTerms:
         if self.grants.widen(node):
             self.node_status.changed(node)
 
-    def barred(self, node: str, shown: Shown | None, listed: set[str]) -> message.Refuse | None:
+    def barred(self, node: str, shown: Shown | None) -> message.Refuse | None:
         """Why no session of this certificate may be open, whatever else is so; None: one may.
 
         ``shown`` None: without certificates (``insecure``) nothing is revoked.  Before EdgeNodes are listed it is not
@@ -61,7 +76,7 @@ class NodeTerms:
         """
         if shown is None:
             return None
-        if missing := sorted(self.JUDGED_BY - listed):
+        if missing := sorted(self._unlisted):
             reason = f"the hub has just started: {' and '.join(missing)} are not listed yet"
             return message.Refuse(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
         if why := self.identities.revoked_why(node, shown.issued):
@@ -69,19 +84,19 @@ class NodeTerms:
             return message.Refuse(code="revoked", reason=why, retry_after=revocation.RETRY_SECONDS)
         return None
 
-    def refused_identity(self, node: str, shown: Shown | None, listed: set[str]) -> str:
+    def refused_identity(self, node: str, shown: Shown | None) -> str:
         """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
-        if self.JUDGED_BY - listed:
+        if self._unlisted:
             return ""
         why = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
         if why:
             self.node_status.refused(node)
         return why
 
-    def known_identity(self, node: str, listed: set[str]) -> KnownIdentity:
+    def known_identity(self, node: str) -> KnownIdentity:
         """For a device that wants to join under this name."""
         for name in ("nodes", EDGE_NODES):
-            if name not in listed:
+            if name in self._unlisted:
                 return KnownIdentity(unknown=f"the hub has not read its {name} yet")
         bound, revoked = self.identities.bound(node), self.identities.revoked.get(node)
         uid = self.node_status.node_uids.get(node, "")

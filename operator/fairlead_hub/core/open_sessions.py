@@ -1,6 +1,6 @@
 """The sessions that are open, and which of them have something to do with the next ``take_ready``.
 
-offer, compare, touch ─▶ OpenSessions ─take_compared, take─▶ sessions to compare again, sessions to look at
+offer, compare, touch ─▶ OpenSessions ─take_compared, take_touched, take_due─▶ ``sessions``
                                └─notify─▶ the shell, once until it takes
 """
 
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
 
+from fairlead_hub.delivery.keys.timers import Timers
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.session_ref import SessionRef
 
 
 def _nothing() -> None:
@@ -17,12 +19,16 @@ def _nothing() -> None:
 
 
 class OpenSessions:
-    """See the module."""
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(self, rate: SendRate | None = None) -> None:
         self.rate = rate
         """The overall limit of what is sent; None: there is none."""
         self.by_node: dict[str, NodeSession] = {}
+        """The session of each node; one that was refused is not among them, though its connection may still be."""
+        self._by_number: dict[int, NodeSession] = {}
+        """Every session whose connection is not gone."""
+        self._timers: Timers[int] = Timers()
         self._notify: Callable[[], None] = _nothing
         self._notified = False
         self._touched: set[NodeSession] = set()
@@ -49,15 +55,28 @@ class OpenSessions:
 
     def add(self, session: NodeSession) -> None:
         self.by_node[session.node] = session
+        self._by_number[session.number] = session
+        self.arm(session)
+        self.touch(session)
+
+    def find(self, ref: SessionRef) -> NodeSession | None:
+        """None: its connection is gone."""
+        return self._by_number.get(ref.number)
 
     def remove(self, session: NodeSession) -> bool:
-        """False: it is not the node's session any more."""
+        """It is not the node's session any more.  False: it was not."""
         if self.by_node.get(session.node) is not session:
             return False
         del self.by_node[session.node]
         if self.rate is not None:
             self.rate.forget(session.node)
         return True
+
+    def forget(self, session: NodeSession) -> None:
+        """Its connection is gone."""
+        self._by_number.pop(session.number, None)
+        self._timers.cancel(session.number)
+        self._touched.discard(session)
 
     # ---- what is to be done ----------------------------------------------------------------------
 
@@ -67,19 +86,19 @@ class OpenSessions:
         if not self._notified:
             self.changed()
 
+    def keep(self, session: NodeSession) -> None:
+        """It has more for the next ``take_touched``, of which the shell hears by the time of its next turn."""
+        self._touched.add(session)
+
     def touch_all(self) -> None:
         self._touched.update(self.by_node.values())
         self.changed()
-
-    def forget(self, session: NodeSession) -> None:
-        """Its connection is gone."""
-        self._touched.discard(session)
 
     def offer(self, node: str, key: str, now: float) -> None:
         """Something about this key may have changed."""
         session = self.by_node.get(node)
         if session is not None:
-            session.offer(key, now)
+            session.keys.offer(key, now)
             self.touch(session)
 
     def compare(self, nodes: Iterable[str]) -> None:
@@ -96,6 +115,12 @@ class OpenSessions:
         """Nodes to be compared again, also those without a session; None: all."""
         return None if self._compare_all else self._to_compare
 
+    def arm(self, session: NodeSession) -> None:
+        """It is looked at again when it is due, whatever else happens."""
+        due, armed = session.next_tick(), self._timers.at(session.number)
+        if armed is None or due < armed:  # an earlier one arms it anew: frames that come in need not touch the timer
+            self._timers.set(session.number, due)
+
     # ---- taking ----------------------------------------------------------------------------------
 
     def take_compared(self) -> list[NodeSession]:
@@ -110,12 +135,11 @@ class OpenSessions:
         self._touched.update(found)
         return found
 
-    def sent(self, session: NodeSession) -> None:
-        """Frames of it were taken; if it waits for its turn now, the shell has to ask when that is."""
-        if session.has_events:
-            self.touch(session)
-        if self.rate is not None and self.rate.waiting:
-            self.changed()
+    def take_due(self, now: float) -> list[NodeSession]:
+        """Those whose time has come; each is touched by it, and has to be armed again."""
+        found = [self._by_number[number] for number in self._timers.due(now)]
+        self._touched.update(found)
+        return found
 
     def take_turns(self, now: float) -> None:
         """Sessions that waited because of the overall limit, and may send now, are touched."""
@@ -126,15 +150,17 @@ class OpenSessions:
             elif self.rate is not None:
                 self.rate.rest(node)
 
-    def next_turn(self, now: float) -> float | None:
-        """When the next of them may send; None: none waits."""
-        return None if self.rate is None else self.rate.next_at(now)
-
     @property
     def touched(self) -> Set[NodeSession]:
         return self._touched
 
-    def take(self) -> set[NodeSession]:
+    def take_touched(self) -> set[NodeSession]:
         """Those that were touched since the last call."""
         touched, self._touched = self._touched, set()
         return touched
+
+    def next_due(self, now: float) -> float | None:
+        """When a session is due, or may send under the overall limit; None: none waits for a time."""
+        due = self._timers.next()
+        turn = self.rate.next_at(now) if self.rate is not None else None
+        return due if turn is None else turn if due is None else min(due, turn)

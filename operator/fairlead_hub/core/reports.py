@@ -31,7 +31,7 @@ class Reports:
         clock: WallClock,
         counts: Counts,
     ) -> None:
-        self._sync_controller = sync_controller
+        self.sync_controller = sync_controller
         self._kube_events = kube_events
         self._clock = clock
         self.cloud_events = cloud_events
@@ -39,12 +39,18 @@ class Reports:
 
     def delivered(self, session: NodeSession, now: float) -> None:
         """The outcomes of its deliveries since the last time, as status and events."""
-        events = session.take_events()
+        events = session.keys.take_events()
         if events:
             delivery_events.count(events, self._counts)
-            if notices := self._sync_controller.delivered(session, events, now):
+            if notices := self.sync_controller.delivered(session, events, now):
                 self.notices(notices, now)
             self.cloud_events.delivered(session.node, events, now)
+
+    def delivered_all(self, sessions: Iterable[NodeSession], now: float) -> None:
+        """The same of all of these."""
+        for session in sessions:
+            if session.keys.events:
+                self.delivered(session, now)
 
     def notices(self, notices: Iterable[Notice], now: float) -> None:
         """What is worth a Kubernetes Event."""
@@ -67,7 +73,7 @@ class Reports:
 
     def opened(self, session: NodeSession, hello: message.Hello, now: float) -> None:
         self._counts.opened()
-        self._sync_controller.opened(session.node)
+        self.sync_controller.opened(session.node)
         self.cloud_events.node_connected(session.number, hello, now)
 
     def replaced(self, old: NodeSession, hello: message.Hello, now: float) -> None:
@@ -78,14 +84,10 @@ class Reports:
 
     def ended(self, session: NodeSession, why: str, now: float) -> None:
         """The node has no session any more; ``why`` is empty where a newer one follows."""
-        self._sync_controller.ended(session.node, now)
+        self.sync_controller.ended(session.node, now)
         if why:
             self.cloud_events.node_away(session.node, why, now)
 
     def refused(self, code: str) -> None:
         """A session, or what would have been one."""
         self._counts.refused_session(code)
-
-    def pause_changed(self, session: NodeSession, now: float) -> None:
-        """The node was paused, or goes on, or its deletions were approved."""
-        self._sync_controller.pause_changed(session, now)

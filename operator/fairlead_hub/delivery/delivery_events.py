@@ -1,6 +1,6 @@
 """Outcomes of deliveries in one session: facts for the hub's records, counts and events.
 
-Deliveries ─events─▶ Hub ─▶ SyncController (ObjectSync, EdgeNode), Counts, Kubernetes Events, CloudEvents
+NodeKeys ─events─▶ Hub ─▶ SyncController (ObjectSync, EdgeNode), Counts, Kubernetes Events, CloudEvents
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fairlead_hub.cluster.content import HeldCopy, LiveObject
+from fairlead_hub.session_ref import Frame
 from fairlead_wire import message
-
-Frame = tuple[message.FromHub, bytes]
 
 
 def parts_of(live: LiveObject, chunk_bytes: int) -> int:

@@ -1,27 +1,22 @@
-"""One node's session on the link: a greeting, the comparison of what the node holds, then deliveries until it ends.
+"""One node's conversation on the link: a greeting, the comparison of what the node holds, deliveries, and an end.
 
-    hello ─▶ welcome ─▶ AntiEntropy ─what the node holds─▶ Deliveries ─▶ frames()
-                           receive() ─acks, nacks, progress─▲
+    hello ─▶ welcome ─▶ AntiEntropy ─what the node holds─▶ NodeKeys ─▶ frames()
+                              BucketSums, Entries ─▲          ▲─ Ack, Nack, Progress
 
-Pure: frames come in with the time, frames go out when the link has room (``frames``), and what happened is left for
-the hub (``take_events``).  A disconnect throws the whole session away: it consumes no retry, and the next hello tells
-what was stored (seed: reliable message delivery, "At-Least-Once").
+Two objects for each node: this one, which is the conversation, and ``keys``, which is the state of every object on its
+way.  Pure: frames come in with the time, frames go out when the link has room, outcomes are left in ``keys.events``.
+A disconnect throws the whole session away: it consumes no retry, and the next hello says what was stored (seed:
+reliable message delivery, "At-Least-Once").
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from fairlead_hub.cluster.content import HeldCopy
 from fairlead_hub.cluster.desired_state import ClusterView
 from fairlead_hub.delivery.anti_entropy import AntiEntropy
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
-from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import DeliveryEvent
-from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.keys.key_state import State
-from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
+from fairlead_hub.delivery.node_keys import NodeKeys
 from fairlead_hub.delivery.send_rate import SendRate
+from fairlead_hub.session_ref import Frame, SessionRef
 from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -32,7 +27,23 @@ from fairlead_wire.link.session import SessionState as LinkState
 class NodeSession:
     """See the module.  ``now`` is always seconds of one monotonic clock."""
 
-    __slots__ = ("_anti_entropy", "_control", "closing", "deliveries", "hello", "link", "node", "number")
+    __slots__ = (
+        "_anti_entropy",
+        "_asked",
+        "_authorities_sent",
+        "_control",
+        "_status_rules",
+        "authorities",
+        "closing",
+        "cut",
+        "has_room",
+        "hello",
+        "keys",
+        "link",
+        "node",
+        "number",
+        "ref",
+    )
 
     def __init__(
         self,
@@ -54,8 +65,9 @@ class NodeSession:
         self.node = node
         self.number = number
         self.hello = hello
+        self.ref = SessionRef(node=node, number=number, agent=hello.agent, takes_inputs=bool(hello.inputs))
         self.link = Session(Role.HUB, now=now, keepalive_seconds=keepalive_seconds)
-        self.deliveries = Deliveries(
+        self.keys = NodeKeys(
             node,
             view,
             limits=limits,
@@ -66,11 +78,24 @@ class NodeSession:
             guard=guard,
             rate=rate,
         )
+        self.has_room = True
+        """The connection takes more frames; False: what was written waits for the node to read."""
         self.closing: message.Refuse | None = None
+        """The reason why it ends; the last frame of it."""
+        self.cut = ""
+        """Why its connection is ended without another frame; empty: it is not."""
+        self._status_rules = hello.status_rules
+        """The digest of the rules by which the node reports status; None: its agent does not know them."""
+        self.authorities = ""
+        """The digest of the authorities the node says that it believes; empty: it does not say."""
+        self._authorities_sent = ""
+        """The digest of the authorities sent last: a bundle that the node refuses is not sent again and again."""
         self._control: list[Frame] = []
+        self._asked: set[int] | None = None
+        """Ids of frames whose answers are for the shell."""
         self._anti_entropy: AntiEntropy | None = AntiEntropy(hello, view, held_max=held_max, take_id=self.link.take_id)
 
-    # ---- comparing -------------------------------------------------------------------------------
+    # ---- greeting and comparison -----------------------------------------------------------------
 
     def welcome(self, header: message.Welcome, now: float) -> None:
         """After a hello that was accepted: greet, and compare as soon as it is known what the node should hold."""
@@ -83,135 +108,111 @@ class NodeSession:
         if self._anti_entropy is not None:
             self._ask(self._anti_entropy, self._anti_entropy.begin())
 
+    def compared(self, header: message.BucketSums | message.Entries, content: bytes) -> None:
+        """An answer of the comparison.  Raises ``Malformed`` when none was asked for."""
+        if self._anti_entropy is None:
+            raise Malformed("no comparison was asked for")
+        self._ask(self._anti_entropy, self._anti_entropy.heard(header, content))
+
     def _ask(self, anti_entropy: AntiEntropy, question: message.Compare | message.ListBuckets | None) -> None:
         if question is not None:
             self.say(question)
         if anti_entropy.held is not None:
             self._anti_entropy = None
-            self.deliveries.begin(anti_entropy.held, anti_entropy.divergent_buckets, self.link.last_received)
+            self.keys.begin(anti_entropy.held, anti_entropy.divergent_buckets, self.link.last_received)
 
     @property
     def not_synced(self) -> str:
         """Why the comparison has not begun; empty when it has."""
         return self._anti_entropy.not_synced if self._anti_entropy is not None else ""
 
-    @property
-    def has_events(self) -> bool:
-        return bool(self.deliveries.objects.events)
-
-    def take_events(self) -> list[DeliveryEvent]:
-        """Delivery events since the last call; each is returned once."""
-        return self.deliveries.take_events()
-
-    # ---- objects ---------------------------------------------------------------------------------
-
-    def diff(self, now: float) -> int:
-        """Queue every difference between what is held and what is desired; returns how many there are."""
-        return self.deliveries.diff(now)
-
-    def offer(self, key: str, now: float) -> None:
-        """Something about this key may have changed; what exactly is looked up when it is sent."""
-        self.deliveries.offer(key, now)
-
-    def pause(self, why: str, now: float) -> None:
-        """Send nothing about objects from now on, for this reason; empty: go on."""
-        self.deliveries.pause(why, now)
-
-    def reported(self, key: str, uid: str, path: str) -> None:
-        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
-        self.deliveries.reported(key, uid, path)
-
-    def no_longer_withheld(self) -> list[str]:
-        """Keys that waited for a grant, and need not any more: offer them again."""
-        return self.deliveries.objects.no_longer_withheld()
-
-    def state_of(self, key: str) -> State:
-        """Where a key is, as it is reported."""
-        return self.deliveries.state_of(key)
-
-    @property
-    def live(self) -> bool:
-        """The comparison is over: ``held`` is true, changes flow."""
-        return self.deliveries.live
-
-    @property
-    def held(self) -> Mapping[str, HeldCopy]:
-        return self.deliveries.held
-
-    @property
-    def unsynced(self) -> UnsyncedKeys:
-        return self.deliveries.unsynced
-
-    @property
-    def paused(self) -> str:
-        """Why nothing about objects is sent now; empty: it is."""
-        return self.deliveries.paused
-
     # ---- sending ---------------------------------------------------------------------------------
 
-    def frames(self, now: float, limit: int) -> list[Frame]:
-        """At most about ``limit`` frames to send now, in this order.  Call again when the link has room.
+    def say(self, header: message.FromHub, content: bytes = b"") -> None:
+        """Send this before anything about objects."""
+        self._control.append((header, content))
 
-        Raises ``ImpossibleTransition``: end the session; the node comes back and is compared.
+    def send_status_rules(self, header: message.StatusRules, content: bytes) -> None:
+        """Of which objects status is taken from the node, where it does not know that already."""
+        if self._status_rules not in (None, header.digest) and self.closing is None:
+            self._status_rules = header.digest
+            self.say(header, content)
+
+    def believes(self, digest: str) -> None:
+        """The node says that it believes these authorities."""
+        self.authorities = digest
+
+    def send_authorities(self, digest: str, header: message.Authorities, content: bytes) -> bool:
+        """Once for each bundle, where the node says that it believes others."""
+        if digest in (self.authorities, self._authorities_sent):
+            return False
+        self._authorities_sent = digest
+        self.say(header, content)
+        return True
+
+    def room(self, has_room: bool) -> None:
+        """Its connection takes frames again, or takes none for now."""
+        self.has_room = has_room
+
+    def take_asked_id(self) -> int:
+        """The id of a frame whose answer is for the shell (``is_answer``)."""
+        id = self.link.take_id()
+        if self._asked is None:
+            self._asked = set()
+        self._asked.add(id)
+        return id
+
+    def refuse(self, header: message.Refuse) -> None:
+        """End the session with a reason; nothing else is sent after it."""
+        self.closing = header
+
+    def end(self, why: str) -> None:
+        """Its connection is ended at once, without another frame."""
+        self.cut = why
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing follows any more; its connection is about to be closed."""
+        return bool(self.cut) or (self.closing is not None and self.link.state is LinkState.CLOSED)
+
+    @property
+    def has_frames(self) -> bool:
+        """Is there anything to send now, as far as window and connection allow?"""
+        if self.cut or not self.has_room:
+            return False
+        if self.closing is not None:
+            return self.link.state is not LinkState.CLOSED
+        return bool(self._control) or self.keys.has_frames
+
+    def frames(self, now: float, limit: int) -> list[Frame]:
+        """At most about ``limit`` frames to send now, in this order.
+
+        Raises ``LocalError``: end the session; the node comes back and is compared.
         """
         out = self._control
         self._control = []
         if self.closing is None:
-            out += self.deliveries.frames(now, limit - len(out))
+            out += self.keys.frames(now, limit - len(out))
         elif self.link.state is not LinkState.CLOSED:
             out.append((self.closing, b""))
         for header, _ in out:
             self.link.sent(header, now)
         return out
 
-    def say(self, header: message.FromHub, content: bytes = b"") -> None:
-        """Send this before anything else (acks and nacks of what came up)."""
-        self._control.append((header, content))
-
-    def refuse(self, header: message.Refuse) -> None:
-        """End the session with a reason; nothing else is sent after it."""
-        self.closing = header
-
-    @property
-    def has_frames(self) -> bool:
-        """Is there anything to send now, as far as the window allows?"""
-        if self.closing is not None:
-            return self.link.state is not LinkState.CLOSED
-        return bool(self._control) or self.deliveries.has_frames
-
     # ---- what the edge says ----------------------------------------------------------------------
 
-    def heard(self, header: message.FromEdge, now: float) -> None:
-        """A frame that is not ours to answer (upstream, status) came in: the edge is there."""
-        self.link.received(header, now)
+    def is_answer(self, id: int) -> bool:
+        """Was the frame of this id the shell's?  Then its answer is, too; each is given out once."""
+        if not self._asked or id not in self._asked:
+            return False
+        self._asked.remove(id)
+        return True
 
-    def part_received(self, now: float, *, may_send: bool) -> message.Keepalive | None:
-        """Part of a long message came in: the edge is there.  Returns what tells it that we are, if it may be sent."""
+    def part_received(self, now: float) -> None:
+        """Part of a long message came in: the edge is there, and hears that we are, where the connection has room."""
         self.link.last_received = now
-        if not may_send:
-            return None
-        keepalive = message.Keepalive()
-        self.link.sent(keepalive, now)
-        return keepalive
-
-    def receive(self, header: message.FromEdge, content: bytes, now: float) -> None:
-        """One frame.  Raises ``Malformed`` when it may not come now.  Upstream and status are the hub's, not ours."""
-        self.link.received(header, now)
-        match header:
-            case message.Ack():
-                self.deliveries.acked(header, now)
-            case message.Nack():
-                self.deliveries.nacked(header, now)
-            case message.Progress():
-                self.deliveries.in_flight.progressed(header.parent_id, now)
-            case message.Keepalive():
-                self.say(message.Keepalive())
-            case message.BucketSums() | message.Entries():
-                if self._anti_entropy is None:
-                    raise Malformed("no comparison was asked for")
-                self._ask(self._anti_entropy, self._anti_entropy.heard(header, content))
-            case _:
-                raise Malformed(f"{type(header).__name__.lower()} is not for this session")
+        if self.has_room and self.closing is None:
+            self.say(message.Keepalive())
 
     # ---- time ------------------------------------------------------------------------------------
 
@@ -219,10 +220,10 @@ class NodeSession:
         """What time asks for.  False: the peer is silent, close the connection."""
         if self.link.tick(now) is Timer.PEER_SILENT:
             return False
-        self.deliveries.tick(now)
+        self.keys.tick(now)
         return True
 
     def next_tick(self) -> float:
         """When ``tick`` or ``frames`` may have something to do without a frame or a change coming in."""
-        link, deliveries = self.link.next_tick(), self.deliveries.next_tick()
-        return link if deliveries is None else min(link, deliveries)
+        link, keys = self.link.next_tick(), self.keys.next_tick()
+        return link if keys is None else min(link, keys)

@@ -38,6 +38,14 @@ class CheckedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Of ``public_key``, lower-case hexadecimal: one key, one value."""
 
 
+class AuthorityBundle(msgspec.Struct, frozen=True, kw_only=True):
+    """Our authorities (PEM) and their digest, and what vouches for them: our certificate and its chain (PEM)."""
+
+    digest: str
+    authorities: bytes
+    certificates: str
+
+
 class CertificateTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """One certificate that is to be made.  Times are UTC, whole seconds."""
 

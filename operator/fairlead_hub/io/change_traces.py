@@ -15,8 +15,7 @@ from collections import OrderedDict
 import msgspec
 
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.session_ref import Frame, SessionRef
 from fairlead_hub.status.status_cache import Name
 from fairlead_wire import message
 from fairlead_wire.io.spans import Hop, Spans
@@ -40,7 +39,7 @@ class ChangeTraces:
         self._spans = spans
         self._changes: OrderedDict[str, tuple[str, Trace]] = OrderedDict()
         """By UID: the version that is traced."""
-        self._deliveries: dict[NodeSession, dict[int, _Delivery]] = {}
+        self._deliveries: dict[SessionRef, dict[int, _Delivery]] = {}
         self._under_way = 0
         self._unrecorded: OrderedDict[tuple[str, str], tuple[Trace, int]] = OrderedDict()
         """By node and UID: acknowledged and not written down; when, for the clock of spans."""
@@ -60,7 +59,7 @@ class ChangeTraces:
         if len(self._changes) > CHANGES_MAX:
             self._changes.popitem(last=False)
 
-    def leaving(self, session: NodeSession, frame: Frame) -> Frame:
+    def leaving(self, session: SessionRef, frame: Frame) -> Frame:
         """The frame as it leaves: an update of a traced change names its span."""
         header, content = frame
         if not isinstance(header, message.Update) or self._under_way >= DELIVERIES_MAX:
@@ -76,7 +75,7 @@ class ChangeTraces:
         self._under_way += 1
         return msgspec.structs.replace(header, traceparent=str(hop.trace)), content
 
-    def answered(self, session: NodeSession, header: message.FromEdge) -> None:
+    def answered(self, session: SessionRef, header: message.FromEdge) -> None:
         """What the node says of what was sent to it."""
         waiting = self._deliveries.get(session)
         if not waiting or not isinstance(header, message.Ack | message.Nack):
@@ -92,7 +91,7 @@ class ChangeTraces:
             if len(self._unrecorded) > RECORDS_MAX:
                 self._unrecorded.popitem(last=False)
 
-    def closed(self, session: NodeSession) -> None:
+    def closed(self, session: SessionRef) -> None:
         for id in list(self._deliveries.get(session, ())):
             self._end(session, id, "session_ended")
 
@@ -108,7 +107,7 @@ class ChangeTraces:
         if hop is not None:
             hop.end()
 
-    def _end(self, session: NodeSession, id: int, failure: str) -> _Delivery:
+    def _end(self, session: SessionRef, id: int, failure: str) -> _Delivery:
         waiting = self._deliveries[session]
         delivery = waiting.pop(id)
         self._under_way -= 1

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from fairlead_hub import http_operations, node_report
+from fairlead_hub import http_operations
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.hub import Hub
 from fairlead_hub.io.http_connections import HttpConnections
+from fairlead_hub.view import HubView
 from fairlead_wire.http import browser, openapi
 from fairlead_wire.http.openapi import Operation
 from fairlead_wire.io import tls
@@ -110,8 +110,8 @@ class HubHealth:
 class NodesApi:
     """``/v1/nodes`` and ``/v1/explain``: read-only, and on loopback not for the pages of a browser there."""
 
-    def __init__(self, hub: Hub, freshness: WatchHealth, clock: Callable[[], float]) -> None:
-        self._hub, self._freshness, self._clock = hub, freshness, clock
+    def __init__(self, view: HubView, freshness: WatchHealth, clock: Callable[[], float]) -> None:
+        self._view, self._freshness, self._clock = view, freshness, clock
 
     def add_to(self, app: web.Application) -> None:
         app.middlewares.append(_no_pages)
@@ -125,30 +125,30 @@ class NodesApi:
 
     def stale(self) -> tuple[list[str], bool]:
         """For readiness: what is not followed, and whether the hub decides by it."""
-        found = node_report.stale(self._hub, self._freshness, self._clock())
+        found = self._view.stale(self._freshness, self._clock())
         lines = [f"stale: {one['collection']} since {one['since']} ({one['reason']})" for one in found["stale"]]
         return lines, self._freshness.is_blind(self._clock())
 
     async def _all_nodes(self, _: web.Request) -> web.Response:
-        hub, now = self._hub, self._clock()
-        stale = node_report.stale(hub, self._freshness, now)
-        rows, unreadable = node_report.nodes(hub, now), node_report.unreadable(hub.placement)
-        return _json({"hub": hub.name, "fence": hub.fence, **stale, "nodes": rows, "unreadable": unreadable})
+        view, now = self._view, self._clock()
+        stale = view.stale(self._freshness, now)
+        rows, unreadable = view.nodes(now), view.unreadable()
+        return _json({"hub": view.name, "fence": view.fence, **stale, "nodes": rows, "unreadable": unreadable})
 
     async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
-        found = node_report.node(self._hub, name, self._clock())
+        found = self._view.node(name, self._clock())
         return _json(found) if found is not None else _error(404, "no_node", f"there is no edge Node {name}")
 
     async def _explain(self, request: web.Request) -> web.Response:
-        hub, query = self._hub, request.query
+        query = request.query
         missing = [key for key in ("node", "kind", "name") if not query.get(key)]
         if missing:
             return _error(
                 400, "missing_parameter", f"{missing[0]}: needed, as in /v1/explain?node=&kind=&namespace=&name="
             )
         namespace = query.get("namespace", "")
-        return _json(node_report.explained(hub, query["node"], query["kind"], namespace, query["name"], self._clock()))
+        return _json(self._view.explained(query["node"], query["kind"], namespace, query["name"], self._clock()))
 
 
 async def listen(

@@ -11,11 +11,9 @@ from prometheus_client.registry import Collector
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.counts import LATENCY_BUCKETS
-from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Backoff, KeyInFlight, Queued, Withheld
-from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.view import HubTotals, HubView
 
 
 class LinkCounts(Protocol):
@@ -56,14 +54,14 @@ class HubMetrics(Collector):
 
     def __init__(
         self,
-        hub: Hub,
+        view: HubView,
         kube: Kube,
         clock: Callable[[], float],
         freshness: WatchHealth | None = None,
         counts: IoCounts | None = None,
         certificate_ends: Callable[[], float] | None = None,
     ) -> None:
-        self._hub, self._kube, self._clock = hub, kube, clock
+        self._view, self._kube, self._clock = view, kube, clock
         self._freshness = freshness if freshness is not None else WatchHealth()
         self._counts = counts if counts is not None else IoCounts()
         self._certificate_ends = certificate_ends
@@ -88,105 +86,75 @@ class HubMetrics(Collector):
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._gauges()
-        yield from self._counters()
+        now = self._clock()
+        totals = self._view.totals(now)
+        yield from self._gauges(totals, now)
+        yield from self._counters(totals)
         yield self._latency()
 
-    def _gauges(self) -> Iterator[Metric]:
-        hub, now = self._hub, self._clock()
+    def _gauges(self, totals: HubTotals, now: float) -> Iterator[Metric]:
         opening, queued = self._link.openings() if self._link is not None else (0, 0)
-        sessions = list(hub.sessions.values())
-        unsynced = [session.unsynced for session in sessions]
-        oldest = min((found for each in unsynced if (found := each.oldest()) is not None), default=now)
         for name, text, value in (
-            ("nodes", "Edge nodes known.", len(hub.placement.rules.nodes)),
-            ("nodes_connected", "Edge nodes with a session.", len(sessions)),
-            ("nodes_waiting", "Sessions whose comparison is not over.", sum(not s.live for s in sessions)),
-            (
-                "nodes_to_return",
-                "Nodes connected before this start and not back yet.",
-                hub.node_status.returning.waiting,
-            ),
+            ("nodes", "Edge nodes known.", totals.nodes),
+            ("nodes_connected", "Edge nodes with a session.", totals.connected),
+            ("nodes_waiting", "Sessions whose comparison is not over.", totals.comparing),
+            ("nodes_to_return", "Nodes connected before this start and not back yet.", totals.to_return),
             ("openings", "Connections being opened.", opening),
             ("openings_queued", "Connections in the kernel's queue.", queued),
-            ("objects_watched", "Objects in the object cache.", len(hub.object_cache)),
-            (
-                "queue_depth",
-                "Keys waiting in all nodes' queues.",
-                sum(each.count(Queued, Backoff) for each in unsynced),
-            ),
-            ("in_flight", "Messages sent and not yet answered.", sum(each.count(KeyInFlight) for each in unsynced)),
-            (
-                "pending_objects",
-                "Objects on their way to a connected node.",
-                sum(len(each.pending) for each in unsynced),
-            ),
-            ("pending_oldest_seconds", "Age of the oldest object on its way.", max(0.0, now - oldest)),
-            ("parked_objects", "Objects given up for now.", sum(each.count(Parked) for each in unsynced)),
-            (
-                "kept_objects",
-                "Objects not deleted because a cache is not certain.",
-                sum(each.kept_count for each in unsynced),
-            ),
-            ("status_lag_seconds", "How long the oldest ObjectSync has been behind the truth.", self._status_lag(now)),
-            ("status_dirty", "Documents whose status waits to be written.", len(hub.status_cache)),
-            (
-                "status_refused",
-                "Documents the API server refuses; tried again.",
-                len(hub.status_cache.refusals),
-            ),
-            ("kinds_frozen", "Kinds that cannot be listed.", len(hub.placement.listed.frozen)),
+            ("objects_watched", "Objects in the object cache.", totals.objects),
+            ("queue_depth", "Keys waiting in all nodes' queues.", totals.queued),
+            ("in_flight", "Messages sent and not yet answered.", totals.in_flight),
+            ("pending_objects", "Objects on their way to a connected node.", totals.pending),
+            ("pending_oldest_seconds", "Age of the oldest object on its way.", totals.pending_oldest),
+            ("parked_objects", "Objects given up for now.", totals.parked),
+            ("kept_objects", "Objects not deleted because a cache is not certain.", totals.kept),
+            ("status_lag_seconds", "How long the oldest ObjectSync has been behind the truth.", totals.status_lag),
+            ("status_dirty", "Documents whose status waits to be written.", totals.unwritten),
+            ("status_refused", "Documents the API server refuses; tried again.", totals.refused_writes),
+            ("kinds_frozen", "Kinds that cannot be listed.", totals.kinds_frozen),
             ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
             ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
-            (
-                "versions_unserved",
-                "apiVersions of kinds named by rules and not served.",
-                len(hub.placement.rules.unserved),
-            ),
+            ("versions_unserved", "apiVersions of kinds named by rules and not served.", totals.versions_unserved),
             (
                 "withheld_objects",
                 "Objects at nodes that wait for a grant of topics, or because they are paused.",
-                sum(each.count(Withheld) - each.kept_count for each in unsynced),
+                totals.withheld,
             ),
-            ("nodes_paused", "Nodes nothing is sent to, because an annotation says so.", len(hub.node_controls.pauses)),
+            ("nodes_paused", "Nodes nothing is sent to, because an annotation says so.", totals.nodes_paused),
             (
                 "objects_paused",
                 "Objects that are sent to no node, because their annotation says so.",
-                len(hub.object_cache.paused),
+                totals.objects_paused,
             ),
-            ("away_waiting", "Objects and away nodes that are to be compared.", hub.sync_controller.away.waiting),
-            (
-                "identities_held",
-                "Nodes whose certificate waits for approval.",
-                len(hub.identities.held.keys() - hub.identities.revoked.keys()),
-            ),
-            ("nodes_deletion_guard", "Nodes whose deletions are stopped.", hub.node_controls.tripped()),
+            ("away_waiting", "Objects and away nodes that are to be compared.", totals.away_waiting),
+            ("identities_held", "Nodes whose certificate waits for approval.", totals.identities_held),
+            ("nodes_deletion_guard", "Nodes whose deletions are stopped.", totals.nodes_guarded),
             (
                 "nodes_rate_limited",
                 "Nodes whose next object waits for the overall rate limit.",
-                hub.send_rate.waiting if hub.send_rate is not None else 0,
+                totals.rate_waiting,
             ),
             (
                 "inputs_waiting",
                 "Messages for modules that are accepted and not delivered.",
                 self._inputs.waiting if self._inputs is not None else 0,
             ),
-            ("fence", "Fencing number.", hub.fence),
+            ("fence", "Fencing number.", self._view.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
         text = "SyncRules and EdgeRoutes that cannot be read."
         unreadable = GaugeMetricFamily("fairlead_hub_rules_unreadable", text, labels=["collection"])
-        for collection in ("syncrules", "edgeroutes"):
-            unreadable.add_metric([collection], len(hub.placement.rules.broken_names(collection)))
+        for collection, count in totals.rules_unreadable.items():
+            unreadable.add_metric([collection], count)
         yield unreadable
         text = "Nodes by the authority that signed their newest certificate; connected: true, false."
         issuers = GaugeMetricFamily("fairlead_hub_certificates", text, labels=["issuer", "connected"])
-        for (issuer, connected), count in sorted(hub.identities.issuers(hub.sessions).items()):
+        for (issuer, connected), count in sorted(totals.issuers.items()):
             issuers.add_metric([issuer, str(connected).lower()], count)
         yield issuers
         text = "Connected nodes by the authorities they believe: newest (ours), other, unknown (not said yet)."
         held = GaugeMetricFamily("fairlead_hub_authorities_held", text, labels=["bundle"])
-        for bundle, count in hub.node_authorities.counts().items():
+        for bundle, count in totals.authorities.items():
             held.add_metric([bundle], count)
         yield held
         if self._certificate_ends is not None:
@@ -208,20 +176,13 @@ class HubMetrics(Collector):
             ends.add_metric(list(found[:2]), found[2])
             yield ends
 
-    def _status_lag(self, now: float) -> float:
-        return max(0.0, now - min(self._hub.status_cache.behind_since.values(), default=now))
-
-    def _counters(self) -> Iterator[Metric]:
-        counts, rim = self._hub.counts, self._counts
+    def _counters(self, totals: HubTotals) -> Iterator[Metric]:
+        counts, rim = self._view.counts, self._counts
         published, dropped = (self._publisher.published, self._publisher.dropped) if self._publisher else (0, 0)
         for name, text, value in (
             ("acks", "Objects acknowledged as durable.", counts.acks),
             ("removals", "Deletes acknowledged.", counts.removed),
-            (
-                "rate_limited",
-                "Times a node began to wait for the overall rate limit.",
-                hub.send_rate.delays if (hub := self._hub).send_rate is not None else 0,
-            ),
+            ("rate_limited", "Times a node began to wait for the overall rate limit.", totals.rate_delays),
             ("same_content", "Changes that left the delivered content the same.", counts.same_content),
             ("handshakes", "Sessions opened.", counts.handshakes),
             ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
@@ -235,7 +196,7 @@ class HubMetrics(Collector):
             ("upstream_messages", "Messages stored in topics.", rim.upstream_messages),
             ("upstream_duplicates", "Messages that were stored before.", rim.upstream_duplicates),
             ("events_published", "Events on the system topic.", published),
-            ("events_dropped", "Events that found no room or were refused.", self._hub.cloud_events.dropped + dropped),
+            ("events_dropped", "Events that found no room or were refused.", totals.events_dropped + dropped),
         ):
             yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
         for name, text, label, table in (
@@ -260,7 +221,7 @@ class HubMetrics(Collector):
             yield family
 
     def _latency(self) -> Metric:
-        counts = self._hub.counts
+        counts = self._view.counts
         total, buckets = 0, []
         for bound, count in zip((*map(str, LATENCY_BUCKETS), "+Inf"), counts.latency, strict=True):
             total += count

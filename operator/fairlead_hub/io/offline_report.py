@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlead_hub import explain as explaining
-from fairlead_hub import node_report
+from fairlead_hub import view
 from fairlead_hub.cluster import api_json, content, deletion_blocked, paused_objects, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
@@ -97,7 +97,7 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
             sync_rule.routes(item)
         except ValueError as error:
             placement.rules.break_routes(item["metadata"]["name"], str(error))
-    return node_report.unreadable(placement)
+    return view.unreadable(placement)
 
 
 async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:

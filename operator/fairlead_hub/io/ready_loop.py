@@ -1,21 +1,21 @@
 """The one loop that carries out what the hub's core wants done (``Ready``).
 
-    a change ─▶ Hub ─notify─▶ ReadyLoop, soon: take_ready ─┬▶ LinkServer.send
-                                                           ├▶ StatusWriter, EventRecorder: when they ask for more
-                                                           └▶ CloudEventPublisher, console
+    a change ─▶ Hub ─notify─▶ ReadyLoop.perform: take_ready ─┬▶ LinkServer.send
+                                                             ├▶ StatusWriter, EventRecorder: when they are idle
+                                                             └▶ CloudEventPublisher, console
 
-Documents and Kubernetes Events stay in the core until their writer asks: there the newest replaces what is older.
+Documents and Kubernetes Events stay in the core while their writer is busy: there the newest replaces what is older.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
 
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
+from fairlead_hub.ready import SessionOutput
 from fairlead_hub.status.status_cache import StatusWrite
 from fairlead_wire.events.event import Event
 
@@ -24,12 +24,24 @@ PACE_SECONDS = 0.004
 
 Under load a few changes then travel together, in one write and under one ack, for 4 ms of delay.
 """
+Item = TypeVar("Item", contravariant=True)
 
 
 class FrameSender(Protocol):
     """``LinkServer``."""
 
-    def send(self, sessions: Iterable[NodeSession]) -> None: ...
+    def send(self, outputs: Iterable[SessionOutput]) -> None: ...
+
+
+class Writer(Protocol[Item]):
+    """``StatusWriter``, ``EventRecorder``."""
+
+    @property
+    def is_idle(self) -> bool:
+        """It wants what there is to write."""
+
+    def push(self, items: Sequence[Item]) -> None:
+        """Write these, perhaps none; it is idle again later, and says so to ``ReadyLoop.soon``."""
 
 
 class EventSink(Protocol):
@@ -39,40 +51,35 @@ class EventSink(Protocol):
 
 
 class ReadyLoop:
-    """Made in the event loop that runs it; from then on it hears of every change."""
+    """Made in the event loop that runs it; from then on it is notified of every change."""
 
-    def __init__(self, hub: Hub, sender: FrameSender, *publishers: EventSink | None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        sender: FrameSender,
+        *,
+        documents: Writer[StatusWrite] | None = None,
+        kube_events: Writer[KubeEvent] | None = None,
+        publishers: Iterable[EventSink] = (),
+    ) -> None:
         self._hub, self._sender = hub, sender
-        self._publishers = [each for each in publishers if each is not None]
+        self._documents, self._kube_events = documents, kube_events
+        self._publishers = list(publishers)
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
         self._taken_at = float("-inf")
-        self._documents: asyncio.Future[list[StatusWrite]] | None = None
-        self._kube_events: asyncio.Future[list[KubeEvent]] | None = None
         self._scheduled: asyncio.Handle | None = None
         self._due = 0.0
         """When that is.  A handle cannot be asked: for a time that is over uvloop returns one without a time."""
-        hub.subscribe(self._soon)
-        self._soon()
+        hub.subscribe(self.soon)
+        self.soon()
 
-    async def documents(self) -> list[StatusWrite]:
-        """What there is to write now; perhaps nothing."""
-        self._documents = self._loop.create_future()
-        self._soon()
-        return await self._documents
-
-    async def kube_events(self) -> list[KubeEvent]:
-        """What there is to write now; perhaps nothing."""
-        self._kube_events = self._loop.create_future()
-        self._soon()
-        return await self._kube_events
-
-    def _soon(self) -> None:
-        self._at(self._clock())
+    def soon(self) -> None:
+        """Perform as soon as the pace allows: something changed, or a writer is idle."""
+        self._at(max(self._clock(), self._taken_at + PACE_SECONDS))
 
     def _at(self, due: float) -> None:
-        """Perform at this time, or earlier where that is arranged already; not before the pace allows it."""
-        due = max(due, self._taken_at + PACE_SECONDS)
+        """Perform at this time, or earlier where that is arranged already."""
         if self._scheduled is not None:
             if self._due <= due:
                 return
@@ -80,21 +87,27 @@ class ReadyLoop:
         self._scheduled, self._due = self._loop.call_at(due, self.perform), due
 
     def perform(self) -> None:
-        """Take what is ready and do it; once in ``PACE_SECONDS``, however many changes there were."""
+        """Take what is ready and do it, however many changes there were.
+
+        Once in ``PACE_SECONDS``, or in each turn of the event loop while a session has more than one turn allows.
+        """
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
         self._taken_at = now = self._clock()
-        documents = self._documents if self._documents is not None and not self._documents.done() else None
-        kube_events = self._kube_events if self._kube_events is not None and not self._kube_events.done() else None
+        documents = self._documents if self._documents is not None and self._documents.is_idle else None
+        kube_events = self._kube_events if self._kube_events is not None and self._kube_events.is_idle else None
         ready = self._hub.take_ready(now, documents=documents is not None, kube_events=kube_events is not None)
         if documents is not None:
-            documents.set_result(ready.documents)
+            documents.push(ready.documents)
         if kube_events is not None:
-            kube_events.set_result(ready.kube_events)
+            kube_events.push(ready.kube_events)
         if ready.cloud_events:
             for publisher in self._publishers:
                 publisher.publish(ready.cloud_events)
-        self._sender.send(ready.sessions)  # last: whatever goes wrong with a socket, nothing taken is lost
-        if (turn := self._hub.next_turn(now)) is not None:
-            self._at(turn)
+        try:
+            self._sender.send(ready.sessions)  # last: whatever goes wrong with a socket, nothing taken is lost
+        finally:
+            if ready.next_turn is not None:
+                # Not before what the sockets have to say of their room, which they say with the next turn of the loop.
+                self._at(ready.next_turn if ready.next_turn <= now else max(ready.next_turn, now + PACE_SECONDS))

@@ -183,9 +183,9 @@ class EdgeRoutesController:
         if session is None or live is None:
             uid, generation, outcome = self._stands(node).get(routes.name, ("", 0, AWAY))
             return outcome if (uid, generation) == (routes.uid, routes.generation) else AWAY
-        if not session.live:
+        if not session.keys.live:
             return RouteOutcome("Lagging", "the node has just come back")
-        held = session.held.get(key)
+        held = session.keys.held.get(key)
         if held is None or held.content_id != live.content_id:
             return RouteOutcome("Lagging", f"version {live.version} is not delivered: {_why_not(session, key)}")
         said = self._said.get(node, {}).get(routes.name)
@@ -241,11 +241,11 @@ class EdgeRoutesController:
 
 def _why_not(session: NodeSession, key: str) -> str:
     """Without times, which would be another status each second."""
-    match session.state_of(key):
+    match session.keys.state_of(key):
         case Parked(code=code, reason=reason):
             return f"parked, {code}: {reason}"
         case Withheld(cause=Cause.PAUSE, why=why):
             return f"paused: {why}"
         case Withheld(why=why):
             return why
-    return f"paused: {session.paused}" if session.paused else "on its way"
+    return f"paused: {session.keys.paused}" if session.keys.paused else "on its way"

@@ -51,7 +51,7 @@ class NodeStatus:
     ) -> None:
         self._hub = hub
         self._cache = cache
-        self._placement = placement
+        self.placement = placement
         self._clock = clock
         self._edge_routes = edge_routes
         self.node_uids: dict[str, str] = {}
@@ -89,7 +89,7 @@ class NodeStatus:
 
     def is_gone(self, node: str) -> bool:
         """Nodes are listed, and there is none of this name."""
-        return self._nodes_listed and node not in self._placement.rules.nodes
+        return self._nodes_listed and node not in self.placement.rules.nodes
 
     def changed(self, *nodes: str) -> None:
         """Their status may be another one now."""
@@ -119,7 +119,7 @@ class NodeStatus:
         """
         said, _ = self._stale_hub.get(node, (0, ""))
         is_early = now - self._stale_hub_at.get(node, float("-inf")) < admission.STALE_RETRY_SECONDS
-        if fence != said and not is_early and node in self._placement.rules.nodes:
+        if fence != said and not is_early and node in self.placement.rules.nodes:
             self._stale_hub[node], self._stale_hub_at[node] = (fence, reason), now
             self.refused(node)
 
@@ -177,8 +177,13 @@ class NodeStatus:
     # ---- what is written -------------------------------------------------------------------------
 
     @property
+    def fence(self) -> int:
+        """This hub's fencing number."""
+        return self._cache.fence
+
+    @property
     def _nodes_listed(self) -> bool:
-        return "nodes" in self._placement.listed.inputs
+        return "nodes" in self.placement.listed.inputs
 
     @property
     def is_reporting(self) -> bool:
@@ -200,7 +205,7 @@ class NodeStatus:
             terms = terms_of(node)
             if not known:
                 self._unreported.add(node)
-            elif node in self._placement.rules.nodes or terms.identity is not None:
+            elif node in self.placement.rules.nodes or terms.identity is not None:
                 facts = self.of(node, sessions.get(node), terms)
                 notices += self._report(node, facts, sessions.get(node), now, due=node in due, last=last)
             else:
@@ -297,7 +302,7 @@ class NodeStatus:
             return "times" if edge_node.decides_the_same_but_times(status, said) else "counts"
         if session is None:
             return "left" if node in self._met else "urgent"  # the grace period is over: it is not about to come
-        return "came" if session.live and not session.unsynced.pending else "coming"
+        return "came" if session.keys.live and not session.keys.unsynced.pending else "coming"
 
     def _document(self, node: str, facts: edge_node.NodeFacts, now: float) -> edge_node.EdgeNodeDocument:
         return edge_node.EdgeNodeDocument(
@@ -312,7 +317,7 @@ class NodeStatus:
 
     def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.NodeFacts:
         """What is known of one node now."""
-        unreadable = deletion_blocked.unreadable_rules(self._placement, node) if self._placement.rules.broken else ""
+        unreadable = deletion_blocked.unreadable_rules(self.placement, node) if self.placement.rules.broken else ""
         to_table = self._to_tables.of(node, lambda: self._standing(node))
         if session is None:
             said = self._standing(node)
@@ -344,15 +349,15 @@ class NodeStatus:
             store_epoch=session.hello.store_epoch,
             agent=session.hello.agent,
             last_contact=self._clock.text(session.link.last_received),
-            wanted=len(self._placement.desired_objects(node)),
-            held=len(session.held) if session.live else int(session.hello.held),
-            parked=session.unsynced.count(Parked),
+            wanted=len(self.placement.desired_objects(node)),
+            held=len(session.keys.held) if session.keys.live else int(session.hello.held),
+            parked=session.keys.unsynced.count(Parked),
             granted_topics=terms.granted_topics,
             edge=self.edges.get(node),
-            pending=len(session.unsynced.pending),
+            pending=len(session.keys.unsynced.pending),
             paused=terms.paused,
             guard=terms.guard,
-            kept=session.unsynced.one_kept(),
+            kept=session.keys.unsynced.one_kept(),
             unreadable=unreadable,
             routes=tuple(self._edge_routes.rows_of(node)),
             identity=terms.identity,

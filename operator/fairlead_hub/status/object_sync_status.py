@@ -86,7 +86,7 @@ class ObjectSyncRecords:
         is_wanted = live is not None and live.uid == event.uid
         if not is_wanted and not self.is_placed(session.node, event.path, event.uid):
             return False
-        held = session.held.get(event.key)
+        held = session.keys.held.get(event.key)
         wanted = live.version if live is not None and is_wanted else ""
         record = self._record(session.node, event.path, event.uid, held, wanted, "Parked")
         self.want(
@@ -102,14 +102,14 @@ class ObjectSyncRecords:
         return True
 
     def unparked(self, session: NodeSession, event: Unparked, live: LiveObject | None, now: float) -> None:
-        held = session.held.get(event.key)
+        held = session.keys.held.get(event.key)
         if live is not None:
             record = self._record(session.node, live.path, live.uid, held, live.version, "Pending")
             self.want(_paused(replace(record, reason=f"Retrying_{event.why}"), live), now)
 
     def lagging(self, session: NodeSession, key: str, live: LiveObject | None, since: float, now: float) -> None:
         """A connected node is behind on this key for longer than it should be."""
-        held = session.held.get(key)
+        held = session.keys.held.get(key)
         path, uid = (
             (live.path, live.uid) if live is not None else (held.path, held.uid) if held is not None else ("", "")
         )
@@ -117,12 +117,11 @@ class ObjectSyncRecords:
             return
         wanted = live.version if live is not None else ""
         record = self._record(session.node, path, uid, held, wanted, "Pending" if live is not None else "Deleting")
-        reason, text = (
-            (PAUSED, session.paused) if session.paused else ("Lagging", f"pending for {durations.span(now - since)}")
-        )
-        if not session.paused and live is not None and live.paused:
+        paused = session.keys.paused
+        reason, text = (PAUSED, paused) if paused else ("Lagging", f"pending for {durations.span(now - since)}")
+        if not paused and live is not None and live.paused:
             reason, text = PAUSED, live.paused
-        state = session.state_of(key)
+        state = session.keys.state_of(key)
         if isinstance(state, Withheld) and state.cause is Cause.NOT_GRANTED:
             reason, text = "Withheld", state.why
         self.want(replace(record, reason=reason, message=text), now)
@@ -149,7 +148,7 @@ class ObjectSyncRecords:
 
     def in_sync(self, session: NodeSession, key: str, live: LiveObject | None, now: float) -> None:
         """The node holds what is wanted, unless that has changed since."""
-        held = session.held.get(key)
+        held = session.keys.held.get(key)
         if live is not None and held is not None and held.content_id == live.content_id:
             record = self._record(session.node, live.path, live.uid, live.held, live.version, "Synced")
             self.want(_paused(record, live), now)
@@ -159,7 +158,7 @@ class ObjectSyncRecords:
         wanted_by_uid = {live.uid: live for live in wanted.values()}
         held_uids: set[str] = set()
         names: set[status_cache.Name] = set()
-        for key, held in session.held.items():
+        for key, held in session.keys.held.items():
             live = wanted.get(key)
             if live is None or live.uid != held.uid:
                 if held.uid in wanted_by_uid:

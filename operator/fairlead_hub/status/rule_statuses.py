@@ -30,7 +30,7 @@ class RuleStatuses:
         self.placement = placement
         self.routes = routes
         self._clock = clock
-        self._cache = cache
+        self.cache = cache
         self._changed: set[status_cache.Name] = set()
         self.checks: dict[status_cache.Name, SpecCheck] = {}
         """How each object was found when its handler looked at it last."""
@@ -47,19 +47,19 @@ class RuleStatuses:
         rules = self.placement.rules
         if len(self.checks) > 2 * len(rules.rule_names()) + 2 * len(rules.routes) + CHECKS_SPARE:
             # Of objects that were deleted before they were looked at.
-            self.checks = {each: found for each, found in self.checks.items() if each in self._cache.observed}
+            self.checks = {each: found for each, found in self.checks.items() if each in self.cache.observed}
         if self.checks.get(name) != check:
             self.checks[name] = check
             self._changed.add(name)
 
     def observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
         """As it stands in the API."""
-        self._cache.observe((collection, "", name), "", observed)
+        self.cache.observe((collection, "", name), "", observed)
         self.changed(collection, name)
 
     def vanished(self, collection: str, name: str) -> None:
         """It was deleted."""
-        self._cache.vanished((collection, "", name), "")
+        self.cache.vanished((collection, "", name), "")
         self._tried.pop((collection, "", name), None)
         self.checks.pop((collection, "", name), None)
         self._changed.discard((collection, "", name))
@@ -75,19 +75,19 @@ class RuleStatuses:
             self._report(document_name, self._clock.text(now))
 
     def _report(self, name: status_cache.Name, at: str) -> None:
-        observed = self._cache.observed.get(name)
+        observed = self.cache.observed.get(name)
         if observed is None:
             return
         document = RuleStatus(name=name, node="", statuses=self, at=at)
         status = document.status(observed)
         if not status or _same(status, observed.status):
-            self._cache.cancel(name)
+            self.cache.cancel(name)
             self._tried.pop(name, None)
             return
         # Older definitions keep not all of it: what was written on this very version would only be written again.
         tried, self._tried[name] = self._tried.get(name), (status, observed.version)
-        if tried != (status, observed.version) or self._cache.pending(name) is not None:
-            self._cache.want(document)
+        if tried != (status, observed.version) or self.cache.pending(name) is not None:
+            self.cache.want(document)
 
 
 class RuleStatus(status_cache.StatusDocument, frozen=True, kw_only=True):

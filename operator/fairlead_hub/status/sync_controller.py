@@ -56,7 +56,7 @@ class SyncController:
     ) -> None:
         self._sessions = sessions
         self._desired_state = desired_state
-        self._object_syncs = object_syncs
+        self.object_syncs = object_syncs
         self._node_status = node_status
         self.away = AwayObjects(
             sessions,
@@ -72,9 +72,9 @@ class SyncController:
 
     def delivered(self, session: NodeSession, events: Iterable[DeliveryEvent], now: float) -> list[Notice]:
         """Turn delivery events, in order, into status.  Returns what is worth a Kubernetes Event."""
-        node, syncs, live_of = session.node, self._object_syncs, self._desired_state.live
+        node, syncs, live_of = session.node, self.object_syncs, self._desired_state.live
         notices: list[Notice] = []
-        changed = not session.unsynced.pending
+        changed = not session.keys.unsynced.pending
         for event in events:
             match event:
                 case AckedByEdge():
@@ -89,8 +89,10 @@ class SyncController:
                         notices.append(syncs.notice(node, event, "Warning", "Parked", text))
                     changed = True
                 case Unparked():
-                    syncs.unparked(session, event, live_of(node, event.key), now)
-                    if event.why != "unwanted" and _is_worth_an_event(event):
+                    live = live_of(node, event.key)
+                    syncs.unparked(session, event, live, now)
+                    is_told = live is not None or syncs.is_placed(node, event.path, event.uid)
+                    if is_told and event.why != "unwanted" and _is_worth_an_event(event):
                         text = f"tried again: {event.why}"
                         notices.append(syncs.notice(node, event, "Normal", "Unparked", text))
                     changed = True
@@ -124,7 +126,7 @@ class SyncController:
     def forget_node(self, node: str) -> int:
         """The Node is gone, and the status of its objects with it.  Returns how many documents."""
         self.away.forget(node)
-        return self._object_syncs.forget_node(node)
+        return self.object_syncs.forget_node(node)
 
     def object_changed(self, change: ObjectChange, now: float) -> None:
         """An object is new, another one now, or gone; where it has to be sent its session knows."""
@@ -141,65 +143,65 @@ class SyncController:
         for node in edited & self._sessions.keys():
             self._compare(self._sessions[node], now)
         for session in self._sessions.values():
-            for key, record in session.unsynced.pending.items():
+            for key, record in session.keys.unsynced.pending.items():
                 if now - record.since < pending_seconds:
                     break  # oldest first
                 if record.reported is None:
                     live = self._desired_state.live(session.node, key)
-                    about = live.held if live is not None else session.held.get(key)
+                    about = live.held if live is not None else session.keys.held.get(key)
                     if about is not None:
-                        session.reported(key, about.uid, about.path)
-                        self._object_syncs.lagging(session, key, live, record.since, now)
-            if session.unsynced.kept_count:
+                        session.keys.reported(key, about.uid, about.path)
+                        self.object_syncs.lagging(session, key, live, record.since, now)
+            if session.keys.unsynced.kept_count:
                 self._report_kept(session, now)
 
     def _report_kept(self, session: NodeSession, now: float) -> None:
         """What is not removed although it is not wanted there; what is only not listed yet soon will be."""
         is_waiting = bool(self._desired_state.not_synced(session.node))
-        for key, record in session.unsynced.stopped.items():
-            held, state = session.held.get(key), record.state
+        for key, record in session.keys.unsynced.stopped.items():
+            held, state = session.keys.held.get(key), record.state
             if record.reported is not None or held is None or not isinstance(state, Withheld):
                 continue
             if state.cause is Cause.DELETION_GUARD:
-                session.reported(key, held.uid, held.path)
-                self._object_syncs.tripped(session, held, now)
+                session.keys.reported(key, held.uid, held.path)
+                self.object_syncs.tripped(session, held, now)
             elif not is_waiting:
-                session.reported(key, held.uid, held.path)
-                self._object_syncs.kept(session, held, state, now)
+                session.keys.reported(key, held.uid, held.path)
+                self.object_syncs.kept(session, held, state, now)
                 self._node_status.changed(session.node)
 
     def pause_changed(self, session: NodeSession, now: float) -> None:
         """The node is paused now, for another reason, or no longer: the status of what waits says so."""
-        for key, record in session.unsynced.pending.items():
+        for key, record in session.keys.unsynced.pending.items():
             if record.reported is not None:
                 live = self._desired_state.live(session.node, key)
-                self._object_syncs.lagging(session, key, live, record.since, now)
+                self.object_syncs.lagging(session, key, live, record.since, now)
 
     def _report_paused(self, session: NodeSession, key: str, now: float) -> None:
         """At once: a person has asked for it, and looks."""
-        record, live = session.unsynced.get(key), self._desired_state.live(session.node, key)
+        record, live = session.keys.unsynced.get(key), self._desired_state.live(session.node, key)
         if record is not None and record.reported is None and live is not None:
-            session.reported(key, live.uid, live.path)
-            self._object_syncs.lagging(session, key, live, record.since, now)
+            session.keys.reported(key, live.uid, live.path)
+            self.object_syncs.lagging(session, key, live, record.since, now)
 
     def _object_pause_changed(self, key: str, now: float) -> None:
         """An object is paused now, for another reason, or no longer: its status says so."""
         for node, session in self._sessions.items():
-            if not session.live:
+            if not session.keys.live:
                 continue
-            record, live = session.unsynced.get(key), self._desired_state.live(node, key)
+            record, live = session.keys.unsynced.get(key), self._desired_state.live(node, key)
             if record is None:
-                self._object_syncs.in_sync(session, key, live, now)
-            elif record.reported is not None and live is not None and key in session.unsynced.pending:
-                self._object_syncs.lagging(session, key, live, record.since, now)
+                self.object_syncs.in_sync(session, key, live, now)
+            elif record.reported is not None and live is not None and key in session.keys.unsynced.pending:
+                self.object_syncs.lagging(session, key, live, record.since, now)
 
     # ---- comparing again -------------------------------------------------------------------------
 
     def reconcile(self, now: float) -> None:
         """Do again what events should have done already, where they did not: sends, status, garbage collection."""
         for session in self._sessions.values():
-            if session.live:
-                session.diff(now)
+            if session.keys.live:
+                session.keys.diff(now)
             self._node_status.changed(session.node)
         self.compare_all(now, refresh=True)
 
@@ -213,28 +215,28 @@ class SyncController:
             self._compare(session, now)
 
     def _compare(self, session: NodeSession, now: float) -> None:
-        if session.live and self._object_syncs.listed:
-            self._object_syncs.compared(session, self._desired_state.desired_objects(session.node), now)
+        if session.keys.live and self.object_syncs.listed:
+            self.object_syncs.compared(session, self._desired_state.desired_objects(session.node), now)
 
     def collect(self) -> int:
         """Remove what is left over of Nodes that were deleted while no hub looked; returns how many documents.
 
         An EdgeNode goes with its Node by itself.
         """
-        gone = [node for node in self._object_syncs.nodes() if self._desired_state.is_gone(node)]
-        return sum(self._object_syncs.forget_node(node) for node in gone)
+        gone = [node for node in self.object_syncs.nodes() if self._desired_state.is_gone(node)]
+        return sum(self.object_syncs.forget_node(node) for node in gone)
 
     # ---- what the API says -----------------------------------------------------------------------
 
     def edited(self, name: status_cache.Name, node: str) -> None:
         """An ObjectSync that others changed: compared with the next ``sweep``, or removed with its Node."""
         if not self.vanished(node) and self._desired_state.is_gone(node):
-            self._object_syncs.remove(name, node)
+            self.object_syncs.remove(name, node)
 
     def vanished(self, node: str) -> bool:
         """An ObjectSync was deleted by others: the node is compared with the next ``sweep`` (False: it is away)."""
         session = self._sessions.get(node)
-        if session is None or not session.live:
+        if session is None or not session.keys.live:
             return False
         self._edited.add(node)
         return True

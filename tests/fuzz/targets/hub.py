@@ -14,11 +14,15 @@ from fairlead_hub.cluster import api_json, content, sync_rule
 from fairlead_hub.cluster.content import ServedKind, Unusable
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.core.rules import RuleReader
 from fairlead_hub.delivery.opening.identities import Identities, Shown
-from fairlead_hub.rule_reader import RuleReader
+from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import edge_node, object_sync
-from fairlead_hub.status.status_cache import Observed
+from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
+from fairlead_hub.status.rule_statuses import RuleStatuses
+from fairlead_hub.status.status_cache import Observed, StatusCache
+from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec
 from fairlead_wire.objects import resource
@@ -78,10 +82,16 @@ def _document(raw: bytes) -> dict[str, Any]:
     return body
 
 
+def _reader() -> tuple[Placement, RuleReader]:
+    cache, placement = StatusCache(1), Placement(ObjectCache(), NodeDelivery())
+    routes = EdgeRoutesController({}, placement, cache)
+    return placement, RuleReader(placement, RuleStatuses(placement, routes, cache, WallClock(lambda: 0.0)))
+
+
 def rule(raw: bytes) -> None:
     """Readable, or not and then it is known what it may have selected."""
     body = _document(raw)
-    reader = RuleReader(Placement(ObjectCache(), NodeDelivery()))
+    _, reader = _reader()
     try:
         found = sync_rule.rule(body)
     except ValueError as error:
@@ -103,11 +113,11 @@ def routes(raw: bytes) -> None:
         raw,
         ServedKind(group="fairlead.dev", version="v1alpha1", kind="EdgeRoutes", plural="edgeroutes", namespaced=False),
     )
-    reader = RuleReader(Placement(ObjectCache(), NodeDelivery()))
+    placement, reader = _reader()
     reader.routes_seen(live)
     reader.routes_seen(live)
     name = live.resource.name
-    known = name in reader.rules.routes or f"edgeroutes/{name}" in reader.rules.broken
+    known = name in placement.rules.routes or f"edgeroutes/{name}" in placement.rules.broken
     promise(known, "it is known, or known to be unreadable")
 
 
@@ -120,7 +130,7 @@ def edge_node_read(raw: bytes) -> None:
     )
     read = edge_node.readable(observed)
     edge_node.granted_topics(read)
-    identities = Identities()
+    identities = Identities(RenewalPlan(WallClock(lambda: 0.0), lambda: 0.5))
     identities.observed("edge-1", read.status, header.annotations or {})
     identities.judge("edge-1", "uid-2", Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z"))
     identities.expired("2026-11-22T00:00:00Z")

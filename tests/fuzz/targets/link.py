@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from tests.fuzz.mutate import split_story
 from tests.fuzz.target import Target, promise
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core, Edge
+from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_edge.objects import content as edge_content
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
@@ -112,16 +112,17 @@ def hub_hears(content: bytes) -> None:
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
     core.put("a")
-    session = core.connect("edge-1").session
-    edge = Edge(core, session, {})
+    core.may_be_silent = True
+    edge = core.connect("edge-1")
     edge.sent()
     for frame in split_story(content)[:FRAMES_MAX]:
         header, body = codec.decode_from_edge(frame)
         edge.say(header, body)
-        for sent, carried in session.frames(core.now, 100):
+        for sent, carried in core.frames(edge.ref):
             codec.encode(sent, carried)
         core.now += 1.0
-        if not core.hub.tick(session, core.now):
+        core.settle()
+        if edge.session.is_over:
             return
         core.hub.report(core.now)
 

@@ -26,7 +26,7 @@ def test_wishes_follow_the_cluster(core):
 
 def test_a_kind_of_another_group_with_the_same_plural_is_another_kind(core):
     """Its type carries the group."""
-    core.hub.know_kind(ServedKind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
+    core.hub.cluster.know_kind(ServedKind(group="shop.io", version="v1", kind="Pod", plural="pods", namespaced=True))
     assert {"pods", "pods.shop.io"} <= core.hub.desired_state.kinds.keys()
 
 
@@ -35,7 +35,7 @@ def test_what_discovery_never_found_is_doubted_with_any_frozen_kind_of_its_group
     view, till = core.hub.desired_state, "apis/shop.io/v1/namespaces/shop/tills/a"
     assert view.deletion_blocked("edge-1", till) == ""
     core.rule({"apiVersion": "shop.io/v1", "kind": "Till"}, name="tills")
-    core.hub.kind_frozen(("shop.io", "Till"), "forbidden")
+    core.hub.cluster.kind_frozen(("shop.io", "Till"), "forbidden")
     assert "Till cannot be listed: forbidden" in view.deletion_blocked("edge-1", till)
     assert view.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
 

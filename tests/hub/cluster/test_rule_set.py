@@ -132,7 +132,7 @@ def test_a_count_follows_the_objects(core):
     core.put("s", SECRET)
     assert matches(core).count("r") == 2
     core.remove(one)
-    core.hub.relist(CONFIG_MAP.group_kind, {}, core.now)
+    core.hub.cluster.relist(CONFIG_MAP.group_kind, {}, core.now)
     assert matches(core).count("r") == 0
 
 
@@ -146,7 +146,7 @@ def test_a_count_follows_labels_and_the_rule(core):
     assert matches(core).count("r") == 1
     core.rule(CONFIG_MAPS)
     assert matches(core).count("r") == 1
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     assert matches(core).count("r") == 0
 
 
@@ -163,9 +163,9 @@ def test_a_version_that_is_not_served_selects_nothing(core):
     """And is counted again when it is served."""
     core.put("a")
     assert matches(core).count("r") == 1
-    core.hub.kind_served(CONFIG_MAP.group_kind, {"v1": "answered 404"})
+    core.hub.cluster.kind_served(CONFIG_MAP.group_kind, {"v1": "answered 404"})
     assert matches(core).count("r") == 0
-    core.hub.kind_served(CONFIG_MAP.group_kind, {"v1": ""})
+    core.hub.cluster.kind_served(CONFIG_MAP.group_kind, {"v1": ""})
     assert matches(core).count("r") == 1
 
 
@@ -182,9 +182,9 @@ def test_only_what_a_change_concerns_is_looked_at_again(core):
     assert matches(core).take() == {"r"}
     core.node("edge-2")
     assert matches(core).take() == {"r"}
-    core.hub.kind_frozen(CONFIG_MAP.group_kind, "answered 403")
+    core.hub.cluster.kind_frozen(CONFIG_MAP.group_kind, "answered 403")
     assert matches(core).take() == {"r"}
-    core.hub.drop_node("edge-2", core.now)
+    core.hub.cluster.drop_node("edge-2", core.now)
     assert matches(core).take() == {"r"}
 
 

@@ -72,7 +72,8 @@ def test_routes_that_a_node_refuses():
 def test_a_rule_that_cannot_be_read():
     """With what it means meanwhile, and the nodes that it concerns."""
     core = Core("edge-1")
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "shops"}}, "spec.resources: no list"), core.now)
+    broken = sync_rule.unreadable({"metadata": {"name": "shops"}}, "spec.resources: no list")
+    core.hub.cluster.break_rule(broken, core.now)
     html = shown(core)
     assert NOTHING not in html and "SyncRule shops" in html and "spec.resources: no list" in html
     assert 'href="/console/nodes?q=shops"' in html

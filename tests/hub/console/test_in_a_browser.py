@@ -187,7 +187,7 @@ async def test_a_node_in_depth_follows_its_node(browser: Browser) -> None:
         assert ages.startswith("10 min"), ages
         core.connect("edge-1")
         await expect(page.locator("#about")).to_contain_text("In sync")
-        core.hub.drop_node("edge-1", core.now)
+        core.hub.cluster.drop_node("edge-1", core.now)
         await expect(page.get_by_role("main")).to_contain_text("There is no edge Node edge-1.")
 
 

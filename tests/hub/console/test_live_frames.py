@@ -10,7 +10,7 @@ from fairlead_hub.console.node_line import NodeLine
 def shown(**states):
     lines = {name: NodeLine(name, state, 0, 0, 0, 0, "", "") for name, state in states.items()}
     core = Core()
-    return snapshot.empty(core.hub, core.now)._replace(lines=lines)
+    return snapshot.empty(core.hub.view, core.now)._replace(lines=lines)
 
 
 def test_only_rows_that_differ_and_names_that_are_gone():

@@ -15,7 +15,7 @@ def core():
 
 
 def line(core):
-    return node_line.of(core.hub, "edge-1")
+    return node_line.of(core.hub.view, "edge-1", core.hub.view.session("edge-1"))
 
 
 def test_a_node_that_never_came(core):

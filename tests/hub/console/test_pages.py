@@ -9,7 +9,6 @@ from tests.support.hubs.console import TOPICS, fleet
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import SECRET
 
-from fairlead_hub import node_report
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import node_line, pages, snapshot
 from fairlead_hub.console.events import EventLog
@@ -22,7 +21,7 @@ PLANTED = "hunter2-planted-secret"
 
 
 def view(core):
-    survey = snapshot.survey(core.hub, WatchHealth({"nodes"}), core.now)
+    survey = snapshot.survey(core.hub.view, WatchHealth({"nodes"}), core.now)
     while True:
         try:
             next(survey)
@@ -34,10 +33,10 @@ def every_page(core, name, events=()):
     seen = view(core)
     log = EventLog()
     log.add(events)
-    detail = node_report.node(core.hub, name, core.now) or {}
+    detail = core.hub.view.node(name, core.now) or {}
     edge = core.hub.node_status.edges.get(name)
     given = {"node": name, "kind": "secret", "namespace": "shop", "name": "a"}
-    answer = node_report.explained(core.hub, name, "secret", "shop", "a", core.now)
+    answer = core.hub.view.explained(name, "secret", "shop", "a", core.now)
     yield pages.overview(seen, log.newest())
     yield pages.nodes(seen, HOSTILE, "", 0)
     yield pages.nodes(seen, "", "sync", 0)
@@ -45,7 +44,8 @@ def every_page(core, name, events=()):
     yield pages.queues(seen)
     yield pages.topics(seen)
     yield pages.events(seen, log.newest())
-    yield pages.node(seen, node_line.of(core.hub, name), {**detail, "queues": list(edge.queues) if edge else []})
+    line = node_line.of(core.hub.view, name, core.hub.view.session(name))
+    yield pages.node(seen, line, {**detail, "queues": list(edge.queues) if edge else []})
     yield pages.explain(seen, given, answer)
     yield pages.problem(seen, 404, f"There is no {HOSTILE}")
     yield pages.plain(HOSTILE)
@@ -134,7 +134,7 @@ def test_explain_shows_the_sentence(name):
     core = Core("edge-1")
     core.rule(CONFIG_MAPS)
     core.put("a")
-    answer = node_report.explained(core.hub, "edge-1", "configmap", "shop", name, core.now)
+    answer = core.hub.view.explained("edge-1", "configmap", "shop", name, core.now)
     given = {"node": "edge-1", "kind": "configmap", "namespace": "shop", "name": name}
     page = pages.explain(view(core), given, answer)
     assert answer["code"] in page and f'value="{name}"' in page

@@ -10,7 +10,7 @@ from fairlead_hub.console.topics import TopicsSeen
 
 
 def taken(core):
-    survey = snapshot.survey(core.hub, WatchHealth({"nodes"}), core.now)
+    survey = snapshot.survey(core.hub.view, WatchHealth({"nodes"}), core.now)
     while True:
         try:
             next(survey)
@@ -28,7 +28,7 @@ def test_nothing_differs_because_time_goes_by():
 
 def test_every_section_has_its_id():
     """By which an open page finds what to replace."""
-    empty = snapshot.empty(Core().hub, 0.0)
+    empty = snapshot.empty(Core().hub.view, 0.0)
     for name, render in sections.LIVE.items():
         for shown, seen in ((taken(fleet(60)), TOPICS), (empty, TopicsSeen(False))):
             assert f'id="{name}"' in render(shown, seen, "").split(">", 1)[0]

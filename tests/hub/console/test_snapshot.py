@@ -8,7 +8,7 @@ from fairlead_hub.console import snapshot
 
 
 def taken(core, freshness=None):
-    survey = snapshot.survey(core.hub, freshness or WatchHealth({"nodes"}), core.now)
+    survey = snapshot.survey(core.hub.view, freshness or WatchHealth({"nodes"}), core.now)
     slices = 0
     while True:
         try:
@@ -50,10 +50,10 @@ def test_lists_are_bounded(monkeypatch):
 def test_a_node_that_vanishes_meanwhile_is_left_out():
     """The hub goes on between two slices."""
     core = fleet(60)
-    survey = snapshot.survey(core.hub, WatchHealth({"nodes"}), core.now)
+    survey = snapshot.survey(core.hub.view, WatchHealth({"nodes"}), core.now)
     next(survey)
     last = sorted(core.hub.placement.rules.nodes)[-1]
-    core.hub.drop_node(last, core.now)
+    core.hub.cluster.drop_node(last, core.now)
     while True:
         try:
             next(survey)

@@ -10,9 +10,9 @@ from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.opening.identities import Shown
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.late_renewal import Claim
 from fairlead_hub.identity.signer import Authority
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
@@ -30,15 +30,15 @@ def shown(age_days: float = 0.0, *, issuer: str = "edges", serial: str = "a1") -
 @pytest.fixture
 def core() -> Core:
     made = Core("edge-1")
-    made.hub.renewal_plan.signs(lambda: AUTHORITY)
+    made.hub.identities.plan.signs(lambda: AUTHORITY)
     return made
 
 
-def open_session(core: Core, certificate: Shown | None, **more: Any) -> tuple[NodeSession, message.Welcome]:
-    session = core.hub.open("edge-1", core.hello("edge-1", **more), core.now, certificate)
-    assert isinstance(session, NodeSession), session
+def open_session(core: Core, certificate: Shown | None, **more: Any) -> tuple[SessionRef, message.Welcome]:
+    session = core.hub.sessions.open("edge-1", core.hello("edge-1", **more), core.now, certificate)
+    assert isinstance(session, SessionRef), session
     core.settle()
-    [(welcome, _), *_] = core.hub.frames(session, core.now, 10)
+    [(welcome, _), *_] = core.frames(session)
     assert isinstance(welcome, message.Welcome)
     return session, welcome
 
@@ -60,7 +60,7 @@ def test_the_welcome_says_when_to_renew(core: Core) -> None:
     assert open_session(core, shown(10))[1].renew_after_seconds == pytest.approx(50 * DAY, abs=2)
     assert (open_session(core, shown(10, issuer="before"))[1].renew_after_seconds or 0) <= DAY
     assert open_session(core, None)[1].renew_after_seconds is None
-    core.hub.renewal_plan.signs(lambda: None)
+    core.hub.identities.plan.signs(lambda: None)
     assert open_session(core, shown(10))[1].renew_after_seconds is None
 
 
@@ -71,9 +71,9 @@ async def test_a_renewal_shows_until_when_and_the_session_stays(core: Core) -> N
     assert [each.type for each in core.take_cloud_events()] == ["identity.renewed"]
     found = await identity(core)
     assert (found["expires"], found["serial"]) == (shown(0).expires, "a1"), "b2 was not used yet"
-    assert core.hub.certificates.is_open(session)
-    core.hub.closed(session, core.now)
-    assert not core.hub.certificates.is_open(session)
+    assert core.hub.sessions.is_open(session)
+    core.hub.sessions.closed(session, core.now)
+    assert not core.hub.sessions.is_open(session)
     open_session(core, shown(0, serial="b2"))
     assert (await identity(core))["serial"] == "b2"
 
@@ -93,45 +93,45 @@ async def test_a_certificate_that_ends_in_a_session_does_not_end_it(core: Core) 
     core.now += 10.0
     for _ in range(60):
         core.now += 10.0
-        session.receive(message.Keepalive(), b"", core.now)
+        core.hub.sessions.receive(session, message.Keepalive(), b"", core.now)
         core.hub.heartbeat(core.now)
         core.settle()
-        core.hub.frames(session, core.now, 10)
-    assert core.hub.certificates.is_open(session)
+        core.frames(session)
+    assert core.hub.sessions.is_open(session)
     core.hub.certificates.renewed(session, shown(-0.01), core.now)
 
 
 async def test_who_comes_late_with_what_was_used_last_is_let_in(core: Core) -> None:
     """And what is remembered survives the hub: the next one judges by the EdgeNode."""
     session, _ = open_session(core, shown(89.9))
-    assert core.hub.judge_late(claim(shown(89.9)), core.now) is not None, "it is connected"
-    core.hub.closed(session, core.now)
+    assert core.hub.certificates.judge_late(claim(shown(89.9)), core.now) is not None, "it is connected"
+    core.hub.sessions.closed(session, core.now)
     await identity(core)
-    assert core.hub.judge_late(claim(shown(89.9)), core.now) is None
+    assert core.hub.certificates.judge_late(claim(shown(89.9)), core.now) is None
     later = Core("edge-1", listed=False)
     later.api = core.api
-    found = later.hub.judge_late(claim(shown(89.9)), later.now)
+    found = later.hub.certificates.judge_late(claim(shown(89.9)), later.now)
     assert found is not None and found.code == "starting"
     later.annotate("edge-1")
     later.list_all()
-    assert later.hub.judge_late(claim(shown(89.9)), later.now) is None
-    assert later.hub.judge_late(claim(shown(89.9), epoch=8), later.now) is not None
+    assert later.hub.certificates.judge_late(claim(shown(89.9)), later.now) is None
+    assert later.hub.certificates.judge_late(claim(shown(89.9), epoch=8), later.now) is not None
 
 
 async def test_what_looks_like_a_copy_waits_and_is_said_once(core: Core) -> None:
     session, _ = open_session(core, shown(89.9))
-    core.hub.closed(session, core.now)
+    core.hub.sessions.closed(session, core.now)
     await identity(core)
     core.take_cloud_events()
     for _ in range(3):
-        refusal = core.hub.judge_late(claim(shown(89.9), epoch=8), core.now)
+        refusal = core.hub.certificates.judge_late(claim(shown(89.9), epoch=8), core.now)
         assert refusal is not None and refusal.code == "held"
     assert refusal is not None
     assert [each.type for each in core.take_cloud_events()] == ["identity.held"]
     found = await identity(core)
     assert (found["held"], found["state"]) == (refusal.held, "Held")
     core.annotate("edge-1", approve_identity=refusal.held)
-    assert core.hub.judge_late(claim(shown(89.9), epoch=8), core.now) is None
+    assert core.hub.certificates.judge_late(claim(shown(89.9), epoch=8), core.now) is None
     core.hub.certificates.renewed_late("edge-1", shown(0, serial="c3"), core.now)
     assert (await identity(core))["held"] == ""
 
@@ -139,9 +139,9 @@ async def test_what_looks_like_a_copy_waits_and_is_said_once(core: Core) -> None
 async def test_a_node_made_again_is_not_let_in_by_the_back_door(core: Core) -> None:
     """A deleted Node suspends its certificates; a late renewal must not make new ones of them unseen."""
     session, _ = open_session(core, shown(89.9))
-    core.hub.closed(session, core.now)
+    core.hub.sessions.closed(session, core.now)
     await identity(core)
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     core.node("edge-1", uid="another")
-    refusal = core.hub.judge_late(claim(shown(89.9)), core.now)
+    refusal = core.hub.certificates.judge_late(claim(shown(89.9)), core.now)
     assert refusal is not None and refusal.code == "held" and "made again" in refusal.reason

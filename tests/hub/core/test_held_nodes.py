@@ -4,7 +4,6 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES
 
-from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.settings import DeletionGuardSettings
 from fairlead_wire import message
@@ -55,7 +54,7 @@ def test_a_held_node_is_sent_nothing_and_afterwards_everything(core):
     assert short(neighbour.sent()) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
     core.settle()
     core.annotate("edge-1")
-    assert edge.session in core.hub.take_ready(core.now).sessions, "at once, not at the next change"
+    assert edge.ref in [output.session for output in core.take_ready().sessions], "at once, not at the next change"
     sent = edge.sent()
     assert short(sent) == [("Delete", "b"), ("Update", "a"), ("Update", "c"), ("Update", "r")]
     assert [header.resource_version for header in sent if header.resource.endswith("/a")] == ["3"]
@@ -65,18 +64,18 @@ def test_a_hub_that_starts_sends_nothing_before_it_knows_who_is_held():
     """The list of EdgeNodes comes last: until then the node waits, and says for what."""
     core = Core("edge-1", listed=False)
     for name in ("nodes", "syncrules", "edgeroutes"):
-        core.hub.input_synced(name)
+        core.hub.cluster.input_synced(name)
     core.rule(CONFIG_MAPS)
     core.put("a")
     edge = core.connect()
     for kind in ("configmaps",):
-        core.hub.kind_synced(core.hub.desired_state.kinds[kind].group_kind)
+        core.hub.cluster.kind_synced(core.hub.desired_state.kinds[kind].group_kind)
     core.settle()
     assert edge.sent() == [] and core.hub.desired_state.not_synced("edge-1") == "edgenodes are not listed yet"
     core.annotate("edge-1", paused=WHY)
-    core.hub.input_synced(EDGE_NODES)
+    core.hub.cluster.input_synced(EDGE_NODES)
     core.settle()
-    assert edge.sent() == [] and edge.session.live, "compared, and nothing sent"
+    assert edge.sent() == [] and edge.session.keys.live, "compared, and nothing sent"
     core.annotate("edge-1")
     assert short(edge.sent()) == [("Update", "a")]
 
@@ -89,11 +88,11 @@ def test_what_was_in_flight_is_believed_and_not_sent_again_while_held(core):
     first, second = edge.sent()
     core.annotate("edge-1", paused=WHY)
     edge.ack(first)
-    assert len(edge.session.held) == 1
+    assert len(edge.session.keys.held) == 1
     for core.now in (6.0, 12.0, 600.0):
         edge.say(message.Keepalive())
-        core.hub.tick(edge.session, core.now)
-        assert edge.sent() == [] and edge.session.unsynced.parked() == {}
+        core.settle()
+        assert edge.sent() == [] and edge.session.keys.unsynced.parked() == {}
         assert edge.session.next_tick() > core.now, "nothing is due that may not be done"
     core.annotate("edge-1")
     assert [header.resource for header in edge.sent()] == [second.resource]
@@ -107,10 +106,10 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
     core.annotate("edge-1", paused=WHY)
     core.now = 4000.0
     edge.say(message.Keepalive())
-    core.hub.tick(edge.session, core.now)
-    assert edge.sent() == [] and len(edge.session.unsynced.parked()) == 1
+    core.settle()
+    assert edge.sent() == [] and len(edge.session.keys.unsynced.parked()) == 1
     core.annotate("edge-1")
-    core.hub.tick(edge.session, core.now)
+    core.settle()
     assert short(edge.sent()) == [("Update", "a")]
 
 
@@ -168,13 +167,13 @@ def test_explain_and_status_say_held_and_why(core):
     core.annotate("edge-1", paused=WHY)
     core.put("b")
     core.now = 2.0
-    found = node_report.explained(core.hub, "edge-1", "configmap", "shop", "b", core.now)
+    found = core.hub.view.explained("edge-1", "configmap", "shop", "b", core.now)
     assert found["code"] == "paused" and f"paused, waiting for 2.0 s: {WHY}" in found["answer"]
-    assert node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
-    shown = node_report.node(core.hub, "edge-1", core.now)
+    assert core.hub.view.explained("edge-1", "configmap", "shop", "a", core.now)["code"] == "held"
+    shown = core.hub.view.node("edge-1", core.now)
     assert shown is not None and shown["paused"] == WHY
     edge.leave()
-    assert WHY in node_report.explained(core.hub, "edge-1", "configmap", "shop", "b", core.now)["answer"]
+    assert WHY in core.hub.view.explained("edge-1", "configmap", "shop", "b", core.now)["answer"]
 
 
 def test_a_hold_ends_with_its_edge_node(core):
@@ -183,7 +182,7 @@ def test_a_hold_ends_with_its_edge_node(core):
     core.annotate("edge-1", paused=WHY)
     edge = core.connect()
     assert edge.sent() == []
-    core.hub.edge_node_vanished("edge-1", core.now)
+    core.hub.documents.edge_node_vanished("edge-1", core.now)
     assert short(edge.sent()) == [("Update", "a")]
 
 
@@ -198,7 +197,7 @@ async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(cor
     await reported(core)
     assert core.status(one)["reason"] == "Paused"
     core.put("a", version="3")
-    core.hub.tick(edge.session, core.now)
+    core.settle()
     await reported(core)
     record = core.status(one)
     assert (record["state"], record["objectResourceVersion"]) == ("Synced", record["wantedResourceVersion"])
@@ -218,7 +217,7 @@ def filled(core, count=5):
 async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core):
     """The EdgeNode says how many, under which id; explain says guarded; the rule back, all is as before."""
     edge, ones = filled(core)
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.settle()
     assert edge.sent() == []
     status = await reported(core)
@@ -237,7 +236,7 @@ async def test_a_rule_deleted_by_mistake_removes_nothing_and_changes_go_on(core)
     status = await reported(core)
     assert (status["deletionGuard"], condition(status, "DeletionGuard")[0]) == (None, "False")
     assert {core.status(one)["state"] for one in ones} == {"Synced"}
-    assert len(edge.session.held) == len(ones)
+    assert len(edge.session.keys.held) == len(ones)
 
 
 async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
@@ -246,17 +245,17 @@ async def test_a_wiped_namespace_is_stopped_after_the_first_few(core):
     for one in ones:
         core.remove(one)
         edge.ack(*edge.sent())
-    assert len(edge.session.held) == 3
-    found = node_report.explained(core.hub, "edge-1", "configmap", "shop", "c4", core.now)
+    assert len(edge.session.keys.held) == 3
+    found = core.hub.view.explained("edge-1", "configmap", "shop", "c4", core.now)
     assert found["code"] == "deletion_guard" and "kubectl annotate enode edge-1" in found["answer"]
-    shown = node_report.node(core.hub, "edge-1", core.now)
+    shown = core.hub.view.node("edge-1", core.now)
     assert shown is not None and shown["deletionGuard"]["count"] == 3
 
 
 async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
     """After a wrong id nothing moves; after the right one all go and the guard is off."""
     edge, _ = filled(core)
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.settle()
     edge.sent()
     first = (await reported(core))["deletionGuard"]["id"]
@@ -270,7 +269,7 @@ async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
     core.rule(CONFIG_MAPS, name="r")
     edge.ack(*edge.sent())
     core.now += 600
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.settle()
     core.annotate("edge-1", approve_deletions=first)
     assert edge.sent() == []
@@ -298,7 +297,7 @@ async def test_a_guarded_node_stays_guarded_over_a_restart_of_the_hub(core):
 def test_a_hold_is_stronger_than_a_release(core):
     """Released removals go when the hold is over."""
     edge, _ = filled(core)
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.settle()
     edge.sent()
     id = core.hub.node_controls.guard("edge-1").tripped.id

@@ -13,13 +13,13 @@ def core():
 
 def _refuse(core: Core, node: str = "edge-1", **changes: Any) -> None:
     facts: dict[str, Any] = {"code": "token_used", "reason": "it was used", "token": "abc", "peer": "192.0.2.1:1"}
-    core.hub.identity_reports.refused(node, **{**facts, **changes}, now=core.now)
+    core.hub.certificates.join_refused(node, **{**facts, **changes}, now=core.now)
 
 
 def test_a_join_is_an_event_of_each_kind(core):
     """On the EdgeNode for people, on the system topic for programs."""
     facts = {"serial": "4d", "expires": "2030-01-01T00:00:00Z", "token": "abc", "peer": "192.0.2.1:1"}
-    core.hub.identity_reports.joined("edge-1", **facts, replaced=False, now=core.now)
+    core.hub.certificates.joined("edge-1", **facts, replaced=False, now=core.now)
     [shown], [published] = core.take_kube_events(), core.take_cloud_events()
     assert (shown.reason, shown.type, shown.regarding.name) == ("IdentityJoined", "Normal", "edge-1")
     assert "token abc" in shown.message and "4d" in shown.message

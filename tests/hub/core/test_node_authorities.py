@@ -9,17 +9,16 @@ import msgspec
 import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
-from fairlead_hub.core.node_authorities import Bundle
 from fairlead_hub.delivery.opening.identities import Shown
-from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.identity.signer import Authority
+from fairlead_hub.identity.signer import Authority, AuthorityBundle
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
 DAY = 86_400.0
 FIRST = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-OLD = Bundle(digest="old", authorities=b"PEM old", certificates="PEM hub")
-BOTH = Bundle(digest="both", authorities=b"PEM both", certificates="PEM hub")
+OLD = AuthorityBundle(digest="old", authorities=b"PEM old", certificates="PEM hub")
+BOTH = AuthorityBundle(digest="both", authorities=b"PEM both", certificates="PEM hub")
 
 
 class Site:
@@ -28,27 +27,27 @@ class Site:
     def __init__(self, *nodes: str) -> None:
         self.core = Core(*nodes)
         self.authority: Authority | None = Authority(name="nodes 2026", not_before=FIRST)
-        self.core.hub.renewal_plan.signs(lambda: self.authority)
+        self.core.hub.identities.plan.signs(lambda: self.authority)
 
-    def open(self, node: str, issuer: str = "nodes 2026") -> NodeSession:
+    def open(self, node: str, issuer: str = "nodes 2026") -> SessionRef:
         issued, expires = (WallClock.text_of(int(NOON + days * DAY)) for days in (-10, 80))
         shown = Shown(issued=issued, expires=expires, serial="a1", issuer=issuer)
-        session = self.core.hub.open(node, self.core.hello(node), self.core.now, shown)
-        assert isinstance(session, NodeSession), session
+        session = self.core.hub.sessions.open(node, self.core.hello(node), self.core.now, shown)
+        assert isinstance(session, SessionRef), session
         self.told(session)
         return session
 
-    def says(self, session: NodeSession, digest: str) -> None:
+    def says(self, session: SessionRef, digest: str) -> None:
         content = msgspec.json.encode(message.EdgeStatus(held=0, authorities=digest))
-        self.core.hub.receive(session, message.Status(), content, self.core.now)
+        self.core.hub.sessions.receive(session, message.Status(), content, self.core.now)
 
-    def told(self, session: NodeSession) -> list[tuple[message.Authorities, bytes]]:
+    def told(self, session: SessionRef) -> list[tuple[message.Authorities, bytes]]:
         self.core.settle()
-        frames = self.core.hub.frames(session, self.core.now, 100)
+        frames = self.core.frames(session)
         return [(header, content) for header, content in frames if isinstance(header, message.Authorities)]
 
     def counts(self) -> dict[str, int]:
-        return dict(self.core.hub.node_authorities.counts())
+        return dict(self.core.hub.certificates.believed())
 
     def pass_time(self, seconds: float) -> None:
         self.core.now += seconds
@@ -60,8 +59,8 @@ def site() -> Site:
     return Site("edge-1", "edge-2")
 
 
-def announce(site: Site, bundle: Bundle) -> int:
-    return site.core.hub.node_authorities.announce(bundle)
+def announce(site: Site, bundle: AuthorityBundle) -> int:
+    return site.core.hub.certificates.announce(bundle)
 
 
 def test_only_nodes_that_say_what_they_hold_are_told(site: Site) -> None:
@@ -89,7 +88,7 @@ def test_a_bundle_is_said_once_in_a_session(site: Site) -> None:
     assert site.told(session) == [], "it holds these"
     announce(site, BOTH)
     assert site.told(session) == [] and site.counts()["other"] == 1
-    site.core.hub.closed(session, site.core.now)
+    site.core.hub.sessions.closed(session, site.core.now)
     assert site.counts() == {"newest": 0, "other": 0, "unknown": 0}
     again = site.open("edge-1")
     site.says(again, "old")
@@ -99,7 +98,7 @@ def test_a_bundle_is_said_once_in_a_session(site: Site) -> None:
 def test_a_session_that_ends_is_told_nothing(site: Site) -> None:
     session = site.open("edge-1")
     site.says(session, "old")
-    site.core.hub.refuse(session, message.Refuse(code="draining", reason="", retry_after=1.0))
+    site.core.hub.sessions.refuse(session, message.Refuse(code="draining", reason="", retry_after=1.0))
     assert announce(site, BOTH) == 0 and site.told(session) == []
     site.says(session, "old")
     assert site.told(session) == []

@@ -15,7 +15,7 @@ def test_labels_move_a_node_in_and_out_of_a_rule(core):
     core.node("edge-1", role="shop")
     core.settle()
     edge.ack(*edge.sent())
-    assert list(edge.session.held) == ["configmaps/shop/a"]
+    assert list(edge.session.keys.held) == ["configmaps/shop/a"]
     core.node("edge-1", role="ship")
     core.settle()
     assert short(edge.sent()) == [("Delete", "a")]
@@ -27,10 +27,10 @@ async def test_a_deleted_node_loses_its_session_and_its_records(core):
     edge = core.connect()
     edge.ack(*edge.sent())
     await core.flush()
-    core.hub.drop_node("edge-1", 1.0)
+    core.hub.cluster.drop_node("edge-1", 1.0)
     assert [header.code for header in edge.sent()] == ["node_deleted"]
     await core.flush()
-    assert core.status(one) is None and core.hub.sessions == {}
+    assert core.status(one) is None and core.hub.open_sessions.by_node == {}
     assert core.refused("edge-1").code == "node_unknown"
 
 

@@ -35,8 +35,9 @@ def test_a_certificate_is_judged_when_nodes_and_edge_nodes_are_listed(core, term
     """Before, it is not known whether the Node was made again."""
     core.hub.identities.observed("edge-1", {"identity": {"nodeUID": "older", "issued": SHOWN.issued,
                                                          "expires": SHOWN.expires}}, {})  # fmt: skip
-    assert terms.refused_identity("edge-1", SHOWN, {"nodes"}) == ""
-    assert "this certificate is from before" in terms.refused_identity("edge-1", SHOWN, {"nodes", "edgenodes"})
+    assert "this certificate is from before" in terms.refused_identity("edge-1", SHOWN)
+    core.hub.placement.listed.inputs.discard("edgenodes")
+    assert terms.refused_identity("edge-1", SHOWN) == ""
 
 
 def test_of_a_node_that_is_gone_only_its_certificates_are_remembered(core, terms):
@@ -44,7 +45,7 @@ def test_of_a_node_that_is_gone_only_its_certificates_are_remembered(core, terms
     core.hub.identities.judge("edge-1", "uid-edge-1", SHOWN)
     core.annotate("edge-1", paused="works")
     terms.drop("edge-1")
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     assert terms.of("edge-1").identity is not None and terms.of("edge-1").granted_topics == frozenset()
     terms.forget_expired(core.now, "2027-06-01T00:00:00Z")
     assert terms.of("edge-1").identity is not None

@@ -9,7 +9,7 @@ KIND = CONFIG_MAP.group_kind
 
 def ready(core):
     """Nodes with frames to send now."""
-    return {session.node for session in core.hub.take_ready(core.now, documents=False, kube_events=False).sessions}
+    return {output.session.node for output in core.take_ready(documents=False, kube_events=False).sessions}
 
 
 def test_a_change_has_frames_for_the_nodes_it_concerns_and_no_others(core):
@@ -41,7 +41,7 @@ def test_what_a_complete_list_does_not_name_is_gone(core):
     kept, gone = core.put("a"), core.put("b")
     edge = core.connect("edge-1", kept, gone)
     edge.sent()
-    core.hub.relist(KIND, {kept.key: kept.uid}, 0.0)
+    core.hub.cluster.relist(KIND, {kept.key: kept.uid}, 0.0)
     assert short(edge.sent()) == [("Delete", "b")]
 
 
@@ -50,14 +50,14 @@ def test_a_list_that_names_another_uid_means_a_new_object(core):
     old = core.put("a")
     edge = core.connect("edge-1", old)
     edge.sent()
-    core.hub.relist(KIND, {old.key: "another"}, 0.0)
+    core.hub.cluster.relist(KIND, {old.key: "another"}, 0.0)
     assert short(edge.sent()) == [("Delete", "a")]
 
 
 def test_a_late_delete_of_an_older_namesake_is_ignored(core):
     """Deletes name the UID."""
     core.put("a", uid="new")
-    core.hub.remove_object("configmaps/shop/a", "old", 0.0)
+    core.hub.cluster.remove_object("configmaps/shop/a", "old", 0.0)
     assert core.hub.object_cache.get("configmaps/shop/a").uid == "new"
 
 
@@ -65,10 +65,10 @@ def test_a_kind_whose_definition_vanished_stays_at_the_edge(core):
     """Discovery finds no plural any more: what the edge holds of the group may be this kind."""
     widget = msgspec.structs.replace(CONFIG_MAP, group="example.com", kind="Widget", plural="widgets")
     core.rule({"apiVersion": "example.com/v1", "kind": "Widget"}, name="widgets")
-    core.hub.kind_frozen(("example.com", "Widget"), "404")
+    core.hub.cluster.kind_frozen(("example.com", "Widget"), "404")
     edge = core.connect("edge-1", live(widget, "w"))
     assert edge.sent() == []
-    assert "404" in next(iter(edge.session.unsynced.kept().values())).why
+    assert "404" in next(iter(edge.session.keys.unsynced.kept().values())).why
 
 
 def test_a_kind_no_rule_names_any_more_is_deleted(core):
@@ -76,8 +76,8 @@ def test_a_kind_no_rule_names_any_more_is_deleted(core):
     one = core.put("a")
     edge = core.connect("edge-1", one)
     edge.sent()
-    core.hub.drop_rule("r")
-    core.hub.kind_dropped(KIND, 0.0)
+    core.hub.cluster.drop_rule("r")
+    core.hub.cluster.kind_dropped(KIND)
     core.settle()
     assert short(edge.sent()) == [("Delete", "a")]
     assert len(core.hub.object_cache) == 0
@@ -85,7 +85,7 @@ def test_a_kind_no_rule_names_any_more_is_deleted(core):
 
 def test_a_pod_brings_and_takes_what_it_refers_to(core):
     """Secrets named by Pods bound to the node, and none else."""
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.rule(
         {"apiVersion": "v1", "kind": "Pod", "select": "bound"},
         {"apiVersion": "v1", "kind": "Secret", "select": "referenced"},
@@ -115,8 +115,8 @@ def test_a_claim_made_from_a_template_follows_its_pod(core):
         {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "select": "referenced"},
         name="pods",
     )
-    core.hub.know_kind(claim)
-    core.hub.kind_synced(claim.group_kind)
+    core.hub.cluster.know_kind(claim)
+    core.hub.cluster.kind_synced(claim.group_kind)
     core.put("p-gpu", claim)
     core.put("p", POD, spec={"nodeName": "edge-1"})
     edge = core.connect("edge-1")

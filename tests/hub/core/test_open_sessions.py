@@ -31,7 +31,7 @@ def test_what_is_compared_again_is_touched_and_given_out_once(one):
     sessions.compare(["edge-1", "edge-2"])
     sessions.compare(["edge-1"])
     assert sessions.take_compared() == [one] and sessions.take_compared() == []
-    assert sessions.take() == {one} and sessions.take() == set()
+    assert sessions.take_touched() == {one} and sessions.take_touched() == set()
     sessions.compare_all()
     assert sessions.take_compared() == [one]
 

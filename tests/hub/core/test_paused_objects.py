@@ -3,7 +3,6 @@
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import CONFIG_MAP, SECRET
 
-from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.settings import DeletionGuardSettings
@@ -25,7 +24,7 @@ async def status(core, one, node="edge-1"):
 
 
 def answer(core, name="a", node="edge-1"):
-    return node_report.explained(core.hub, node, "configmap", "shop", name, core.now)
+    return core.hub.view.explained(node, "configmap", "shop", name, core.now)
 
 
 async def test_a_paused_object_is_sent_to_no_node_and_resumed_at_once_with_its_newest_content(core):
@@ -159,9 +158,9 @@ def test_what_is_in_flight_is_believed_and_not_sent_again(core):
     [update] = edge.sent()
     core.put("a", version="2", metadata=PAUSE, data={"v": "1"})
     core.now += 6  # longer than the ack timeout
-    core.hub.tick(edge.session, core.now)
+    core.settle()
     core.now += 2  # longer than the retry's delay
-    core.hub.tick(edge.session, core.now)
+    core.settle()
     assert edge.sent() == []
     edge.ack(update)
     assert answer(core)["code"] == "held"
@@ -176,7 +175,7 @@ def test_a_parked_object_is_not_tried_again_while_it_is_paused(core):
     core.put("a", version="2", metadata=PAUSE, data={"v": "1"})
     core.now += core.hub.settings.reconcile.parked_retry_seconds + 1
     edge.say(message.Keepalive())
-    core.hub.tick(edge.session, core.now)
+    core.settle()
     assert edge.sent() == []
     core.put("a", version="3", data={"v": "1"})
     assert short(edge.sent()) == [("Update", "a")]
@@ -206,27 +205,28 @@ async def test_a_hub_that_starts_knows_of_paused_objects_whose_kind_no_rule_name
     core.put("a", kind=SECRET, version="2", metadata=PAUSE)
     edge.sent()
     assert (await status(core, one))["reason"] == "Paused"
-    core.hub.drop_rule("s")
+    core.hub.cluster.drop_rule("s")
     assert edge.sent() == [] and SECRET.group_kind in core.hub.placement.kinds(), (
         "it is watched as long as it is paused"
     )
 
     again = Core("edge-1", listed=False)
     for name in ("nodes", "syncrules", "edgeroutes"):
-        again.hub.input_synced(name)
+        again.hub.cluster.input_synced(name)
     again.rule(CONFIG_MAPS)
-    again.hub.kind_synced(CONFIG_MAP.group_kind)
-    again.hub.input_synced(EDGE_NODES)
+    again.hub.cluster.kind_synced(CONFIG_MAP.group_kind)
+    again.hub.cluster.input_synced(EDGE_NODES)
     edge = again.connect("edge-1", one)
-    assert edge.sent() == [] and "ObjectSyncs are not listed" in next(iter(edge.session.unsynced.kept().values())).why
+    assert edge.sent() == []
+    assert "ObjectSyncs are not listed" in next(iter(edge.session.keys.unsynced.kept().values())).why
     for name, there in core.api.documents.items():
-        again.hub.document_observed(name, "edge-1", there, again.now)
+        again.hub.documents.observed(name, "edge-1", there)
     for collection in ("objectsyncs", "clusterobjectsyncs"):
-        again.hub.documents_listed(collection, again.now)
+        again.hub.documents.listed(collection, again.now)
     assert edge.sent() == [] and again.hub.placement.kinds()[SECRET.group_kind] == ("v1",)
     paused = again.put("a", kind=SECRET, version="2", metadata=PAUSE)
-    again.hub.kind_synced(SECRET.group_kind)
-    assert edge.sent() == [] and WHY in next(iter(edge.session.unsynced.kept().values())).why
+    again.hub.cluster.kind_synced(SECRET.group_kind)
+    assert edge.sent() == [] and WHY in next(iter(edge.session.keys.unsynced.kept().values())).why
     again.remove(paused)
     assert short(edge.sent()) == [("Delete", "a")]
 
@@ -257,13 +257,13 @@ async def test_parked_and_paused_object_is_not_deleted_after_a_restart(core):
     assert (await status(core, one))["reason"] == "Paused"
     again = Core("edge-1", listed=False)
     for name in ("nodes", "syncrules", "edgeroutes"):
-        again.hub.input_synced(name)
+        again.hub.cluster.input_synced(name)
     again.rule(CONFIG_MAPS)
-    again.hub.kind_synced(CONFIG_MAP.group_kind)
-    again.hub.input_synced(EDGE_NODES)
+    again.hub.cluster.kind_synced(CONFIG_MAP.group_kind)
+    again.hub.cluster.input_synced(EDGE_NODES)
     edge = again.connect("edge-1", held)
     for name, there in core.api.documents.items():
-        again.hub.document_observed(name, "edge-1", there, again.now)
+        again.hub.documents.observed(name, "edge-1", there)
     for collection in COLLECTIONS:
-        again.hub.documents_listed(collection, again.now)
+        again.hub.documents.listed(collection, again.now)
     assert short(edge.sent()) == []

@@ -34,7 +34,7 @@ def test_a_newer_connection_is_an_event_and_the_node_is_not_away(core):
 def test_a_session_that_ends_is_reported_once(core):
     """Whether it was refused or its connection broke."""
     edge = core.connect()
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     edge.leave()
     assert [event.type for event in core.take_cloud_events()] == ["node.connected", "node.away"]
     assert core.hub.counts.refused == {"node_deleted": 1}

@@ -20,12 +20,12 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     core.remove(secret)
     core.settle()
     assert short(edge.sent()) == [("Delete", "a")]
-    assert "SyncRule secrets cannot be read" in edge.session.unsynced.kept()[secret.key].why
+    assert "SyncRule secrets cannot be read" in edge.session.keys.unsynced.kept()[secret.key].why
     events = {each.regarding.name: each for each in core.take_kube_events()}
     assert events["new"].reason == events["secrets"].reason == "Unreadable"
     assert "selects nothing until it is mended" in events["new"].message
     assert "stays in force" in events["secrets"].message
-    account = core.hub.node_facts("edge-1")
+    account = core.hub.view.facts("edge-1")
     assert "SyncRule secrets" in account.unreadable and account.kept[0][0] == secret.key
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     core.settle()
@@ -51,7 +51,7 @@ def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
     edge = after.connect("edge-1", gone)
     after.settle()
     assert short(edge.sent()) == [("Update", "a")]
-    assert list(edge.session.unsynced.kept()) == [gone.key]
+    assert list(edge.session.keys.unsynced.kept()) == [gone.key]
     assert one.key in after.hub.placement.desired_objects("edge-1")
 
 
@@ -63,7 +63,7 @@ def test_edge_routes_the_hub_cannot_read_keep_themselves_and_nothing_else(core):
     routes(core, "bad", nodeSelector={"site": "x"})
     assert "spec.nodeSelector" in core.hub.placement.rules.broken["edgeroutes/main"]
     core.settle()
-    assert edge.sent() == [] and list(edge.session.unsynced.kept()) == [good.key]
+    assert edge.sent() == [] and list(edge.session.keys.unsynced.kept()) == [good.key]
     assert core.hub.desired_state.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
     assert [each.reason for each in core.take_kube_events() if each.regarding.kind == "EdgeRoutes"] == ["Unreadable"]
     routes(core, "default/telemetry", nodeSelector={"matchLabels": {}})

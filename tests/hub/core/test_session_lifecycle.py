@@ -23,12 +23,12 @@ def test_a_hello_we_must_not_serve_is_refused(core, hello, code):
     refusal = core.refused("edge-1", **hello)
     assert refusal.code == code and refusal.reason and refusal.retry_after
     assert core.hub.counts.refused == {code: 1}
-    assert core.hub.sessions == {}
+    assert core.hub.open_sessions.by_node == {}
 
 
 def test_an_edge_may_only_say_its_own_name(core):
     """The certificate says who it is."""
-    outcome = core.hub.open("edge-1", core.hello("edge-2"), 0.0)
+    outcome = core.hub.sessions.open("edge-1", core.hello("edge-2"), 0.0)
     assert isinstance(outcome, message.Refuse) and outcome.code == "identity"
     assert "edge-1" in outcome.reason and "edge-2" in outcome.reason
 
@@ -61,7 +61,7 @@ def test_the_newest_session_wins(core):
     [event] = [each for each in core.take_kube_events() if each.reason == "Replaced"]
     assert event.message == "a newer connection took over, 4.0 s after the older one spoke"
     first.leave()
-    assert core.hub.sessions == {"edge-1": second.session}
+    assert core.hub.open_sessions.by_node == {"edge-1": second.session}
     assert second.session.number > first.session.number
 
 
@@ -75,11 +75,11 @@ async def test_what_a_replaced_session_says_is_not_heard(core):
     older.say(message.Status(), b'{"held": 7}')
     await core.flush()
     assert core.status(one) is None
-    assert core.hub.node_facts("edge-1").edge is None
+    assert core.hub.view.facts("edge-1").edge is None
     upstream = message.Upstream(id=1, stream="iothub.0")
-    assert not core.hub.upstream_received(older.session, upstream, core.now)
+    assert older.receive(upstream) is None
     newer.ack(*newer.sent())
-    assert core.hub.upstream_received(newer.session, upstream, core.now)
+    assert newer.receive(upstream) is upstream
     await core.flush()
     assert core.status(one)["state"] == "Synced"
 
@@ -88,7 +88,7 @@ def test_a_session_waits_until_the_cluster_is_listed():
     """A hub that just started compares nothing and deletes nothing."""
     young = Core("edge-1", listed=False)
     edge = young.connect("edge-1", live(CONFIG_MAP, "a"))
-    assert edge.sent() == [] and not edge.session.live
+    assert edge.sent() == [] and not edge.session.keys.live
     young.list_all()
     assert short(edge.sent()) == [("Delete", "a")], "only now it is certain that it is not wanted"
 
@@ -108,7 +108,7 @@ async def test_a_node_that_obeyed_a_higher_number_is_named_in_its_edge_node(core
     assert status["obeyedFence"] == 901
     assert (status["conditions"][0]["reason"], status["connected"]) == ("StaleHub", False)
     core.connect()
-    assert core.hub.node_facts("edge-1").obeyed_fence is None
+    assert core.hub.view.facts("edge-1").obeyed_fence is None
 
 
 def test_a_node_that_names_another_number_each_time_is_written_no_more_often_than_it_may_come(core):
@@ -117,7 +117,7 @@ def test_a_node_that_names_another_number_each_time_is_written_no_more_often_tha
     for step in range(100):
         core.now = step * 0.5
         stale(core, 900 + step)
-        said.add(core.hub.node_facts("edge-1").obeyed_fence)
+        said.add(core.hub.view.facts("edge-1").obeyed_fence)
     assert said == {900, 920, 940, 960, 980}
 
 
@@ -125,8 +125,8 @@ def test_another_with_the_name_of_a_connected_node_changes_nothing_of_it(core):
     """Where security is off anyone may have that name; with certificates, a copy of the disk."""
     core.connect()
     stale(core, 901)
-    core.hub.closed(core.hub.sessions["edge-1"], core.now)
-    assert core.hub.node_facts("edge-1").obeyed_fence is None
+    core.hub.sessions.closed(core.hub.sessions.of_node("edge-1"), core.now)
+    assert core.hub.view.facts("edge-1").obeyed_fence is None
 
 
 def test_a_person_approves_that_a_number_is_given_up(core):

@@ -43,7 +43,7 @@ def test_a_change_of_rules_or_labels_is_told(core: Core) -> None:
     core.node("edge-1", site="1")
     core.settle()
     assert told(edge) == [first]
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.settle()
     assert told(edge) == [""]
 

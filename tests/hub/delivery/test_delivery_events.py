@@ -35,7 +35,7 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
     ]
     assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "AckedByEdge"], story
     unparked = story[1]
-    assert isinstance(unparked, delivery_events.Unparked) and unparked.why == "newer" and not session.has_events
+    assert isinstance(unparked, delivery_events.Unparked) and unparked.why == "newer" and not session.keys.events
 
 
 @pytest.mark.parametrize("kind", get_args(delivery_events.DeliveryEvent), ids=lambda kind: kind.__name__)

@@ -86,13 +86,13 @@ def play(core, edges, seconds, step=0.004):
     ends = core.now + seconds
     while core.now < ends - 1e-9:
         core.now += step
-        ready = core.hub.take_ready(core.now, documents=False, kube_events=False)
-        for session in sorted(ready.sessions, key=lambda session: session.number):
-            edge = edges[session.node]
-            for header, _ in core.hub.frames(session, core.now, 32):
+        ready = core.take_ready(documents=False, kube_events=False)
+        for output in sorted(ready.sessions, key=lambda output: output.session.number):
+            edge = edges[output.session.node]
+            for header, _ in output.frames:
                 if hasattr(header, "uid"):
-                    found.append((core.now, session.node, header.resource.rsplit("/", 1)[1]))
-                    core.hub.receive(session, edge.acknowledgement(header), b"", core.now)
+                    found.append((core.now, output.session.node, header.resource.rsplit("/", 1)[1]))
+                    edge.receive(edge.acknowledgement(header))
     return found
 
 
@@ -116,7 +116,7 @@ def test_a_mass_change_is_spread_and_an_urgent_one_passes_it():
     assert len(urgent) == 100 and max(urgent) <= 0.25
     took = max(at for at, *_ in second) - begun
     assert len(first) + len(second) == 4100 and 7.9 <= took <= 8.3
-    assert core.hub.send_rate is not None and core.hub.send_rate.waiting == 0
+    assert core.hub.open_sessions.rate is not None and core.hub.open_sessions.rate.waiting == 0
 
 
 def test_without_a_limit_everything_goes_at_once():
@@ -125,8 +125,8 @@ def test_without_a_limit_everything_goes_at_once():
     edges = {"edge-1": core.connect()}
     for number in range(40):
         core.put(f"a{number}", metadata=tier("x"))
-    assert len(play(core, edges, 0.1)) == 40 and core.hub.send_rate is None
-    assert core.hub.next_turn(core.now) is None
+    assert len(play(core, edges, 0.1)) == 40 and core.hub.open_sessions.rate is None
+    assert core.hub.open_sessions.rate is None
 
 
 def test_a_node_that_left_or_was_paused_leaves_its_turn_to_others():
@@ -140,10 +140,10 @@ def test_a_node_that_left_or_was_paused_leaves_its_turn_to_others():
     edges["edge-1"].leave()
     core.annotate("edge-2", paused="x")
     assert play(core, edges, 1) == []
-    assert core.hub.send_rate is not None and core.hub.send_rate.waiting == 0
+    assert core.hub.open_sessions.rate is not None and core.hub.open_sessions.rate.waiting == 0
     core.annotate("edge-2")
     assert {node for _, node, _ in play(core, edges, 3)} == {"edge-2"}
-    assert len(edges["edge-2"].session.held) == 20
+    assert len(edges["edge-2"].session.keys.held) == 20
 
 
 def test_retries_and_deletes_count_like_first_sends():

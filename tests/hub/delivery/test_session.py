@@ -6,6 +6,8 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.placement import Desired
+from fairlead_hub.core.open_sessions import OpenSessions
+from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, RemovedAtEdge, Retried, Unparked
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
@@ -84,16 +86,24 @@ def opened(view, held=(), **limits):
     if any(isinstance(header, message.Compare) for header, _ in sent):
         [compare] = [header for header, _ in sent if isinstance(header, message.Compare)]
         sums = digest.Buckets.of([(one.uid, one.digest) for one in held], compare.bits).encode()
-        made.receive(message.BucketSums(parent_id=compare.id, bits=compare.bits), sums, 0.0)
+        receive(made, message.BucketSums(parent_id=compare.id, bits=compare.bits), sums, 0.0)
         for header, _ in made.frames(0.0, 100):
             if isinstance(header, message.ListBuckets):
                 entries = b"[%b]" % b",".join(
                     b'["%b","%b","%b","%b"]' % (o.path.encode(), o.uid.encode(), o.digest.encode(), o.version.encode())
                     for o in held
                 )
-                made.receive(message.Entries(parent_id=header.id, last=True), entries, 0.0)
-    made.take_events()
+                receive(made, message.Entries(parent_id=header.id, last=True), entries, 0.0)
+    made.keys.take_events()
     return made
+
+
+def receive(session, header, content, now):
+    """As the core does, by the type of the frame."""
+    sessions = Sessions.__new__(Sessions)
+    sessions.index = OpenSessions()
+    sessions.index.add(session)
+    sessions.receive(session.ref, header, content, now)
 
 
 def sent(session, now=0.0):
@@ -101,16 +111,16 @@ def sent(session, now=0.0):
 
 
 def outcomes(session):
-    return session.take_events()
+    return session.keys.take_events()
 
 
 def ack(session, header, now=0.0, **more):
-    session.receive(message.Ack(parent_id=header.id, **more), b"", now)
+    receive(session, message.Ack(parent_id=header.id, **more), b"", now)
 
 
 def nack(session, header, now=0.0, **more):
     fields = {"code": "store_full", "reason": "no room", **more}
-    session.receive(message.Nack(parent_id=header.id, **fields), b"", now)
+    receive(session, message.Nack(parent_id=header.id, **fields), b"", now)
 
 
 def test_equal_stores_send_nothing(view):
@@ -136,9 +146,9 @@ def test_an_ack_is_what_the_hub_believes(view):
     made = opened(view)
     [update] = sent(made)
     assert (update.resource_version, update.digest) == ("7", one.digest)
-    assert KEY not in made.held
+    assert KEY not in made.keys.held
     ack(made, update, 0.2)
-    assert made.held[KEY].version == "7"
+    assert made.keys.held[KEY].version == "7"
     [acked] = outcomes(made)
     assert isinstance(acked, AckedByEdge) and acked.seconds == pytest.approx(0.2)
 
@@ -150,7 +160,7 @@ def test_many_changes_are_one_delivery(view):
     [first] = sent(made)
     for n in range(1, 21):
         newest = view.put(version=str(n + 1), data={"n": str(n)})
-        made.offer(KEY, 0.1)
+        made.keys.offer(KEY, 0.1)
     assert sent(made) == [], "one in flight for a key"
     ack(made, first, 0.2)
     [second] = sent(made)
@@ -164,9 +174,9 @@ def test_a_change_back_to_what_is_held_sends_nothing(view):
     held = view.put(data={"k": "1"})
     made = opened(view, [held])
     view.put(data={"k": "2"}, version="2")
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     view.put(data={"k": "1"}, version="3")
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     assert sent(made) == []
 
 
@@ -174,7 +184,7 @@ def test_recreated_under_the_same_name(view):
     """The new UID replaces the old atomically: one update, no delete, and the old one's record may go."""
     made = opened(view, [view.put(uid="old")])
     view.put(uid="new", version="9")
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     [update] = sent(made)
     assert isinstance(update, message.Update) and update.uid == "new"
     ack(made, update)
@@ -187,9 +197,9 @@ def test_deleted_before_it_was_sent(view):
     """A queued update followed by a delete of what was never held is nothing."""
     made = opened(view)
     view.put()
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     view.objects.clear()
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     assert sent(made) == []
 
 
@@ -198,11 +208,11 @@ def test_a_delete_names_the_uid_and_is_acknowledged(view):
     one = view.put()
     made = opened(view, [one])
     view.objects.clear()
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     [delete] = sent(made)
     assert (delete.resource, delete.uid) == (one.path, one.uid)
     ack(made, delete)
-    assert KEY not in made.held
+    assert KEY not in made.keys.held
     assert [type(o) for o in outcomes(made)] == [RemovedAtEdge]
 
 
@@ -211,11 +221,11 @@ def test_nothing_is_deleted_in_doubt(view):
     made = opened(view, [view.put()])
     view.objects.clear()
     view.unsure = "Secret cannot be listed: 403"
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     assert sent(made) == []
-    assert made.unsynced.kept()[KEY].why == "Secret cannot be listed: 403"
+    assert made.keys.unsynced.kept()[KEY].why == "Secret cannot be listed: 403"
     view.unsure = ""
-    made.diff(1.0)
+    made.keys.diff(1.0)
     assert [type(h) for h in sent(made, 1.0)] == [message.Delete]
 
 
@@ -235,13 +245,13 @@ def test_one_send_and_the_policys_retries_then_parked(view):
     made = opened(view)
     times = []
     now = 0.0
-    while KEY not in made.unsynced.parked():
+    while KEY not in made.keys.unsynced.parked():
         made.tick(now)
         times += [now] * len(sent(made, now))
         now += 0.5
-        made.receive(message.Keepalive(), b"", now)
+        receive(made, message.Keepalive(), b"", now)
     assert times == [0.0, 6.0, 13.0], "5 s timeout, then 1 s; 5 s timeout, then 2 s"
-    parked = made.unsynced.parked()[KEY]
+    parked = made.keys.unsynced.parked()[KEY]
     assert (parked.code, parked.retries) == ("timeout", 2)
     assert [type(o) for o in outcomes(made)] == [Retried, Retried, Parked]
 
@@ -259,8 +269,8 @@ def test_a_poison_object_does_not_delay_the_others(view):
             nack(made, header, code="digest_mismatch", permanent=True)
         else:
             ack(made, header)
-    assert set(made.unsynced.parked()) == {KEY}
-    assert len(made.held) == 5
+    assert set(made.keys.unsynced.parked()) == {KEY}
+    assert len(made.keys.held) == 5
 
 
 def test_a_permanent_nack_parks_at_once(view):
@@ -269,7 +279,7 @@ def test_a_permanent_nack_parks_at_once(view):
     made = opened(view)
     [update] = sent(made)
     nack(made, update, code="too_large", reason="over the limit", permanent=True)
-    assert (made.unsynced.parked()[KEY].code, made.unsynced.parked()[KEY].retries) == ("too_large", 0)
+    assert (made.keys.unsynced.parked()[KEY].code, made.keys.unsynced.parked()[KEY].retries) == ("too_large", 0)
 
 
 def test_a_long_explanation_is_cut(view):
@@ -277,7 +287,7 @@ def test_a_long_explanation_is_cut(view):
     view.put()
     made = opened(view)
     nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
-    assert len(made.unsynced.parked()[KEY].reason) == message.REASON_CHARS_MAX
+    assert len(made.keys.unsynced.parked()[KEY].reason) == message.REASON_CHARS_MAX
 
 
 def test_a_newer_version_unparks(view):
@@ -287,7 +297,7 @@ def test_a_newer_version_unparks(view):
     nack(made, sent(made)[0], permanent=True)
     outcomes(made)
     view.put(data={"k": "2"}, version="2")
-    made.offer(KEY, 1.0)
+    made.keys.offer(KEY, 1.0)
     assert [type(h) for h in sent(made, 1.0)] == [message.Update]
     assert [(type(o), o.why) for o in outcomes(made)] == [(Unparked, "newer")]
 
@@ -297,11 +307,11 @@ def test_the_schedule_unparks_for_one_try(view):
     view.put()
     made = opened(view)
     nack(made, sent(made)[0], permanent=True)
-    made.receive(message.Keepalive(), b"", 59.0)
+    receive(made, message.Keepalive(), b"", 59.0)
     made.tick(60.0)
     [again] = sent(made, 60.0)
     nack(made, again, 60.0)
-    assert made.unsynced.parked()[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
+    assert made.keys.unsynced.parked()[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
 
 
 def test_a_late_ack_of_a_lapsed_send_counts(view):
@@ -311,7 +321,7 @@ def test_a_late_ack_of_a_lapsed_send_counts(view):
     [update] = sent(made)
     made.tick(5.0)
     ack(made, update, 5.5)
-    assert KEY in made.held
+    assert KEY in made.keys.held
     made.tick(20.0)
     assert sent(made, 20.0) == []
 
@@ -322,10 +332,10 @@ def test_an_ack_of_an_older_send_after_a_newer_one_was_queued(view):
     made = opened(view)
     [first] = sent(made)
     newest = view.put(data={"n": "2"}, version="2")
-    made.offer(KEY, 0.1)
+    made.keys.offer(KEY, 0.1)
     ack(made, first, 0.2)
     [second] = sent(made)
-    assert made.held[KEY].digest == first.digest
+    assert made.keys.held[KEY].digest == first.digest
     assert second.digest == newest.digest
 
 
@@ -334,8 +344,8 @@ def test_an_ack_for_nothing_is_harmless(view):
     view.put()
     made = opened(view)
     [update] = sent(made)
-    made.receive(message.Ack(parent_id=999, cumulative=False), b"", 0.0)
-    assert KEY not in made.held
+    receive(made, message.Ack(parent_id=999, cumulative=False), b"", 0.0)
+    assert KEY not in made.keys.held
     ack(made, update)
     ack(made, update)
     assert len(outcomes(made)) == 1
@@ -348,7 +358,7 @@ def test_cumulative_acks_settle_all_before_them(view):
     made = opened(view)
     updates = sent(made)
     ack(made, updates[-1], cumulative=True)
-    assert len(made.held) == 10
+    assert len(made.keys.held) == 10
 
 
 def test_the_window_bounds_what_is_in_flight(view):
@@ -373,7 +383,7 @@ def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(view):
     assert update.chunks == len(parts) > 1
     one = view.objects[KEY]
     assert (update.encoding, b"".join(parts)) == (one.encoding, one.content)
-    made.receive(message.Progress(parent_id=update.id, chunks=1), b"", 4.0)
+    receive(made, message.Progress(parent_id=update.id, chunks=1), b"", 4.0)
     made.tick(8.0)
     assert outcomes(made) == []
     made.tick(9.5)
@@ -389,12 +399,12 @@ def test_a_silent_peer_is_given_up(view):
 UNASKED = [message.BucketSums(parent_id=1, bits=0), message.Entries(parent_id=1, last=True)]
 
 
-@pytest.mark.parametrize("header", [*UNASKED, message.Upstream(id=1, stream="s")])
+@pytest.mark.parametrize("header", UNASKED)
 def test_frames_that_were_not_asked_for_are_malformed(view, header):
     """A session answers only what belongs to it."""
     made = opened(view)
     with pytest.raises(Malformed):
-        made.receive(header, b"", 0.0)
+        receive(made, header, b"", 0.0)
 
 
 def test_a_refusal_is_the_last_word(view):
@@ -411,7 +421,7 @@ def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(view
     view.put()
     sent(made := opened(view))
     tries = 0
-    while not made.unsynced.parked():
+    while not made.keys.unsynced.parked():
         now = made.next_tick()
         assert made.tick(now) and (made.next_tick() > now or made.has_frames)
         tries += len(sent(made, now))
@@ -428,12 +438,12 @@ def test_what_no_edge_would_take_is_parked_and_not_sent(view):
     assert update.resource.endswith("/b")
     [parked] = outcomes(made)
     assert isinstance(parked, Parked) and (parked.code, parked.retries) == ("malformed_content", 0)
-    assert KEY in made.held and "labels" in parked.reason
+    assert KEY in made.keys.held and "labels" in parked.reason
     ack(made, update)
-    made.offer(KEY, 1.0)
+    made.keys.offer(KEY, 1.0)
     assert sent(made, 1.0) == []
     view.put("a", version="3", metadata={"labels": {"x": "1"}})
-    made.offer(KEY, 2.0)
+    made.keys.offer(KEY, 2.0)
     [mended] = sent(made, 2.0)
     assert mended.resource_version == "3"
 
@@ -443,15 +453,15 @@ def test_an_unchanged_offer_takes_nothing_from_the_retries(view):
     view.put()
     made = opened(view)
     sends, now = 0, 0.0
-    while not made.unsynced.parked():
-        made.offer(KEY, now)
-        made.diff(now)
+    while not made.keys.unsynced.parked():
+        made.keys.offer(KEY, now)
+        made.keys.diff(now)
         made.tick(now)
-        made.diff(now)
+        made.keys.diff(now)
         sends += len(sent(made, now))
-        made.offer(KEY, now)
+        made.keys.offer(KEY, now)
         now += 0.5
-        made.receive(message.Keepalive(), b"", now)
+        receive(made, message.Keepalive(), b"", now)
         assert now < 60, "it never gives up"
     assert sends == 3
 
@@ -461,15 +471,15 @@ def test_something_newer_has_all_its_retries_also_after_a_scheduled_try(view):
     view.put(data={"k": "1"})
     made = opened(view)
     nack(made, sent(made)[0], permanent=True)
-    made.receive(message.Keepalive(), b"", 59.0)
+    receive(made, message.Keepalive(), b"", 59.0)
     made.tick(60.0)
     [older] = sent(made, 60.0)
     view.put(data={"k": "2"}, version="2")
-    made.offer(KEY, 60.0)
+    made.keys.offer(KEY, 60.0)
     nack(made, older, 60.0)
     [newer] = sent(made, 60.0)
     nack(made, newer, 60.0)
-    assert made.unsynced.parked() == {}, "one failure of three that are allowed"
+    assert made.keys.unsynced.parked() == {}, "one failure of three that are allowed"
 
 
 def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(view):
@@ -479,12 +489,12 @@ def test_a_late_ack_of_older_content_does_not_bring_a_newer_one_forward(view):
     [older] = sent(made)
     made.tick(5.0)
     view.put(data={"k": "2"}, version="2")
-    made.offer(KEY, 5.0)
+    made.keys.offer(KEY, 5.0)
     [newer] = sent(made, 5.0)
     nack(made, newer, 5.5, retry_after=20)
     ack(made, older, 6.0)
-    assert made.held[KEY].version == "1" and sent(made, 6.0) == []
-    made.receive(message.Keepalive(), b"", 25.5)
+    assert made.keys.held[KEY].version == "1" and sent(made, 6.0) == []
+    receive(made, message.Keepalive(), b"", 25.5)
     made.tick(25.5)
     assert [header.resource_version for header in sent(made, 25.5)] == ["2"]
 
@@ -494,7 +504,7 @@ def test_a_mistake_of_ours_about_one_key_ends_this_session_where_it_is_asked_for
     made = opened(view)
     view.put()
     monkeypatch.setitem(key_state.TRANSITIONS, key_state.InSync, {})
-    made.offer(KEY, 0.0)
+    made.keys.offer(KEY, 0.0)
     assert made.has_frames and made.tick(1.0)
     with pytest.raises(key_state.ImpossibleTransition, match=f"{KEY}: IN_SYNC cannot become QUEUED when offered"):
         made.frames(1.0, 100)

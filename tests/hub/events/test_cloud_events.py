@@ -66,7 +66,7 @@ def test_a_second_machine_under_one_name(core):
 def test_a_deleted_node_is_away_for_that_reason(core):
     """Not just gone."""
     core.connect()
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     assert taken(core)[-1] == ("node.away", "edge-1", {"reason": "node_deleted"})
 
 
@@ -74,7 +74,7 @@ def test_a_held_node_is_reported_with_the_reason(core):
     """An annotation says that nothing may be sent to it, and why; and that it is over."""
     seen = status_cache.Observed(version="1", generation=1, status={}, head={})
     for reason in ({"fairlead.dev/paused": "stock taking"}, {}):
-        core.hub.edge_node_observed("edge-1", seen, reason, core.now)
+        core.hub.documents.edge_node_observed("edge-1", seen, reason, core.now)
     assert [(type, "stock taking" in data["message"]) for type, _, data in taken(core)] == [
         ("node.paused", True),
         ("node.resumed", True),
@@ -202,7 +202,7 @@ def test_a_node_that_does_not_return_after_a_restart_is_away(core):
     after = Core("edge-1", messaging_url=MESSAGING)
     after.hub.cloud_events.hub_started(4, after.now)
     there = status_cache.Observed(version="1", generation=1, status=written.status(None), head={})
-    after.hub.edge_node_observed("edge-1", there, {}, after.now)
+    after.hub.documents.edge_node_observed("edge-1", there, {}, after.now)
     for now in (0.0, 31.0, 35.0):
         after.now = now
         after.hub.report(now)

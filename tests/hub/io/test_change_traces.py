@@ -8,9 +8,9 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.spans import KeptSpans, spans_in_memory
 
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io import change_traces
 from fairlead_hub.io.change_traces import ChangeTraces
+from fairlead_hub.session_ref import SessionRef
 from fairlead_wire import message
 
 RECORDS = "objectsyncs"
@@ -28,10 +28,10 @@ class Bench:
         live = core.hub.object_cache.get("configmaps/shop/a")
         assert live is not None
         self.live: LiveObject = live
-        self.session: NodeSession = core.connect("edge-1").session
-        self.other: NodeSession = core.connect("edge-2").session
+        self.session: SessionRef = core.connect("edge-1").ref
+        self.other: SessionRef = core.connect("edge-2").ref
 
-    def update(self, id: int, session: NodeSession | None = None, *, version: str = "") -> message.Update:
+    def update(self, id: int, session: SessionRef | None = None, *, version: str = "") -> message.Update:
         """The header as it leaves."""
         live = self.live
         header = message.Update(

@@ -42,7 +42,7 @@ async def asked() -> AsyncIterator[Asked]:
     core, app = Core("edge-1"), web.Application()
     core.rule(CONFIG_MAPS)
     freshness = WatchHealth({"nodes"})
-    nodes_api = http.NodesApi(core.hub, freshness, lambda: core.now)
+    nodes_api = http.NodesApi(core.hub.view, freshness, lambda: core.now)
     nodes_api.add_to(app)
     health = http.HubHealth(nodes_api.stale)
     health.add_to(app, lambda: b"fairlead_hub_nodes 1\n")
@@ -154,7 +154,7 @@ async def test_with_certificates_no_other_sees_the_account(tmp_path: Path) -> No
         return tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
 
     app = web.Application()
-    http.NodesApi(Core("edge-1").hub, WatchHealth(), lambda: 0.0).add_to(app)
+    http.NodesApi(Core("edge-1").hub.view, WatchHealth(), lambda: 0.0).add_to(app)
     runner, port = await http.listen(app, "127.0.0.1", 0, tls.server_context(files("hub")))
     url = f"https://127.0.0.1:{port}/v1/nodes"
     without = ssl.create_default_context(cafile=str(authority.certificate))

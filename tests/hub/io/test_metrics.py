@@ -31,7 +31,7 @@ def core() -> Core:
 
 def samples(core: Core, kube: Kube) -> dict[str, float]:
     """``name{label values}`` → value."""
-    text = HubMetrics(core.hub, kube, lambda: core.now).text().decode()
+    text = HubMetrics(core.hub.view, kube, lambda: core.now).text().decode()
     return {
         sample.name + "".join(f"{{{value}}}" for value in sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
@@ -104,7 +104,7 @@ async def test_no_number_carries_a_name(core: Core, kube: Kube) -> None:
     core.put("passwords-of-shop")
     edge = core.connect()
     edge.nack(edge.sent()[0])
-    text = HubMetrics(core.hub, kube, lambda: core.now).text().decode()
+    text = HubMetrics(core.hub.view, kube, lambda: core.now).text().decode()
     assert "edge-1" not in text and "passwords-of-shop" not in text and "configmaps" not in text
 
 
@@ -118,7 +118,7 @@ async def test_an_empty_hub_has_all_its_numbers(kube: Kube) -> None:
 async def test_the_certificates_end_is_shown_where_there_is_one(core: Core, kube: Kube) -> None:
     """Asked each time: its file may have been replaced."""
     name = "fairlead_hub_certificate_ends_timestamp_seconds"
-    shown = HubMetrics(core.hub, kube, lambda: core.now, certificate_ends=lambda: 1.9e9).text().decode()
+    shown = HubMetrics(core.hub.view, kube, lambda: core.now, certificate_ends=lambda: 1.9e9).text().decode()
     assert f"{name} 1.9e+09" in shown
     assert not any(each.startswith(name) for each in samples(core, kube))
 
@@ -134,7 +134,7 @@ class Signing:
 
 async def test_the_signing_authority_is_shown_where_there_is_one(core: Core, kube: Kube) -> None:
     """By its fingerprint, so that two hubs that sign by different ones are seen; and how right the clock is."""
-    metrics = HubMetrics(core.hub, kube, lambda: core.now)
+    metrics = HubMetrics(core.hub.view, kube, lambda: core.now)
     assert "signer" not in metrics.text().decode()
     signing: Any = Signing()
     metrics.serves(signing, None, signing)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ import uvloop
 from tests.support.edges.upstream import until
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.core.sessions import TURN_FRAMES
 from fairlead_hub.io.ready_loop import ReadyLoop
+from fairlead_hub.ready import SessionOutput
 from fairlead_hub.settings import RateLimit
 from fairlead_wire.events.event import Event
 
@@ -25,8 +27,8 @@ class Shell:
         self.sent: list[set[str]] = []
         self.published: list[str] = []
 
-    def send(self, sessions: Iterable[NodeSession]) -> None:
-        nodes = {session.node for session in sessions}
+    def send(self, outputs: Iterable[SessionOutput]) -> None:
+        nodes = {output.session.node for output in outputs}
         if nodes:
             self.sent.append(nodes)
 
@@ -34,78 +36,121 @@ class Shell:
         self.published += [event.type for event in events]
 
 
+class Writer:
+    """Idle when the test says so."""
+
+    def __init__(self, *, is_idle: bool = True) -> None:
+        self.is_idle, self.pushed = is_idle, list[list[Any]]()
+
+    def push(self, items: Sequence[Any]) -> None:
+        self.is_idle = False
+        self.pushed.append(list(items))
+
+
 @pytest.fixture
 def core() -> Core:
     made = Core("edge-1", "edge-2", messaging_url="http://127.0.0.1:9")
     made.rule(CONFIG_MAPS)
     made.has_shell = True
+    made.now = time.monotonic()  # the clock of the loop
     return made
 
 
 async def test_a_change_is_carried_out_without_being_asked_for(core: Core) -> None:
     """The core notifies; changes of one turn travel together."""
     shell = Shell(core)
-    ReadyLoop(core.hub, shell, shell)
+    ReadyLoop(core.hub, shell, publishers=[shell])
     for node in ("edge-1", "edge-2"):
-        core.hub.open(node, core.hello(node), core.now)
+        core.hub.sessions.open(node, core.hello(node), core.now)
     await until(lambda: shell.sent)
     assert shell.sent == [{"edge-1", "edge-2"}]
     assert shell.published == ["node.connected", "node.connected"]
 
 
-async def test_documents_wait_until_their_writer_asks(core: Core) -> None:
-    """And Kubernetes Events likewise: in the core the newest replaces what is older."""
-    shell = Shell(core)
-    loop = ReadyLoop(core.hub, shell)
+def acknowledged(core: Core) -> str:
+    """The UID of an object that a node has now."""
+    core.has_shell = False
     one = core.put("a")
     edge = core.connect()
-    edge.ack(*[header for header in edge.sent() if hasattr(header, "uid")])
+    edge.ack(*edge.sent())
+    core.has_shell = True
+    return one.uid
+
+
+async def test_documents_wait_until_their_writer_is_idle(core: Core) -> None:
+    """And Kubernetes Events likewise: in the core the newest replaces what is older."""
+    documents, events = Writer(is_idle=False), Writer(is_idle=False)
+    loop = ReadyLoop(core.hub, Shell(core), documents=documents, kube_events=events)
+    uid = acknowledged(core)
     loop.perform()
-    assert len(core.hub.status_cache) == 1
-    async with asyncio.timeout(100):
-        [write] = await loop.documents()
-    assert write.wanted.name[2].endswith(one.uid)
-    async with asyncio.timeout(100):
-        assert await loop.documents() == [] == await loop.kube_events()
+    assert len(core.hub.status_cache) == 1 and documents.pushed == [] == events.pushed
+    documents.is_idle = True
+    loop.soon()
+    await until(lambda: documents.pushed)
+    [[write]] = documents.pushed
+    assert write.wanted.name[2].endswith(uid) and events.pushed == []
+    documents.is_idle = events.is_idle = True
+    loop.soon()
+    await until(lambda: len(documents.pushed) == 2)
+    assert documents.pushed[1] == [] and events.pushed == [[]], "it asked, and there is nothing"
 
 
 async def test_a_writer_that_has_gone_is_given_nothing(core: Core) -> None:
-    """What it had asked for stays in the core."""
-    loop = ReadyLoop(core.hub, Shell(core))
-    asked: asyncio.Task[Any] = asyncio.create_task(loop.documents())
-    await asyncio.sleep(0)
-    asked.cancel()
-    await asyncio.gather(asked, return_exceptions=True)
-    core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    """What it would have written stays in the core."""
+    documents = Writer()
+    loop = ReadyLoop(core.hub, Shell(core), documents=documents)
+    documents.is_idle = False
+    acknowledged(core)
     loop.perform()
-    assert len(core.hub.status_cache.take(core.now)) == 1
+    assert len(core.hub.status_cache.take(core.now)) == 1 and not documents.pushed
 
 
-async def test_a_socket_that_fails_costs_no_document(core: Core, caplog: pytest.LogCaptureFixture) -> None:
-    """A mistake while sending must not lose what was taken in the same turn."""
-    loop = ReadyLoop(core.hub, Shell(core))
-    core.put("a")
-    edge = core.connect()
-    edge.ack(*[header for header in edge.sent() if hasattr(header, "uid")])
+async def test_a_socket_that_fails_costs_no_document(core: Core) -> None:
+    """A mistake while sending must not lose what was taken in the same turn, nor end the loop."""
 
     class Broken(Shell):
-        def send(self, sessions: Iterable[NodeSession]) -> None:
+        def send(self, outputs: Iterable[SessionOutput]) -> None:
+            super().send(outputs)
             raise RuntimeError("a mistake of ours")
 
-    loop._sender = Broken(core)
-    async with asyncio.timeout(100):
-        assert len(await loop.documents()) == 1
+    shell, documents = Broken(core), Writer()
+    loop = ReadyLoop(core.hub, shell, documents=documents)
+    acknowledged(core)
+    with pytest.raises(RuntimeError):
+        loop.perform()
+    assert len(documents.pushed[0]) == 1
+    core.put("b")
+    with pytest.raises(RuntimeError):
+        loop.perform()
+    assert shell.sent[-1] == {"edge-1"}
+
+
+async def test_a_session_with_more_than_one_turn_allows_is_not_paced(core: Core) -> None:
+    """Its rest follows with the next turn of the event loop."""
+    core.has_shell = False
+    edge = core.connect()
+    assert edge.sent() == []
+    core.has_shell = True
+    shell, loop = Shell(core), asyncio.get_running_loop()
+    ready = ReadyLoop(core.hub, shell)
+    for number in range(3 * TURN_FRAMES):
+        core.put(f"a{number}")
+    ready.perform()
+    for _ in range(2):
+        began = loop.time()
+        count = len(shell.sent)
+        while len(shell.sent) == count and loop.time() - began < 20:  # noqa: ASYNC110 - turns of the loop are counted
+            await asyncio.sleep(0)
+        assert shell.sent[-1] == {"edge-1"}
+    assert not core.take_ready().sessions, "three turns were enough"
 
 
 class Sender(Shell):
-    """Takes the frames, as the server does."""
+    """Notes each object."""
 
-    def send(self, sessions: Iterable[NodeSession]) -> None:
-        for session in sessions:
-            found = self.core.hub.frames(session, asyncio.get_running_loop().time(), 100)
-            self.sent += [{session.node} for header, _ in found if hasattr(header, "uid")]
+    def send(self, outputs: Iterable[SessionOutput]) -> None:
+        for output in outputs:
+            self.sent += [{output.session.node} for header, _ in output.frames if hasattr(header, "uid")]
 
 
 async def test_what_waited_for_the_overall_rate_limit_is_sent_without_a_further_change() -> None:
@@ -115,7 +160,7 @@ async def test_what_waited_for_the_overall_rate_limit_is_sent_without_a_further_
     core.has_shell = True
     core.now = asyncio.get_running_loop().time()
     for node in ("edge-1", "edge-2"):
-        core.hub.open(node, core.hello(node), core.now)
+        core.hub.sessions.open(node, core.hello(node), core.now)
     shell = Sender(core)
     ReadyLoop(core.hub, shell)
     started = core.now
@@ -127,12 +172,13 @@ async def test_what_waited_for_the_overall_rate_limit_is_sent_without_a_further_
 
 
 def test_it_runs_on_the_loop_that_the_hub_runs_on(core: Core) -> None:
-    """uvloop's handles for a time that is over know no time; documents are asked for while such a one waits."""
+    """uvloop's handles for a time that is over know no time; a writer is idle while such a one waits."""
 
     async def asked() -> list[Any]:
-        loop = ReadyLoop(core.hub, Shell(core))
-        async with asyncio.timeout(100):
-            return await loop.documents() + await loop.kube_events()
+        documents = Writer()
+        ReadyLoop(core.hub, Shell(core), documents=documents).soon()
+        await until(lambda: documents.pushed)
+        return documents.pushed
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        assert runner.run(asked()) == []
+        assert runner.run(asked()) == [[]]

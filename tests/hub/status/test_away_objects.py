@@ -2,7 +2,6 @@
 
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub import node_report
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.settings import RecordSettings
@@ -56,7 +55,7 @@ async def test_an_away_node_is_behind_as_soon_as_something_newer_is_wanted(core)
     [synced, stalled] = core.status(one)["conditions"]
     assert (synced["status"], synced["reason"], synced["message"]) == ("False", "NodeAway", "the node is away")
     assert synced["lastTransitionTime"] == core.hub.clock.text(before) and stalled["status"] == "False"
-    answer = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    answer = core.hub.view.explained("edge-1", "configmap", "shop", "a", core.now)
     assert answer["code"] == "away" and "Behind: it holds version 1, version 7 is wanted" in answer["answer"]
     edge = core.connect("edge-1", old)
     edge.ack(*edge.sent())
@@ -128,7 +127,7 @@ async def test_rules_and_labels_count_like_changes(core):
     """What a rule brings is Behind, what it takes away is Deleting."""
     one = core.put("a")
     await away(core)
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     core.settle()
     await beat(core)
     assert said(core, one) == ("Deleting", "1", "")
@@ -183,9 +182,9 @@ async def restarted(core):
     hub.rule(CONFIG_MAPS)
     for name, there in core.api.documents.items():
         if name[0] == EDGE_NODES:
-            hub.hub.edge_node_observed(name[2], there, {}, hub.now)
+            hub.hub.documents.edge_node_observed(name[2], there, {}, hub.now)
         else:
-            hub.hub.document_observed(name, name[2].split(".")[0], there, hub.now)
+            hub.hub.documents.observed(name, name[2].split(".")[0], there)
     return hub
 
 
@@ -326,7 +325,7 @@ async def test_what_no_rule_selects_stays_as_it_is_held_while_it_is_paused(core)
     """It was to be deleted before its user paused it (seeds 5179 and 900467)."""
     core.put("a", version="1")
     await away(core)
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     await beat(core)
     await beat(core, away_objects.AWAY_SECONDS)
     core.rule(CONFIG_MAPS | {"namespaces": ["other"]}, name="r")
@@ -340,12 +339,12 @@ async def test_what_will_be_deleted_says_so_after_a_start_of_the_hub(core):
     """The only rule of its kind is gone, so that no hub that starts asks discovery for the kind."""
     one = core.put("a", version="1")
     await away(core)
-    core.hub.drop_rule("r")
+    core.hub.cluster.drop_rule("r")
     await beat(core)
     await beat(core, away_objects.AWAY_SECONDS)
     assert said(core, one) == ("Deleting", "1", "") and core.status(one)["reason"] == "NodeAway"
     again = await restarted(core)
-    again.hub.drop_rule("r")
+    again.hub.cluster.drop_rule("r")
     again.hub.desired_state.kinds.clear()
     again.list_all()
     for _ in range(3):

@@ -100,7 +100,7 @@ def test_labels_decide_whom_an_object_is_for(core):
     assert counts(core) == (0, 0, 0)
     core.node("edge-1", site="harbour")
     assert counts(core) == (1, 0, 1)
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     assert counts(core) == (0, 0, 0)
 
 
@@ -128,7 +128,7 @@ async def test_what_a_node_said_holds_while_it_is_away_and_over_a_restart(core):
     [kept] = core.api.documents[(EDGE_NODES, "", "edge-1")].status["routes"]
     assert (kept["name"], kept["state"]) == ("main", "Accepted")
     again = Core("edge-1", "edge-2")
-    again.hub.edge_node_observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")], {}, again.now)
+    again.hub.documents.edge_node_observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")], {}, again.now)
     put(again)
     assert counts(again) == (2, 0, 1)
     put(again, version="2", generation=2, routes={**UP, "s": UP["r"]})
@@ -164,7 +164,7 @@ async def test_definitions_that_do_not_keep_routes_are_not_written_again_and_aga
     pruned = {key: value for key, value in there.status.items() if key != "routes"}
     kept = type(there)(version="99", generation=1, status=pruned, head=there.head)
     core.api.documents[(EDGE_NODES, "", "edge-1")] = kept
-    core.hub.edge_node_observed("edge-1", kept, {}, core.now)
+    core.hub.documents.edge_node_observed("edge-1", kept, {}, core.now)
     writes = core.api.writes
     await written(core)
     assert core.api.writes == writes

@@ -51,7 +51,7 @@ async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
     writes = core.api.writes
     assert writes == 2, "its creation and its status"
     for now in range(4, int(node_status.REPORT_SECONDS)):
-        edge.session.receive(message.Keepalive(), b"", float(now))
+        core.hub.sessions.receive(edge.ref, message.Keepalive(), b"", float(now))
         await reported(core, float(now))
     assert core.api.writes == writes
     await reported(core, 1.0 + COMING_SECONDS + node_status.REPORT_SECONDS)
@@ -137,7 +137,7 @@ async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit)
     status = {**there, **edit}
     core.api.documents[name] = edited = Observed(version="900", generation=1, status=status, head={"spec": {}})
     core.api._version = 900
-    core.hub.edge_node_observed("edge-1", edited, {}, 5.0)
+    core.hub.documents.edge_node_observed("edge-1", edited, {}, 5.0)
     await reported(core, 6.0)
     await reported(core, 6.0 + COUNTS_SECONDS)
     assert {key: edge_node(core)[key] for key in edit} == {key: there[key] for key in edit}
@@ -151,7 +151,7 @@ async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     await reported(core, 1.0 + COMING_SECONDS)
     [there] = [one for name, one in core.api.documents.items() if name[0] == EDGE_NODES]
     after = Core("edge-1")
-    after.hub.edge_node_observed("edge-1", there, {}, after.now)
+    after.hub.documents.edge_node_observed("edge-1", there, {}, after.now)
     after.hub.report(after.now)
     assert after.hub.status_cache.pending((EDGE_NODES, "", "edge-1")) is None
     after.now += 29
@@ -171,7 +171,7 @@ async def test_the_return_of_all_is_followed(core):
     await reported(core, 1.0 + COMING_SECONDS)
     after = Core("edge-1", "edge-2")
     for name in ("edge-1", "edge-2"):
-        after.hub.edge_node_observed(name, core.api.documents[(EDGE_NODES, "", name)], {}, after.now)
+        after.hub.documents.edge_node_observed(name, core.api.documents[(EDGE_NODES, "", name)], {}, after.now)
     assert after.hub.node_status.returning.waiting == 2
     after.hub.report(after.now)
     assert after.hub.node_status.returned(after.now) is None

@@ -5,7 +5,6 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
 from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
-from fairlead_hub import node_report
 from fairlead_hub.delivery.delivery_events import Unparked
 from fairlead_hub.settings import RecordSettings
 from fairlead_hub.status import object_sync, status_cache
@@ -37,7 +36,7 @@ def rewritten(core, one, **status):
         version=f"{int(there.version) + 1000}", generation=1, status={**there.status, **status}, head=there.head
     )
     core.api.documents[name] = changed
-    core.hub.document_observed(name, "edge-1", changed, core.now)
+    core.hub.documents.observed(name, "edge-1", changed)
     core.hub.sweep(core.now)
 
 
@@ -204,7 +203,7 @@ async def test_a_record_deleted_by_hand_is_written_again(core):
     _, one = await delivered(core, "a")
     [name] = core.names()
     del core.api.documents[name]
-    core.hub.document_vanished(name, "edge-1", core.now)
+    core.hub.documents.vanished(name, "edge-1")
     core.hub.sweep(core.now)
     await core.flush()
     assert core.status(one)["state"] == "Synced"
@@ -229,11 +228,11 @@ async def test_of_a_deleted_node_nothing_is_written_any_more(core):
     two, three = core.put("b"), core.put("c")
     written, later = edge.sent()
     edge.ack(written)
-    [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[0] == COLLECTIONS[0]]
+    [write] = [each for each in core.take_ready().documents if each.wanted.name[0] == COLLECTIONS[0]]
     edge.ack(later)
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     answer, there = await core.api.put(write.wanted, write.observed, core.hub.fence)
-    core.hub.document_answered(write.wanted, answer, there, core.now)
+    core.hub.documents.answered(write.wanted, answer, there, core.now)
     await core.flush()
     assert [core.status(each) for each in (one, two, three)] == [None, None, None] and core.names() == []
 
@@ -243,9 +242,9 @@ async def test_a_removal_that_waits_outlives_its_node(core):
     edge, one = await delivered(core, "a")
     core.remove(one)
     edge.ack(*edge.sent())
-    [write] = [each for each in core.hub.take_ready(core.now).documents if each.wanted.name[0] == COLLECTIONS[0]]
-    core.hub.document_answered(write.wanted, WriteOutcome.CONFLICT, None, core.now)
-    core.hub.drop_node("edge-1", core.now)
+    [write] = [each for each in core.take_ready().documents if each.wanted.name[0] == COLLECTIONS[0]]
+    core.hub.documents.answered(write.wanted, WriteOutcome.CONFLICT, None, core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     await core.flush()
     assert core.names() == []
 
@@ -312,7 +311,7 @@ async def test_synced_names_one_version_after_a_change_that_was_taken_back_in_fl
     await core.flush()
     status = core.status(one)
     assert (status["state"], status["objectResourceVersion"], status["wantedResourceVersion"]) == ("Synced", "7", "7")
-    said = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    said = core.hub.view.explained("edge-1", "configmap", "shop", "a", core.now)
     assert said["wanted"] == said["held"]
 
 

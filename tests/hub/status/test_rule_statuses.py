@@ -94,7 +94,7 @@ def test_what_older_definitions_do_not_keep_is_not_written_again_and_again(core:
 
 def test_a_broken_object_says_why(core: Core) -> None:
     """Also when nothing of it could be read."""
-    core.hub.break_rule(
+    core.hub.cluster.break_rule(
         rules.unreadable({"metadata": {"name": "bad"}}, "spec.resources: at least one entry is needed"), 0.0
     )
     stands(core, "bad")

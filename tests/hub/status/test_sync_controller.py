@@ -12,7 +12,7 @@ def test_records_listed_after_the_nodes_are_collected_at_once():
     core = Core("edge-1")
     name = ("objectsyncs", "shop", "gone.uid-1")
     core.hub.status_cache.observe(name, "gone", status_cache.Observed(version="1", generation=1, status={}, head={}))
-    core.hub.documents_listed("objectsyncs", core.now)
+    core.hub.documents.listed("objectsyncs", core.now)
     assert isinstance(core.hub.status_cache.pending(name), status_cache.Removal)
 
 
@@ -36,9 +36,9 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
         core.api.documents[name] = edited
         core.now += 60
         if name == account:
-            core.hub.edge_node_observed("edge-1", edited, {}, core.now)
+            core.hub.documents.edge_node_observed("edge-1", edited, {}, core.now)
         else:
-            core.hub.document_observed(name, "edge-1", edited, core.now)
+            core.hub.documents.observed(name, "edge-1", edited)
             core.hub.sweep(core.now)
     core.put("b", version="2", data={"k": "2"})
     edge.ack(*edge.sent())
@@ -69,7 +69,7 @@ async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
     monkeypatch.setattr(core.hub.object_syncs, "compared", counted)
     for name in core.names():
         del core.api.documents[name]
-        core.hub.document_vanished(name, "edge-1", core.now)
+        core.hub.documents.vanished(name, "edge-1")
     core.hub.sweep(core.now)
     core.hub.sweep(core.now)
     await core.flush()
@@ -80,8 +80,8 @@ def test_an_event_that_is_parked_makes_no_event():
     """It would be delivered and parked like the first, for ever; what becomes of other kinds is reported."""
     core = Core("edge-1")
     event = ServedKind(group="", version="v1", kind="Event", plural="events", namespaced=True)
-    core.hub.know_kind(event)
-    core.hub.kind_synced(event.group_kind)
+    core.hub.cluster.know_kind(event)
+    core.hub.cluster.kind_synced(event.group_kind)
     core.rule(CONFIG_MAPS, {"apiVersion": "v1", "kind": "Event"})
     core.put("a")
     core.put("e", event)

@@ -286,7 +286,7 @@ async def test_a_topic_once_granted_stays_granted_over_a_restart(core):
     await core.flush()
     edge.leave()
     after = Core("edge-1")
-    after.hub.edge_node_observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")], {}, after.now)
+    after.hub.documents.edge_node_observed("edge-1", core.api.documents[(EDGE_NODES, "", "edge-1")], {}, after.now)
     assert after.hub.grants.of("edge-1") >= {"shop/alarms", "shop/others"}
 
 
@@ -302,6 +302,6 @@ def test_fairleads_own_topics_are_never_granted(core):
 def test_topics_are_not_judged_before_everything_is_listed():
     """A message must not be refused because the hub just started."""
     young = Core("edge-1", listed=False)
-    assert young.hub.grants_known() == "nodes are not listed yet"
+    assert young.hub.view.topics_unknown() == "nodes are not listed yet"
     young.list_all()
-    assert young.hub.grants_known() == ""
+    assert young.hub.view.topics_unknown() == ""

@@ -97,7 +97,7 @@ async def line_up(
         core.put("main", ROUTES, namespace="", spec={**MANIFEST, "routes": routes})
         topics_named = sorted({each["topic"] for each in routes.values() if "topic" in each})
         there = status_cache.Observed(version="1", generation=1, status={"grantedTopics": topics_named}, head={})
-        core.hub.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
+        core.hub.documents.edge_node_observed(NODE, there, {}, core.now)  # written down by a hub before this one
         window = core.hub.settings.link.upstream_window
         desk = UpstreamPublisher(core.hub, client, window=window, counts=counts)
         server = LinkServer(core.hub, desk, context=None, on_stale=lambda node, fence: False)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 from aiohttp import web
-from tests.support.hubs.hub_core import CONFIG_MAPS, Core, Edge
+from tests.support.hubs.hub_core import CONFIG_MAPS, QUICK, Core, Edge
 from tests.support.spans import KeptSpans
 
 from fairlead_hub.cluster.listed import EDGE_NODES
@@ -20,6 +20,7 @@ from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicsSeen
 from fairlead_hub.io import http
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing
+from fairlead_hub.settings import Reconcile
 from fairlead_hub.status import status_cache
 from fairlead_wire import message
 from fairlead_wire.io.spans import Spans, Value
@@ -60,8 +61,8 @@ async def serving(
     """Without ``clock`` surveys are paced by the core's own time."""
     freshness, app = WatchHealth({"nodes"}), web.Application()
     health = http.HubHealth(lambda: ([], False))
-    console = Console(core.hub, freshness, health, clock or (lambda: core.now), spans)
-    http.NodesApi(core.hub, freshness, lambda: core.now).add_to(app)
+    console = Console(core.hub.view, freshness, health, clock or (lambda: core.now), spans)
+    http.NodesApi(core.hub.view, freshness, lambda: core.now).add_to(app)
     console.add_to(app)
     if ready:
         health.serves()
@@ -93,7 +94,8 @@ def traced(nodes: Sequence[str]) -> SpanRing:
 
 def fleet(count: int) -> Core:
     """Mostly in sync; some catch up, some are away, and a few wait for a person."""
-    core = Core()
+    slow = QUICK.model_copy(update={"ack_timeout": 3600.0})
+    core = Core(delivery=slow, reconcile=Reconcile(parked_retry_seconds=3600.0))
     core.rule(CONFIG_MAPS)
     for at in range(4):
         core.put(f"prices-{at}", namespace="shop")
@@ -121,8 +123,8 @@ def _was_here(core: Core, name: str, days: int) -> None:
     status = {"connected": False, "lastContactTime": core.hub.clock.text(-86_400.0 * days - 7200), "objectsHeld": 4,
               "agentVersion": "fairlead-edge/0.1.4", "storeEpoch": "7"}  # fmt: skip
     observed = status_cache.Observed(version="1", generation=1, status=status, head={})
-    core.hub.document_observed((EDGE_NODES, "", name), name, observed, core.now)
-    core.hub.edge_node_observed(name, observed, {}, core.now)
+    core.hub.documents.observed((EDGE_NODES, "", name), name, observed)
+    core.hub.documents.edge_node_observed(name, observed, {}, core.now)
 
 
 def _answers(edge: Edge, at: int) -> None:

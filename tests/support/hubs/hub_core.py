@@ -17,12 +17,11 @@ from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.content import LiveObject, ServedKind
 from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
-from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.status_writer import StatusWriter
-from fairlead_hub.ready import Ready
+from fairlead_hub.ready import Ready, SessionOutput
+from fairlead_hub.session_ref import Frame, SessionRef
 from fairlead_hub.settings import DeliverySettings, HubSettings
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
@@ -30,6 +29,7 @@ from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.events.event import Event
+from fairlead_wire.link.session import Timer
 from fairlead_wire.objects import digest
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -43,8 +43,10 @@ FENCE = 3
 class Edge:
     """One open session, answered as a node would; it holds what it acknowledged."""
 
-    def __init__(self, core: Core, session: NodeSession, held: dict[str, LiveObject]) -> None:
-        self.core, self.session, self.held = core, session, held
+    def __init__(self, core: Core, ref: SessionRef, held: dict[str, LiveObject]) -> None:
+        session = core.hub.open_sessions.find(ref)
+        assert session is not None
+        self.core, self.ref, self.session, self.held = core, ref, session, held
 
     def sent(self) -> list[Any]:
         """Objects sent since the last call; comparisons are answered on the way, keepalives passed over."""
@@ -68,11 +70,14 @@ class Edge:
         return found
 
     def _frames(self) -> list[Frame]:
-        self.core.settle()
-        return self.core.hub.frames(self.session, self.core.now, 100)
+        return self.core.frames(self.ref)
+
+    def receive(self, header: message.FromEdge, content: bytes = b"") -> Any:
+        """Returned is what a service of the shell has to answer."""
+        return self.core.hub.sessions.receive(self.ref, header, content, self.core.now)
 
     def say(self, header: message.FromEdge, content: bytes = b"") -> None:
-        self.core.hub.receive(self.session, header, content, self.core.now)
+        self.receive(header, content)
         self.core.settle()
 
     def ack(self, *headers: Any) -> None:
@@ -86,30 +91,35 @@ class Edge:
         self.say(message.Nack(parent_id=header.id, code=code, reason=reason, permanent=permanent))
 
     def leave(self) -> None:
-        self.core.hub.closed(self.session, self.core.now)
+        self.core.hub.sessions.closed(self.ref, self.core.now)
         self.core.settle()
 
 
 class Core:
     """A hub whose watches are all in (unless ``listed=False``); ``now`` is moved by hand."""
 
-    def __init__(self, *nodes: str, listed: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, *nodes: str, listed: bool = True, delivery: DeliverySettings = QUICK, **settings: Any
+    ) -> None:
         self.hub = Hub(
-            HubSettings(security="insecure", delivery=QUICK, **settings), name="hub-1", fence=FENCE,
+            HubSettings(security="insecure", delivery=delivery, **settings), name="hub-1", fence=FENCE,
             clock=WallClock(lambda: NOON),
         )  # fmt: skip
         self.api = MemoryStatusClient()
         self.now = 0.0
         self.fenced: list[int] = []
         self._writer = StatusWriter(
-            self.hub, self.api, clock=lambda: self.now, in_flight=4, fence=lambda: self.hub.fence,
+            self.hub.documents, self.api, clock=lambda: self.now, in_flight=4, fence=lambda: self.hub.fence,
             may_write=lambda: True, on_fenced=self.fenced.append,
         )  # fmt: skip
         self._cloud_events: list[Event] = []
+        self._outputs: list[SessionOutput] = []
+        self.may_be_silent = False
+        """Edges that say nothing are given up, however far a test moves the time."""
         self.has_shell = False
         """A real ``ReadyLoop`` takes what is ready."""
         for kind in KINDS:
-            self.hub.know_kind(kind)
+            self.hub.cluster.know_kind(kind)
         for name in nodes:
             self.node(name)
         if listed:
@@ -118,17 +128,30 @@ class Core:
     def list_all(self) -> None:
         """Everything the hub waits for at its start is there."""
         for name in INPUTS:
-            self.hub.input_synced(name)
+            self.hub.cluster.input_synced(name)
         for kind in KINDS:
-            self.hub.kind_synced(kind.group_kind)
+            self.hub.cluster.kind_synced(kind.group_kind)
         for collection in (*COLLECTIONS, EDGE_NODES):
-            self.hub.documents_listed(collection, self.now)
+            self.hub.documents.listed(collection, self.now)
         self.settle()
 
-    def settle(self) -> None:
-        """The shell takes what is ready, but documents and Kubernetes Events, for which it has no time now."""
-        if not self.has_shell:
-            self._take(documents=False, kube_events=False)
+    def settle(self) -> bool:
+        """The shell takes what is ready, but documents and Kubernetes Events, for which it has no time now.
+
+        True: there were frames, or there is more by now.
+        """
+        if self.has_shell:
+            return False
+        ready = self.take_ready(documents=False, kube_events=False)
+        return bool(ready.sessions) or (ready.next_turn is not None and ready.next_turn <= self.now)
+
+    def frames(self, ref: SessionRef) -> list[Frame]:
+        """Everything that is ready for this session, as a connection with room takes it."""
+        while self.settle():
+            pass
+        frames = [frame for output in self._outputs if output.session is ref for frame in output.frames]
+        self._outputs = [output for output in self._outputs if output.session is not ref]
+        return frames
 
     def take_cloud_events(self) -> list[Event]:
         self.settle()
@@ -136,18 +159,22 @@ class Core:
         return events
 
     def take_kube_events(self) -> list[KubeEvent]:
-        return self._take(documents=False, kube_events=True).kube_events
+        return self.take_ready(documents=False).kube_events
 
-    def _take(self, *, documents: bool, kube_events: bool) -> Ready:
+    def take_ready(self, *, documents: bool = True, kube_events: bool = True) -> Ready:
+        for session in self.hub.open_sessions.by_node.values() if not self.may_be_silent else ():
+            if session.link.tick(self.now) is Timer.PEER_SILENT:
+                session.link.last_received = self.now  # it said something meanwhile
         ready = self.hub.take_ready(self.now, documents=documents, kube_events=kube_events)
         self._cloud_events += ready.cloud_events
+        self._outputs += ready.sessions
         return ready
 
     def node(self, name: str, *, uid: str = "", **labels: str) -> None:
-        self.hub.set_node(name, uid or f"uid-{name}", labels, self.now)
+        self.hub.cluster.set_node(name, uid or f"uid-{name}", labels, self.now)
 
     def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> None:
-        self.hub.set_rule(
+        self.hub.cluster.set_rule(
             sync_rule.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}), self.now
         )
         self.settle()
@@ -158,15 +185,15 @@ class Core:
         if there is None:
             there = status_cache.Observed(version="", generation=1, status={}, head={})
         annotated = {f"fairlead.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
-        self.hub.edge_node_observed(node, there, annotated, self.now)
+        self.hub.documents.edge_node_observed(node, there, annotated, self.now)
 
     def put(self, name: str, kind: ServedKind = CONFIG_MAP, **fields: Any) -> LiveObject:
         one = live(kind, name, **fields)
-        self.hub.put_object(one, self.now)
+        self.hub.cluster.put_object(one, self.now)
         return one
 
     def remove(self, one: LiveObject) -> None:
-        self.hub.remove_object(one.key, one.uid, self.now)
+        self.hub.cluster.remove_object(one.key, one.uid, self.now)
 
     def hello(self, node: str, *held: LiveObject, **more: Any) -> message.Hello:
         sums = digest.Buckets.of([(one.uid, one.digest) for one in held], 0)
@@ -175,19 +202,19 @@ class Core:
 
     def connect(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
         """An edge that holds these and says hello; it must be accepted."""
-        session = self.hub.open(node, self.hello(node, *held, **more), self.now)
-        assert isinstance(session, NodeSession), session
+        session = self.hub.sessions.open(node, self.hello(node, *held, **more), self.now)
+        assert isinstance(session, SessionRef), session
         return Edge(self, session, {one.key: one for one in held})
 
     def refused(self, node: str, **more: Any) -> message.Refuse:
         """The same, where it must be refused."""
-        outcome = self.hub.open(node, self.hello(node, **more), self.now)
+        outcome = self.hub.sessions.open(node, self.hello(node, **more), self.now)
         assert isinstance(outcome, message.Refuse), outcome
         return outcome
 
     async def flush(self) -> None:
         """Write what the status cache has into the twin."""
-        await self._writer.write(self._take(documents=True, kube_events=False).documents)
+        await self._writer.write(self.take_ready(kube_events=False).documents)
 
     def status(self, one: LiveObject, node: str = "edge-1") -> dict[str, Any] | None:
         """The status of the object's record in the twin; None when there is none."""
@@ -207,7 +234,7 @@ def short(headers: Iterable[Any]) -> list[tuple[str, str]]:
 def unreadable(core: Core, name: str, generation: int = 1, status: dict[str, Any] | None = None) -> None:
     """A SyncRule without an entry, as the watch brings it."""
     body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
-    core.hub.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
+    core.hub.cluster.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
 
 
 def routes(core: Core, topic: str, name: str = "main", **more: Any) -> Any:

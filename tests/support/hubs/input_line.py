@@ -158,12 +158,12 @@ class InputLine:
         """The node opens a session."""
         self.leave()
         self.edge = self.core.connect("edge-1", inputs=inputs)
-        self.inputs.opened(self.edge.session)
+        self.inputs.opened(self.edge.ref)
 
     def leave(self) -> None:
         """Its session ends."""
         if self.edge is not None:
-            session, edge, self.edge = self.edge.session, self.edge, None
+            session, edge, self.edge = self.edge.ref, self.edge, None
             self.inputs.forget(session)
             edge.leave()
 
@@ -182,19 +182,20 @@ class InputLine:
         """What the node does with the frames that have come.  False: there were none."""
         if self.edge is None:
             return False
-        session = self.edge.session
-        self.core.settle()
+        edge = self.edge
         did = False
-        for header, content in self.core.hub.frames(session, self.core.now, 100):
+        for header, content in self.core.frames(edge.ref):
             if isinstance(header, message.Input):
                 did, answer = True, self.node.take(header, content)
                 if self.node.answers:
-                    assert self.inputs.answered(session, answer, b"")
+                    assert edge.receive(answer) is answer, "it is not about an object"
+                    self.inputs.answered(edge.ref, answer, b"")
             elif isinstance(header, message.AskInputs):
                 did = True
                 if self.node.answers:
                     states = message.InputStates(parent_id=header.id)
-                    assert self.inputs.answered(session, states, self.node.told(header))
+                    assert edge.receive(states) is states
+                    self.inputs.told(edge.ref, states, self.node.told(header))
         return did
 
     async def settle(self, until: Callable[[], bool] = lambda: False) -> None:

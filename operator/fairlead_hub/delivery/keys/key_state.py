@@ -182,7 +182,7 @@ class ReportedState(NamedTuple):
 class KeyState(msgspec.Struct, gc=False):
     """All that is known of one key that is not in sync, besides what the edge holds and what is wanted.
 
-    ``UnsyncedKeys`` changes state and time, ``Deliveries`` the rest.
+    ``UnsyncedKeys`` changes state and time, ``NodeKeys`` the rest.
     """
 
     state: Recorded

@@ -42,7 +42,7 @@ class UnsyncedKeys:
         self.stopped: dict[str, KeyState] = {}
         """Parked, or kept although they are to be deleted."""
         self._queue = WorkQueue()
-        self._timers = Timers()
+        self._timers: Timers[str] = Timers()
         self._counts = [0] * len(_INDEX)
 
     # ---- reading ---------------------------------------------------------------------------------

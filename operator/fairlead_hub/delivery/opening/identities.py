@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from fairlead_hub.identity import revocation
+from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.identity.revocation import Revocation
 
 APPROVE = "fairlead.dev/approve-identity"
@@ -57,7 +58,9 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
 class Identities:
     """``judge`` when a session opens, and again when Nodes and EdgeNodes are known; ``status`` for EdgeNode."""
 
-    def __init__(self, *, accept_recreated: bool = False) -> None:
+    def __init__(self, plan: RenewalPlan, *, accept_recreated: bool = False) -> None:
+        """``plan``: when certificates are renewed."""
+        self.plan = plan
         self._accept = accept_recreated
         self._bound: dict[str, Bound] = {}
         self._approved: dict[str, str] = {}
@@ -109,6 +112,10 @@ class Identities:
             self._shown.pop(node, None)
         else:
             self._shown[node] = shown
+
+    def renew_after(self, shown: Shown, now: float) -> float | None:
+        """When a node with this certificate should ask for the next one, in seconds; None: this hub signs none."""
+        return self.plan.renew_after(issued=shown.issued, expires=shown.expires, issuer=shown.issuer, now=now)
 
     def of_session(self, node: str) -> Shown | None:
         """What was shown when its session opened."""

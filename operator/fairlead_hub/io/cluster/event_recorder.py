@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from fairlead_hub.events import kube_events
 from fairlead_hub.events.kube_events import KubeEvent
@@ -30,13 +30,27 @@ class EventRecorder:
         """``seconds_left``: how long this hub may write still; 0: it may not, and they wait."""
         self._kube, self._hub, self._seconds_left = kube, hub, seconds_left
         self.dropped = 0
+        self._pushed: asyncio.Queue[Sequence[KubeEvent]] = asyncio.Queue()
+        self.is_idle = False
+        """It wants what there is to write."""
 
-    async def run(self, take: Callable[[], Awaitable[list[KubeEvent]]]) -> None:
-        """Until cancelled.  ``take`` returns what is there to write."""
+    def push(self, items: Sequence[KubeEvent]) -> None:
+        """Write these, perhaps none.  Only while it is idle."""
+        self.is_idle = False
+        self._pushed.put_nowait(items)
+
+    async def run(self, idle: Callable[[], None]) -> None:
+        """Until cancelled.  ``idle`` is called each time it wants more (``push``)."""
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             if self._seconds_left() > 0:
-                await self.write(await take())
+                self.is_idle = True
+                idle()
+                try:
+                    events = await self._pushed.get()
+                finally:
+                    self.is_idle = False
+                await self.write(events)
 
     async def write(self, events: Sequence[KubeEvent]) -> int:
         """Create or update them; returns how many were written."""

@@ -63,14 +63,14 @@ class KindWatch:
                     if found is not None and not _is_same(found, self._followed):
                         if task is not None:
                             task.cancel()
-                            self._hub.kind_unsynced(self._kind)
+                            self._hub.cluster.kind_unsynced(self._kind)
                         self._followed = found
-                        self._hub.know_kind(found)
+                        self._hub.cluster.know_kind(found)
                         task = group.create_task(self._reflect(found), name=f"watch {found.root}")
                     elif task is not None and self._is_unnamed:
                         task.cancel()
                         task, self._followed = None, None
-                        self._hub.kind_unsynced(self._kind)
+                        self._hub.cluster.kind_unsynced(self._kind)
                 self._give_up()
                 try:
                     async with asyncio.timeout(DISCOVERY_RETRY_SECONDS):
@@ -81,15 +81,13 @@ class KindWatch:
     @property
     def _is_settled(self) -> bool:
         """Every version was found, and the kind is listed."""
-        placement = self._hub.placement
-        unserved = any((version, self._kind[1]) in placement.rules.unserved for version in self._versions)
-        return self._followed is not None and self._kind in placement.listed.kinds and not unserved
+        return self._followed is not None and self._hub.cluster.is_settled(self._kind, self._versions)
 
     @property
     def _is_unnamed(self) -> bool:
         """What is followed is named by no rule any more, and what they name is not served."""
         followed = self._followed
-        unserved = self._hub.placement.rules.is_unserved(self._kind)
+        unserved = self._hub.cluster.is_unserved(self._kind)
         return unserved and followed is not None and followed.api_version not in self._versions
 
     async def _discover(self) -> ServedKind | None:
@@ -104,19 +102,18 @@ class KindWatch:
                 return None
             except ApiRefused as error:
                 answers[version] = str(error)
-                if (version, self._kind[1]) not in self._hub.placement.rules.unserved:
+                if not self._hub.cluster.is_unserved(self._kind, version):
                     remedy = "name a version that kubectl api-resources lists"
                     _log.warning("kind_unserved", kind=self._kind[1], version=version, reason=str(error), remedy=remedy)
             else:
                 answers[version] = ""
                 found = found or kind
-        self._hub.kind_served(self._kind, answers)
+        self._hub.cluster.kind_served(self._kind, answers)
         return found
 
     def _give_up(self) -> None:
         """Nodes do not wait for ever for a kind that the API server lists neither nor refuses."""
-        rules, listed = self._hub.placement.rules, self._hub.placement.listed
-        if self._kind in listed.kinds or self._kind in listed.frozen or rules.is_unserved(self._kind):
+        if not self._hub.cluster.is_pending(self._kind):
             self._unlisted_since = None
             return
         if self._unlisted_since is None:
@@ -124,7 +121,7 @@ class KindWatch:
         elif self._clock() - self._unlisted_since >= UNLISTED_SECONDS:
             reason = f"the API server has not listed it for {UNLISTED_SECONDS:.0f} s"
             _log.warning("kind_unlisted", kind=self._kind[1], reason=reason)
-            self._hub.kind_frozen(self._kind, reason)
+            self._hub.cluster.kind_frozen(self._kind, reason)
 
 
 def _is_same(one: ServedKind, other: ServedKind | None) -> bool:

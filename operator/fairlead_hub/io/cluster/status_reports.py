@@ -16,11 +16,11 @@ from typing import Any
 from fairlead_hub import status_from_edge
 from fairlead_hub.cluster import api_json
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import REQUEST_SECONDS, Kube
 from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
@@ -64,7 +64,7 @@ class StatusReports:
         self._count = self._bytes = 0
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
 
-    def accept(self, session: NodeSession, report: message.Report, content: bytes) -> None:
+    def accept(self, session: SessionRef, report: message.Report, content: bytes) -> None:
         """Answered once the API server has it, or will not."""
         writing = self._writing.get(session.node, {})
         bucket = self._buckets.setdefault(session.node, TokenBucket(PER_SECOND, BURST))
@@ -83,7 +83,7 @@ class StatusReports:
             nack = status_from_edge.later(report, "rate", why, bucket.next_at(now) - now, all_of_them=True)
             return self._answer(session, nack)
         bucket.take(now)
-        found = status_from_edge.judge(self._hub.placement, session.node, report, content)
+        found = self._hub.sessions.judge_report(session, report, content)
         if isinstance(found, status_from_edge.ReportRefused):
             return self._answer(session, found.nack, found)
         task = asyncio.get_running_loop().create_task(self._write(session, report, found))
@@ -92,7 +92,7 @@ class StatusReports:
         task.add_done_callback(lambda done: self._written(session, report, found.live, len(content), done))
 
     async def _write(
-        self, session: NodeSession, report: message.Report, accepted: status_from_edge.ReportAccepted
+        self, session: SessionRef, report: message.Report, accepted: status_from_edge.ReportAccepted
     ) -> message.Nack | None:
         async with self._room:
             try:
@@ -105,7 +105,7 @@ class StatusReports:
                 return status_from_edge.later(report, "api_unavailable", str(error), after, all_of_them=is_away)
 
     def _written(
-        self, session: NodeSession, report: message.Report, live: LiveObject, size: int,
+        self, session: SessionRef, report: message.Report, live: LiveObject, size: int,
         done: asyncio.Task[message.Nack | None],
     ) -> None:  # fmt: skip
         """There is room for the next; only then is this one answered."""
@@ -123,15 +123,15 @@ class StatusReports:
             self._answer(session, nack, status_from_edge.ReportRefused(nack, live))
         else:
             self._counts.reported["written"] += 1
-            self._hub.upstream_answered(session, message.Ack(parent_id=report.id))
+            self._hub.sessions.say(session, message.Ack(parent_id=report.id))
 
     async def _applied(
-        self, session: NodeSession, report: message.Report, accepted: status_from_edge.ReportAccepted
+        self, session: SessionRef, report: message.Report, accepted: status_from_edge.ReportAccepted
     ) -> message.Nack | None:
         """None: the API server has it.  Raises ``ApiUnavailable``."""
         live, version, force = accepted.live, accepted.live.seen_version, report.force == "all"
         for _ in range(ATTEMPTS):
-            if self._hub.sessions.get(session.node) is not session:
+            if self._hub.sessions.of_node(session.node) is not session:
                 break  # what a newer session says is newer
             try:
                 await self._patch(
@@ -175,7 +175,7 @@ class StatusReports:
         return header.uid, header.version
 
     def _answer(
-        self, session: NodeSession, nack: message.Nack, refused: status_from_edge.ReportRefused | None = None
+        self, session: SessionRef, nack: message.Nack, refused: status_from_edge.ReportRefused | None = None
     ) -> None:
         self._counts.reported[nack.code] += 1
         if nack.permanent and refused is not None:
@@ -185,8 +185,8 @@ class StatusReports:
                     remedy=_REMEDIES.get(nack.code, "the node shows it: GET /v1/statuses of its agent"),
                 )  # fmt: skip
             if refused.live is not None:
-                self._hub.report_refused(session, refused.live, nack.code, nack.reason, self._clock())
-        self._hub.upstream_answered(session, nack)
+                self._hub.sessions.report_refused(session.node, refused.live, nack.code, nack.reason, self._clock())
+        self._hub.sessions.say(session, nack)
 
 
 _CODES = {403: "forbidden", 404: "no_status", 413: "too_large", 422: "invalid"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import urllib.parse
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from fairlead_hub.cluster import api_json
@@ -117,13 +117,13 @@ class KubeStatusClient:
 
 
 class Answers(Protocol):
-    """Receives the outcome of a write; the hub."""
+    """Receives the outcome of a write: ``hub.documents``."""
 
-    def document_answered(
+    def answered(
         self, wanted: Wanted, answer: WriteOutcome, there: Observed | None, now: float, *, reason: str = ""
     ) -> bool: ...
 
-    def document_unwritten(self, wanted: Wanted, now: float) -> None: ...
+    def unwritten(self, wanted: Wanted, now: float) -> None: ...
 
 
 class StatusWriter:
@@ -148,15 +148,28 @@ class StatusWriter:
         self._answers, self._target, self._clock = answers, target, clock
         self._in_flight, self._fence, self._may_write, self._on_fenced = in_flight, fence, may_write, on_fenced
         self._away = False
+        self._pushed: asyncio.Queue[Sequence[StatusWrite]] = asyncio.Queue()
+        self.is_idle = False
+        """It wants what there is to write."""
 
-    async def run(self, take: Callable[[], Awaitable[list[StatusWrite]]], *, flush_seconds: float) -> None:
-        """Until cancelled.  ``take`` returns what is there to write."""
+    def push(self, items: Sequence[StatusWrite]) -> None:
+        """Write these, perhaps none.  Only while it is idle."""
+        self.is_idle = False
+        self._pushed.put_nowait(items)
+
+    async def run(self, idle: Callable[[], None], *, flush_seconds: float) -> None:
+        """Until cancelled.  ``idle`` is called each time it wants more (``push``)."""
         more = False
         while True:
             await asyncio.sleep(AWAY_SECONDS if self._away else 0 if more else flush_seconds)
             more = False
             if self._may_write():
-                writes = await take()
+                self.is_idle = True
+                idle()
+                try:
+                    writes = await self._pushed.get()
+                finally:
+                    self.is_idle = False
                 more = len(writes) >= WRITES_MAX
                 await self.write(writes)
 
@@ -169,7 +182,7 @@ class StatusWriter:
             while queue:
                 write = queue.pop()
                 if self._away or not self._may_write():
-                    self._answers.document_unwritten(write.wanted, self._clock())
+                    self._answers.unwritten(write.wanted, self._clock())
                 else:
                     await self._write(write)
 
@@ -187,7 +200,7 @@ class StatusWriter:
         else:
             answer, there = await self._target.put(wanted, observed, fence)
         reason = self._target.refusal(wanted.name) if answer is WriteOutcome.FORBIDDEN else ""
-        if self._answers.document_answered(wanted, answer, there, self._clock(), reason=reason):
+        if self._answers.answered(wanted, answer, there, self._clock(), reason=reason):
             _log.warning("status_refused", name="/".join(wanted.name), reason=reason, remedy=REFUSED_REMEDY)
         if self._on_written is not None and answer is WriteOutcome.WRITTEN:
             self._on_written(wanted.name)

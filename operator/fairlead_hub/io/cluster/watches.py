@@ -64,7 +64,7 @@ class _KindSink:
             self._counts.unusable(error.code)
             _log.warning("object_unusable", kind=self._kind.kind, code=error.code, reason=str(error))
             # What was known of it before still counts: that it cannot be read is no sign that it is gone.
-            known = self._hub.object_cache.get(error.key)
+            known = self._hub.cluster.get_object(error.key)
             return "" if known is None else f"{known.key}\n{known.uid}"
         if live.problem is not None:
             self._counts.unusable(live.problem.code)
@@ -73,28 +73,28 @@ class _KindSink:
         if self._kind == EDGE_ROUTES_KIND:
             _observe(self._hub, "edgeroutes", raw)
         if self._traces is not None:
-            self._traces.observed(live, self._hub.object_cache.get(live.key))
-        self._hub.put_object(live, self._clock())
+            self._traces.observed(live, self._hub.cluster.get_object(live.key))
+        self._hub.cluster.put_object(live, self._clock())
         return f"{live.key}\n{live.uid}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         found = api_json.header(raw)
         key = _key(self._kind, found)
-        self._hub.remove_object(key, found.uid, self._clock())
+        self._hub.cluster.remove_object(key, found.uid, self._clock())
 
     def on_listed(self, identities: set[str], version: str) -> None:
         named = dict(identity.rsplit("\n", 1) for identity in identities if identity)
-        self._hub.relist(self._kind.group_kind, named, self._clock())
-        self._hub.kind_synced(self._kind.group_kind)
+        self._hub.cluster.relist(self._kind.group_kind, named, self._clock())
+        self._hub.cluster.kind_synced(self._kind.group_kind)
         _log.info("kind_listed", kind=self._kind.kind, objects=len(named))
 
     def on_lost(self, restored: bool) -> None:
-        self._hub.kind_unsynced(self._kind.group_kind)
+        self._hub.cluster.kind_unsynced(self._kind.group_kind)
         if restored and self._kind == EDGE_ROUTES_KIND:
-            self._hub.collection_restored("edgeroutes")
+            self._hub.documents.restored("edgeroutes")
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
-        self._hub.kind_frozen(self._kind.group_kind, reason)
+        self._hub.cluster.kind_frozen(self._kind.group_kind, reason)
 
 
 class _NodeSink:
@@ -109,18 +109,16 @@ class _NodeSink:
         if found.problem:
             _unreadable(self._counts, "nodes", found.name, found.problem)
         elif EDGE_LABEL in labels:
-            self._hub.set_node(found.name, found.uid, labels, self._clock())
-        elif found.name in self._hub.node_status.node_uids:
-            self._hub.drop_node(found.name, self._clock())
+            self._hub.cluster.set_node(found.name, found.uid, labels, self._clock())
+        elif self._hub.cluster.has_node(found.name):
+            self._hub.cluster.drop_node(found.name, self._clock())
         return found.name
 
     def on_gone(self, raw: msgspec.Raw) -> None:
-        self._hub.drop_node(api_json.header(raw).name, self._clock())
+        self._hub.cluster.drop_node(api_json.header(raw).name, self._clock())
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.node_status.node_uids.keys() - identities:
-            self._hub.drop_node(name, self._clock())
-        self._hub.input_synced("nodes")
+        self._hub.cluster.nodes_named(identities, self._clock())
         self._hub.reconcile(self._clock())
 
     def on_lost(self, restored: bool) -> None:
@@ -144,32 +142,28 @@ class _RuleSink:
                 raise ValueError(problem)
             rule = sync_rule.rule(body)
         except ValueError as error:
-            self._hub.break_rule(sync_rule.unreadable(body, str(error)), self._clock())
+            self._hub.cluster.break_rule(sync_rule.unreadable(body, str(error)), self._clock())
             self._changed()
             remedy = "mend the field; kubectl get syncrule shows what it does meanwhile"
             _log.warning("rule_broken", rule=name, reason=str(error), remedy=remedy)
         else:
-            rules = self._hub.placement.rules
-            if rules.readable.get(name) != rule or f"syncrules/{name}" in rules.broken:
-                self._hub.set_rule(rule, self._clock())
+            if self._hub.cluster.set_rule(rule, self._clock()):
                 self._changed()
         return name
 
     def on_gone(self, raw: msgspec.Raw) -> None:
         name = api_json.header(raw).name
-        self._hub.drop_rule(name)
+        self._hub.cluster.drop_rule(name)
         self._changed()
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        for name in self._hub.placement.rules.rule_names() - identities:
-            self._hub.drop_rule(name)
+        self._hub.cluster.rules_named(identities)
         self._changed()
-        self._hub.input_synced("syncrules")
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells; meanwhile the rules we know stay."""
         if restored:
-            self._hub.collection_restored("syncrules")
+            self._hub.documents.restored("syncrules")
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         _unlistable("syncrules", reason, served)
@@ -186,7 +180,7 @@ class _OwnSink:
     def on_object(self, raw: msgspec.Raw) -> str:
         header = api_json.header(raw)
         name: status_cache.Name = (self._collection, header.namespace, header.name)
-        if self._collection != EDGE_NODES and self._hub.is_echo(
+        if self._collection != EDGE_NODES and self._hub.documents.is_echo(
             name, header.version, lambda: _observed(api_json.own(raw))
         ):
             return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
@@ -196,13 +190,11 @@ class _OwnSink:
         observed = _observed(found)
         if self._collection == EDGE_NODES:
             annotations = found.header.annotations or {}
-            before = self._hub.identities.revoked.get(header.name)
-            self._hub.edge_node_observed(header.name, observed, annotations, self._clock())
-            after = self._hub.identities.revoked.get(header.name)
-            if after is not None and after != before:
-                _log.warning("identity_revoked", node=header.name, before=after.before, reason=after.reason)
+            revoked = self._hub.documents.edge_node_observed(header.name, observed, annotations, self._clock())
+            if revoked is not None:
+                _log.warning("identity_revoked", node=header.name, before=revoked.before, reason=revoked.reason)
         else:
-            self._hub.document_observed(name, str(found.spec.get("nodeName", "")), observed, self._clock())
+            self._hub.documents.observed(name, str(found.spec.get("nodeName", "")), observed)
         return f"{name[1]}/{name[2]}"
 
     def on_gone(self, raw: msgspec.Raw) -> None:
@@ -211,20 +203,20 @@ class _OwnSink:
         self._vanished(name, found.spec, found.header.version)
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        self._hub.documents_named(self._collection, identities, version, self._clock())
-        self._hub.documents_listed(self._collection, self._clock())
+        self._hub.documents.named(self._collection, identities, version, self._clock())
+        self._hub.documents.listed(self._collection, self._clock())
         self._listed()
 
     def _vanished(self, name: status_cache.Name, spec: dict[str, Any], version: str) -> None:
         if self._collection == EDGE_NODES:
-            self._hub.edge_node_vanished(name[2], self._clock(), version)
+            self._hub.documents.edge_node_vanished(name[2], self._clock(), version)
         else:
-            self._hub.document_vanished(name, str(spec.get("nodeName", "")), self._clock(), version)
+            self._hub.documents.vanished(name, str(spec.get("nodeName", "")), version)
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells."""
         if restored:
-            self._hub.collection_restored(self._collection)
+            self._hub.documents.restored(self._collection)
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         _unlistable(self._collection, reason, served)
@@ -255,7 +247,7 @@ class Reflectors:
     async def run(self) -> None:
         """Until cancelled."""
         hub = self._hub
-        hub.know_kind(EDGE_ROUTES_KIND)
+        hub.cluster.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
             (INPUTS[0], _NodeSink(hub, self._clock, self.counts)),
             (f"{api_group.ROOT}/syncrules", _RuleSink(hub, self._clock, self._changed.set)),
@@ -277,13 +269,13 @@ class Reflectors:
                 self._follow(group.create_task)
 
     def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
-        wanted = self._hub.placement.kinds()
+        wanted = self._hub.cluster.wanted_kinds()
         wanted.pop(EDGE_ROUTES, None)  # watched whatever rules say
         for kind, (_, task) in list(self._kinds.items()):
             if kind not in wanted:
                 task.cancel()
                 del self._kinds[kind]
-                self._hub.kind_dropped(kind, self._clock())
+                self._hub.cluster.kind_dropped(kind)
         for kind, versions in wanted.items():
             if kind not in self._kinds:
                 watch = KindWatch(self._kube, self._hub, kind, self._watched, clock=self._clock)
@@ -335,7 +327,7 @@ def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
     found = api_json.own(raw)
     header = found.header
     observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})
-    hub.rule_observed(collection, header.name, observed)
+    hub.documents.rule_observed(collection, header.name, observed)
     return header.name
 
 

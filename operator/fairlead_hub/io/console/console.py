@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.console_pages import Assets, ConsolePages
 from fairlead_hub.io.console.live_source import LiveSource
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_hub.io.http import HubHealth
+from fairlead_hub.view import HubView
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.events.event import Event
 
@@ -26,16 +26,16 @@ class Console:
 
     def __init__(
         self,
-        hub: Hub,
+        view: HubView,
         freshness: WatchHealth,
         health: HubHealth,
         clock: Callable[[], float],
         spans: SpanRing | None = None,
     ) -> None:
         assets = Assets()
-        self.topics = TopicWatch(clock, hub.clock, is_configured=hub.settings.messaging_url is not None)
+        self.topics = TopicWatch(clock, view.clock, is_configured=view.settings.messaging_url is not None)
         self.source = LiveSource(
-            hub,
+            view,
             freshness,
             clock=clock,
             role=lambda: ROLES.get(health.not_ready, health.not_ready),
@@ -44,7 +44,7 @@ class Console:
             assets=assets.version,
             spans=spans,
         )
-        self.pages = ConsolePages(hub, self.source, assets, clock)
+        self.pages = ConsolePages(view, self.source, assets, clock)
 
     def add_to(self, app: web.Application) -> None:
         self.pages.add_to(app)

@@ -9,12 +9,11 @@ from importlib import resources
 
 from aiohttp import web
 
-from fairlead_hub import node_report
 from fairlead_hub.console import access, node_line, pages
 from fairlead_hub.console.pages import PageContext
-from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.event_stream import EventStreams
 from fairlead_hub.io.console.live_source import LiveSource
+from fairlead_hub.view import LIST_MAX, HubView
 
 ROOT = "/console"
 ASSETS = ("console.css", "console.js", "live.js", "nodes.js", "ages.js")
@@ -64,8 +63,8 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 class ConsolePages:
     """See the module."""
 
-    def __init__(self, hub: Hub, source: LiveSource, assets: Assets, clock: Callable[[], float]) -> None:
-        self._hub, self._source, self._assets, self._clock = hub, source, assets, clock
+    def __init__(self, view: HubView, source: LiveSource, assets: Assets, clock: Callable[[], float]) -> None:
+        self._view, self._source, self._assets, self._clock = view, source, assets, clock
         self.streams = EventStreams(source, clock)
 
     def add_to(self, app: web.Application) -> None:
@@ -108,14 +107,15 @@ class ConsolePages:
         return web.Response(body=await self._source.nodes(), content_type="application/json")
 
     async def _node(self, request: web.Request) -> web.StreamResponse:
-        hub, name = self._hub, request.match_info["node"]
-        view = await self._source.view()
-        found = node_report.node(hub, name, self._clock())
+        view, name = self._view, request.match_info["node"]
+        context = await self._source.view()
+        found = view.node(name, self._clock())
         if found is None:
-            return self._problem(view, f"There is no edge Node {name[:TEXT_CHARS_MAX]}.")
-        edge = hub.node_status.edges.get(name)
-        queues = list(edge.queues[: node_report.LIST_MAX]) if edge is not None else []
-        return _page(pages.node(view, node_line.of(hub, name), {**found, "queues": queues}))
+            return self._problem(context, f"There is no edge Node {name[:TEXT_CHARS_MAX]}.")
+        edge = view.edge(name)
+        queues = list(edge.queues[:LIST_MAX]) if edge is not None else []
+        line = node_line.of(view, name, view.session(name))
+        return _page(pages.node(context, line, {**found, "queues": queues}))
 
     async def _parked(self, _: web.Request) -> web.StreamResponse:
         return _page(pages.parked(await self._source.view()))
@@ -139,8 +139,8 @@ class ConsolePages:
         given = {key: request.query.get(key, "")[:TEXT_CHARS_MAX].strip() for key in EXPLAIN}
         answer = None
         if all(given[key] for key in ("node", "kind", "name")):
-            answer = node_report.explained(
-                self._hub, given["node"], given["kind"], given["namespace"], given["name"], self._clock()
+            answer = self._view.explained(
+                given["node"], given["kind"], given["namespace"], given["name"], self._clock()
             )
         return _page(pages.explain(await self._source.view(), given, answer))
 

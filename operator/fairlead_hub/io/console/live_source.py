@@ -21,9 +21,9 @@ from fairlead_hub.console.live_frames import LiveFrames
 from fairlead_hub.console.pages import PageContext
 from fairlead_hub.console.snapshot import ConsoleSnapshot
 from fairlead_hub.console.traces import KeptTraces
-from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
+from fairlead_hub.view import HubView
 from fairlead_wire.events.event import Event
 from fairlead_wire.io import logs
 
@@ -40,7 +40,7 @@ class LiveSource:
 
     def __init__(
         self,
-        hub: Hub,
+        view: HubView,
         freshness: WatchHealth,
         *,
         clock: Callable[[], float],
@@ -50,9 +50,9 @@ class LiveSource:
         assets: str,
         spans: SpanRing | None = None,
     ) -> None:
-        self._hub, self._freshness, self._clock, self._role, self._topics = hub, freshness, clock, role, topics
+        self._view, self._freshness, self._clock, self._role, self._topics = view, freshness, clock, role, topics
         self._assets, self._spans = assets, spans
-        self._snapshot = snapshot.empty(hub, clock())
+        self._snapshot = snapshot.empty(view, clock())
         self._lines: tuple[ConsoleSnapshot | None, msgspec.Raw] = (None, msgspec.Raw(b"[]"))
         self._next = float("-inf")
         self._survey: asyncio.Task[None] | None = None
@@ -74,7 +74,7 @@ class LiveSource:
         self._send_events()
         kept = None
         if self._spans is not None:
-            kept = KeptTraces(self._spans.newest(), self._hub.settings.traces.link or "")
+            kept = KeptTraces(self._spans.newest(), self._view.settings.traces.link or "")
         return PageContext(self._snapshot, self._topics.seen, self._role(), self.ring.last_id, self._assets, kept)
 
     def events(self) -> list[EventLine]:
@@ -149,7 +149,7 @@ class LiveSource:
         self._next = begun + EVERY_SECONDS
         self._topics.look_if_due()
         spent, slice_begun, cpu_begun = 0.0, perf_counter(), thread_time()
-        survey = snapshot.survey(self._hub, self._freshness, begun)
+        survey = snapshot.survey(self._view, self._freshness, begun)
         while True:
             try:
                 next(survey)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from fairlead_hub.core.node_authorities import Bundle
+from fairlead_hub.identity.signer import AuthorityBundle
 from fairlead_wire.identity import bundle, chain
 from fairlead_wire.io import logs
 
@@ -22,7 +22,7 @@ class Announcer:
     """``roots`` and ``own`` read files (PEM); ``announce`` returns to how many nodes it is sent."""
 
     def __init__(
-        self, *, roots: Callable[[], bytes], own: Callable[[], bytes], announce: Callable[[Bundle], int]
+        self, *, roots: Callable[[], bytes], own: Callable[[], bytes], announce: Callable[[AuthorityBundle], int]
     ) -> None:
         self._roots, self._own, self._announce = roots, own, announce
         self._seen: tuple[bytes, bytes] | None = None
@@ -51,7 +51,7 @@ class Announcer:
         _log.info("authorities_announced", digest=made.digest, nodes=self._announce(made))
 
 
-def read(roots: bytes, own: bytes) -> Bundle:
+def read(roots: bytes, own: bytes) -> AuthorityBundle:
     """Raises ``ValueError`` when nodes that believe ``roots`` would not believe us."""
     try:
         digest = bundle.digest(roots)
@@ -61,4 +61,4 @@ def read(roots: bytes, own: bytes) -> Bundle:
         raise ValueError(f"tls_cert is larger than {bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca")
     if not chain.reaches(own, roots):
         raise ValueError("tls_cert is of no authority in tls_ca: nodes that believe these would refuse us")
-    return Bundle(digest=digest, authorities=roots, certificates=own.decode("ascii"))
+    return AuthorityBundle(digest=digest, authorities=roots, certificates=own.decode("ascii"))

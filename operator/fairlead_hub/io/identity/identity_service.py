@@ -113,13 +113,13 @@ class IdentityService:
             kube,
             self._watch,
             self.issuing,
-            known=hub.known_identity,
+            known=hub.certificates.known_identity,
             clock=clock,
             seconds_left=seconds_left,
             joined=self._joined,
             refused=self._refused,
         )
-        hub.renewal_plan.signs(lambda: signer.authority)
+        hub.certificates.signs(lambda: signer.authority)
         self.renewals = RenewalService(
             hub, self.issuing, roots=roots, issuers=issuers, clock=clock, counts=counts.renewals
         )
@@ -131,7 +131,7 @@ class IdentityService:
             clock=clock,
             counts=counts.renewals,
         )
-        self._announcer = Announcer(roots=roots, own=own_chain, announce=hub.node_authorities.announce)
+        self._announcer = Announcer(roots=roots, own=own_chain, announce=hub.certificates.announce)
         self.joining = JoinServer(
             service, roots=roots, issuers=issuers, may_send=may_send, late=late, refused=self._turned_away
         )
@@ -210,7 +210,7 @@ class IdentityService:
         facts = {"serial": issued.serial, "token": token.id, "peer": peer, "expires": expires}
         _log.info("identity_joined", node=issued.node, repeated=admitted.is_repeat, replaced=token.replace, **facts)
         if not admitted.is_repeat:
-            self._hub.identity_reports.joined(
+            self._hub.certificates.joined(
                 issued.node,
                 serial=issued.serial,
                 expires=expires,
@@ -229,7 +229,7 @@ class IdentityService:
         if times is not None:
             facts = {"code": error.code, "reason": reason, "token": token, "peer": peer, "times": times}
             _log.warning("identity_refused", node=node, **facts)
-        self._hub.identity_reports.refused(node, code=error.code, reason=reason, token=token, peer=peer, now=now)
+        self._hub.certificates.join_refused(node, code=error.code, reason=reason, token=token, peer=peer, now=now)
 
     def _turned_away(self, refusal: message.Refuse, peer: str) -> None:
         """Before it asked for anything: by what it speaks, or because there is no room."""

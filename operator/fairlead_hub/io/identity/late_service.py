@@ -74,7 +74,7 @@ class LateService:
     async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Begun]:
         """Raises ``IdentityRefused``."""
         nonce = secrets.token_bytes(late_proof.NONCE_BYTES)
-        if not self._hub.settings.identity.late_days:
+        if not self._hub.view.settings.identity.late_days:
             reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
             raise self._refused(IdentityRefused("late_off", reason, retry_after=PROOF_RETRY_SECONDS), "", peer)
         return message.Challenge(nonce=nonce.hex()), Begun(late=header, nonce=nonce)
@@ -105,14 +105,13 @@ class LateService:
         if node in self._under_way:
             raise IdentityRefused("too_many", "this node's certificate is being signed", retry_after=BUSY_RETRY_SECONDS)
         given_to = first[1] if first[0] == by[0] and first != by else ""
-        refused = self._hub.judge_late(claim, self._clock(), given_to=given_to)
+        refused = self._hub.certificates.judge_late(claim, self._clock(), given_to=given_to)
         if refused is not None:
             raise IdentityRefused(refused.code, refused.reason, retry_after=refused.retry_after)
-        revoked = self._hub.identities.revoked.get(node)
         self._under_way.add(node)
         try:
             issued = await self._issuing.issue(
-                node, request, revoked_before=revoked.moment if revoked is not None else None
+                node, request, revoked_before=self._hub.certificates.revoked_before(node)
             )
         finally:
             self._under_way.discard(node)

@@ -16,13 +16,13 @@ from typing import Final
 import msgspec
 
 from fairlead_hub.delivery.opening.identities import Shown
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.identity import refusal
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignedCertificate, SignerUnavailable
 from fairlead_hub.io.identity.issuing import Issuing
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_wire import message
 from fairlead_wire.io import logs
@@ -70,14 +70,14 @@ class RenewalService:
     ) -> None:
         self._hub, self._issuing, self._clock, self._counts = hub, issuing, clock, counts
         self._roots, self._issuers = roots, issuers
-        self._waiting: dict[NodeSession, tuple[int, bytes]] = {}
+        self._waiting: dict[SessionRef, tuple[int, bytes]] = {}
         """Oldest first; one of each session."""
         self._more = asyncio.Event()
         self._told = LogLimiter(TOLD_SECONDS)
         self._often: dict[str, TokenBucket] = {}
         """By node, oldest first: how many it may have now."""
 
-    def accept(self, session: NodeSession, header: message.Renew, request: bytes) -> None:
+    def accept(self, session: SessionRef, header: message.Renew, request: bytes) -> None:
         """Answered later, in the session."""
         if session in self._waiting:
             before, _ = self._waiting.pop(session)
@@ -98,18 +98,17 @@ class RenewalService:
                 await self._more.wait()
             session = next(iter(self._waiting))
             id, request = self._waiting.pop(session)
-            if self._hub.certificates.is_open(session):
+            if self._hub.sessions.is_open(session):
                 await self._renew(session, id, request)
             await asyncio.sleep(0)  # signing is work: others take their turn
 
-    async def _renew(self, session: NodeSession, id: int, request: bytes) -> None:
+    async def _renew(self, session: SessionRef, id: int, request: bytes) -> None:
         try:
             self._issuing.require()
             self._require_not_often(session.node)
             checked = self._issuing.check(session.node, request)
-            revoked = self._hub.identities.revoked.get(session.node)
             issued = await self._issuing.issue(
-                session.node, checked, revoked_before=revoked.moment if revoked is not None else None
+                session.node, checked, revoked_before=self._hub.certificates.revoked_before(session.node)
             )
             content = message.IssuedCertificates(
                 certificates=issued.chain.decode(),
@@ -122,7 +121,7 @@ class RenewalService:
         except (OSError, ValueError) as error:
             self._refuse(session, id, IdentityRefused("signer_unavailable", f"the hub's authorities: {error}"))
             return
-        if not self._hub.certificates.is_open(session):
+        if not self._hub.sessions.is_open(session):
             return
         now = self._clock()
         self._counts["renewed"] += 1
@@ -132,9 +131,9 @@ class RenewalService:
             parent_id=id,
             node=session.node,
             expires=facts.expires,
-            renew_after_seconds=self._hub.renew_after(facts, now),
+            renew_after_seconds=self._hub.certificates.renew_after(facts, now),
         )
-        self._hub.renewal_answered(session, header, _encoder.encode(content))
+        self._hub.sessions.say(session, header, _encoder.encode(content))
         self._hub.certificates.renewed(session, facts, now)
 
     def _require_not_often(self, node: str) -> None:
@@ -149,19 +148,19 @@ class RenewalService:
             raise IdentityRefused("too_many", "this node renews too often", retry_after=wait)
         bucket.take(now)
 
-    def _refuse(self, session: NodeSession, id: int, error: IdentityRefused) -> None:
+    def _refuse(self, session: SessionRef, id: int, error: IdentityRefused) -> None:
         self._counts[error.code] += 1
         now = self._clock()
         times = self._told.due((session.node, error.code), now)
         if times is not None:
             _log.warning("renewal_refused", node=session.node, code=error.code, reason=str(error), times=times)
-        if not self._hub.certificates.is_open(session):
+        if not self._hub.sessions.is_open(session):
             return
         is_passing = error.code in ("signer_unavailable", "clock", "too_many")
         retry_after = error.retry_after or (RETRY_SECONDS if is_passing else REFUSED_SECONDS)
         nack = message.Nack(
             parent_id=id, code=error.code, reason=str(error), permanent=not is_passing, retry_after=retry_after
         )
-        self._hub.renewal_answered(session, nack)
+        self._hub.sessions.say(session, nack)
         if error.code != "too_many":
             self._hub.certificates.renewal_failed(session, error.code, str(error), now)

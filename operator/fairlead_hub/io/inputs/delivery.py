@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.inputs import node_queue, submission
 from fairlead_hub.inputs.node_queue import NodeQueue, WaitingInput
 from fairlead_hub.inputs.submission import InputOutcomes, StoredInput
 from fairlead_hub.io.inputs.input_log import InputLog
 from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.session_ref import SessionRef
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
@@ -53,7 +53,7 @@ class InputDelivery:
     ) -> None:
         self.node = node
         self.queue = NodeQueue()
-        self.session: NodeSession | None = None
+        self.session: SessionRef | None = None
         self.coming = 0
         """Messages that are being published: room is kept for them."""
         self.coming_bytes = 0
@@ -85,18 +85,18 @@ class InputDelivery:
         self.held -= 1
         self._wake.set()
 
-    def session_opened(self, session: NodeSession) -> None:
+    def session_opened(self, session: SessionRef) -> None:
         """The node is there."""
         self._leave()
-        self.session = session if session.hello.inputs else None
-        if not session.hello.inputs and len(self.queue):
+        self.session = session if session.takes_inputs else None
+        if not session.takes_inputs and len(self.queue):
             times = _said.due(("old", self.node), asyncio.get_running_loop().time())
             if times is not None:
                 remedy = "upgrade the agent; the messages wait until their time is over"
-                _log.warning("inputs_wait_for_agent", node=self.node, agent=session.hello.agent, remedy=remedy)
+                _log.warning("inputs_wait_for_agent", node=self.node, agent=session.agent, remedy=remedy)
         self._wake.set()
 
-    def session_closed(self, session: NodeSession) -> None:
+    def session_closed(self, session: SessionRef) -> None:
         """It went away."""
         if self.session is session:
             self._leave()
@@ -194,15 +194,15 @@ class InputDelivery:
     async def _send(self, waiting: WaitingInput) -> None:
         payload = await self._input_log.one(self.node, waiting.position)
         session = self.session
-        if session is None or session.closing is not None or not self._may_send():
+        if session is None or not self._hub.sessions.is_open(session) or not self._may_send():
             self.session = None  # it is on its way out
             return
         if payload is None:  # messaging's clock is ahead of ours
             self._end(waiting.id, "expired", submission.MAY_BE_THERE if waiting.id in self._may_be_there else "")
             return
         kept = submission.read(payload, self.node)
-        known = self._hub.node_status.node_uids.get(self.node)
-        if known is not None and kept.uid and known != kept.uid:
+        known = self._hub.view.node_uid(self.node)
+        if known and kept.uid and known != kept.uid:
             self._end(waiting.id, "refused", "the Node it was sent to is gone; another one has its name")
             return
         left = kept.expires - self._wall()
@@ -211,9 +211,8 @@ class InputDelivery:
             return
         self.queue.sent(waiting.id)
         self._may_be_there.add(waiting.id)
-        id = session.link.take_id()
-        self._frames[id] = waiting.id
-        self._hub.say(session, *frame(kept, id, left))
+        make, content = frame(kept, left)
+        self._frames[self._hub.sessions.ask(session, make, content)] = waiting.id
 
     def _leave(self) -> None:
         self.session = None
@@ -236,11 +235,14 @@ def _put_off_seconds(said: float | None) -> float:
     return min(max(said or PUT_OFF_SECONDS, PUT_OFF_SECONDS_MIN), PUT_OFF_SECONDS_MAX)
 
 
-def frame(kept: StoredInput, id: int, seconds_left: float) -> tuple[message.Input, bytes]:
-    """What the node gets."""
+def frame(kept: StoredInput, seconds_left: float) -> tuple[Callable[[int], message.Input], bytes]:
+    """What the node gets: its header for an id, and its content."""
     encoding, content = codec.pack(bytes(kept.message))
     ttl = min(seconds_left, float(message.INPUT_TTL_SECONDS_MAX))
-    header = message.Input(
-        id=id, message=kept.id, module=kept.module, input=kept.input, ttl_seconds=ttl, encoding=encoding
-    )
+
+    def header(id: int) -> message.Input:
+        return message.Input(
+            id=id, message=kept.id, module=kept.module, input=kept.input, ttl_seconds=ttl, encoding=encoding
+        )
+
     return header, content

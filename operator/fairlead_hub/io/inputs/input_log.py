@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.inputs import node_queue
+from fairlead_hub.session_ref import SessionRef
 from fairlead_messaging.api.responses import Page, Reader
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_wire import message
@@ -141,9 +141,9 @@ class NodeAnswers:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._asked: dict[NodeSession, _OpenQuestions] = {}
+        self._asked: dict[SessionRef, _OpenQuestions] = {}
 
-    async def ask(self, session: NodeSession, id: str) -> message.InputState | None:
+    async def ask(self, session: SessionRef, id: str) -> message.InputState | None:
         """None: the node does not know it.  Raises ``Unanswered``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_MAX):
@@ -157,13 +157,12 @@ class NodeAnswers:
                     return found.get(id)
         raise Unanswered(f"node {session.node} does not answer")
 
-    def _ask(self, session: NodeSession, id: str) -> _OpenQuestions:
-        number = session.link.take_id()
+    def _ask(self, session: SessionRef, id: str) -> _OpenQuestions:
+        number = self._hub.sessions.ask(session, lambda number: message.AskInputs(id=number, messages=[id]))
         asked = self._asked[session] = _OpenQuestions(number, [id], asyncio.get_running_loop().create_future())
-        self._hub.say(session, message.AskInputs(id=number, messages=[id]))
         return asked
 
-    def told(self, session: NodeSession, header: message.InputStates, content: bytes) -> None:
+    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
         """The answer.  Raises ``Malformed`` for one to what was not asked."""
         asked = self._asked.get(session)
         if asked is None or asked.id != header.parent_id:
@@ -175,7 +174,7 @@ class NodeAnswers:
         if not asked.answer.done():
             asked.answer.set_result({each.message: each.state for each in found if each.message in asked.messages})
 
-    def forget(self, session: NodeSession) -> None:
+    def forget(self, session: SessionRef) -> None:
         """The session ended."""
         asked = self._asked.pop(session, None)
         if asked is not None and not asked.answer.done():

@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.http_operations import MessageState
 from fairlead_hub.hub import Hub
 from fairlead_hub.inputs import node_queue, submission
@@ -22,6 +21,7 @@ from fairlead_hub.io.inputs import delivery
 from fairlead_hub.io.inputs.delivery import InputDelivery
 from fairlead_hub.io.inputs.input_log import InputLog, InputLogClient, NodeAnswers, Unanswered, topic_of
 from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.errors import Permanent, RemoteError, Temporary
@@ -67,7 +67,7 @@ class InputService:
         self._deliveries: dict[str, InputDelivery] = {}
         self._outcomes = InputOutcomes()
         self._answers = NodeAnswers(hub)
-        self._direct: dict[tuple[NodeSession, int], asyncio.Future[message.Ack | message.Nack]] = {}
+        self._direct: dict[tuple[SessionRef, int], asyncio.Future[message.Ack | message.Nack]] = {}
         self._askers = 0
 
     @property
@@ -88,11 +88,11 @@ class InputService:
         every = [
             submission.kept(each, to, id=id, ttl=ttl, now=now, at=at) for each, id in zip(messages, ids, strict=True)
         ]
-        session = self._hub.sessions.get(to.node)
-        if session is not None and not session.hello.inputs:
+        session = self._hub.sessions.of_node(to.node)
+        if session is not None and not session.takes_inputs:
             raise NotNow(
                 "agent_too_old",
-                f"the agent of node {to.node} ({session.hello.agent}) takes no messages from the cloud: upgrade it",
+                f"the agent of node {to.node} ({session.agent}) takes no messages from the cloud: upgrade it",
                 status=409,
             )
         if self._input_log is None:
@@ -166,9 +166,9 @@ class InputService:
             raise NotNow("messaging_unavailable", "messaging does not say what waits for the node") from None
         return found
 
-    async def _hand_over(self, session: NodeSession | None, kept: StoredInput) -> MessageState:
+    async def _hand_over(self, session: SessionRef | None, kept: StoredInput) -> MessageState:
         """Without messaging: the node keeps it, or nothing does."""
-        if session is None or session.closing is not None:
+        if session is None or not self._hub.sessions.is_open(session):
             raise NotNow(
                 "node_away",
                 f"node {kept.node} is away, and this hub has nothing to keep the message in: set messaging_url, or"
@@ -176,9 +176,9 @@ class InputService:
             )
         if sum(each is session for each, _ in self._direct) >= message.INPUT_WINDOW:
             raise NotNow("too_many_waiting", f"{message.INPUT_WINDOW} messages are on their way to it", status=429)
-        id = session.link.take_id()
+        make, content = delivery.frame(kept, kept.expires - self._wall())
+        id = self._hub.sessions.ask(session, make, content)
         answer = self._direct[session, id] = asyncio.get_running_loop().create_future()
-        self._hub.say(session, *delivery.frame(kept, id, kept.expires - self._wall()))
         try:
             async with asyncio.timeout(min(DIRECT_SECONDS, kept.expires - self._wall())):
                 found = await answer
@@ -222,8 +222,8 @@ class InputService:
         seen = self._outcomes.of(node, id)
         if seen is not None and seen[0] in submission.FINAL and seen[1] != submission.MAY_BE_THERE:
             return MessageState(id=id, state=seen[0], reason=seen[1])
-        session = self._hub.sessions.get(node)
-        if session is not None and session.hello.inputs:
+        session = self._hub.sessions.of_node(node)
+        if session is not None and session.takes_inputs:
             try:
                 state = await self._answers.ask(session, id)
             except Unanswered:
@@ -242,10 +242,10 @@ class InputService:
         return None
 
     def _why(self, node: str) -> str:
-        session = self._hub.sessions.get(node)
+        session = self._hub.sessions.of_node(node)
         if session is None:
             return "the node is away"
-        return "" if session.hello.inputs else "the node's agent takes no messages from the cloud: upgrade it"
+        return "" if session.takes_inputs else "the node's agent takes no messages from the cloud: upgrade it"
 
     async def _changed(self, node: str, seconds: float) -> None:
         found = self._deliveries.get(node)
@@ -255,13 +255,13 @@ class InputService:
 
     # ---- from the link ----
 
-    def opened(self, session: NodeSession) -> None:
+    def opened(self, session: SessionRef) -> None:
         """A node is there."""
         found = self._deliveries.get(session.node)
         if found is not None:
             found.session_opened(session)
 
-    def forget(self, session: NodeSession) -> None:
+    def forget(self, session: SessionRef) -> None:
         """Its session ended."""
         found = self._deliveries.get(session.node)
         if found is not None:
@@ -271,22 +271,20 @@ class InputService:
             if of is session and not answer.done():
                 answer.set_exception(NotNow("unanswered", _UNANSWERED.format(node=session.node)))
 
-    def answered(self, session: NodeSession, header: message.FromEdge, content: bytes) -> bool:
-        """A frame of a node.  False: it is not about messages for modules.  Raises ``Malformed``."""
-        match header:
-            case message.InputStates():
-                self._answers.told(session, header, content)
-                return True
-            case message.Ack() | message.Nack():
-                waiting = self._direct.get((session, header.parent_id)) if self._direct else None
-                if waiting is not None:
-                    if not waiting.done():
-                        waiting.set_result(header)
-                    return True
-                found = self._deliveries.get(session.node) if self._deliveries else None
-                return found is not None and found.session is session and found.answered(header)
-            case _:
-                return False
+    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+        """What a node says of messages it was asked about.  Raises ``Malformed``."""
+        self._answers.told(session, header, content)
+
+    def answered(self, session: SessionRef, header: message.Ack | message.Nack, content: bytes) -> None:
+        """A node's answer to a message for a module."""
+        waiting = self._direct.get((session, header.parent_id))
+        if waiting is not None:
+            if not waiting.done():
+                waiting.set_result(header)
+            return
+        found = self._deliveries.get(session.node)
+        if found is not None and found.session is session:
+            found.answered(header)
 
     # ---- the start ----
 
@@ -333,7 +331,7 @@ class InputService:
                 may_send=self._may_send,
                 idle=idle,
             )
-            session = self._hub.sessions.get(node)
+            session = self._hub.sessions.of_node(node)
             if session is not None:
                 found.session_opened(session)
             found.task.add_done_callback(lambda task: self._ended(node, task))

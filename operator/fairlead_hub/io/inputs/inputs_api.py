@@ -96,11 +96,11 @@ class InputsApi:
             raise AccessDenied(403, "forbidden", "a page of a browser sends nothing to modules; programs are answered")
         node = request.match_info["node"]
         await self._access.check(_caller(request), verb, node)
-        if self._inputs is None or "nodes" not in self._hub.placement.listed.inputs:
+        if self._inputs is None or not self._hub.view.nodes_known:
             raise NotNow("starting", "this hub does not serve nodes yet, or no more", retry_after_seconds=1.0)
-        if node not in self._hub.placement.rules.nodes:
+        if node not in self._hub.view.edge_nodes:
             raise AccessDenied(404, "no_node", f"there is no edge Node {node}")
-        uid = self._hub.node_status.node_uids.get(node, "")
+        uid = self._hub.view.node_uid(node)
         module, input = request.match_info["module"], request.match_info["input"]
         submission.check_names(module, input)
         return self._inputs, Address(node=node, uid=uid, module=module, input=input)

@@ -1,7 +1,9 @@
-"""The server nodes connect to: no task for a quiet node, and none for a busy one that reads as fast as we write.
+"""The server nodes connect to: no task and no timer for a quiet node, and none for a busy one that reads as we write.
 
-    Acceptor ─▶ LinkSocket ─ hello, identity ─▶ Hub.open ─▶ frames in: Hub.receive, UpstreamPublisher
-                                                     └──▶ send: frames out, as fast as the node reads
+    Acceptor ─▶ LinkSocket ─ hello, identity ─▶ hub.sessions.open
+                     │ frames in ─▶ hub.sessions.receive ─▶ what a service has to answer ─▶ ``_services``, by its type
+                     └ room ──────▶ hub.sessions.room
+    Ready.sessions ─send─▶ frames out, connections closed
 
 Without a certificate, where devices may join: ``io.identity.joining``, and never a session.
 
@@ -12,11 +14,12 @@ the hello says.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from websockets.datastructures import Headers
@@ -24,7 +27,6 @@ from websockets.http11 import Request
 
 from fairlead_hub.delivery.opening import admission
 from fairlead_hub.delivery.opening.identities import Shown
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
@@ -32,14 +34,14 @@ from fairlead_hub.io.link.acceptor import LinkAcceptor
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
+from fairlead_hub.ready import SILENT, SessionOutput
+from fairlead_hub.session_ref import SessionRef
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Malformed, RemoteError
 from fairlead_wire.io import logs, tls
 from fairlead_wire.link import codec
 from fairlead_wire.link.session import OPENING_SECONDS_MAX
 
-BATCH_FRAMES = 32
-"""Frames taken from a session at once; then the loop serves others."""
 UNHEARD_FRAMES_MAX = 4096
 """A node that asks on and does not listen would have its answers kept in memory without end."""
 DRAIN_SECONDS = 5.0
@@ -58,16 +60,13 @@ _log = logs.get("hub.server")
 class _OpenLink:
     """One connection with an open session."""
 
-    __slots__ = ("aborted", "due", "goes_on", "session", "socket", "timer", "unheard")
+    __slots__ = ("aborted", "session", "socket", "tells", "unheard")
 
-    def __init__(self, socket: LinkSocket, session: NodeSession) -> None:
+    def __init__(self, socket: LinkSocket, session: SessionRef) -> None:
         self.socket = socket
         self.session = session
-        self.timer: asyncio.TimerHandle | None = None
-        self.due = 0.0
-        """When the timer rings."""
-        self.goes_on = False
-        """The rest of its frames follows in the next turn of the loop."""
+        self.tells = False
+        """The core hears in the next turn of the loop whether there is room."""
         self.unheard = 0
         """Frames it sent since it stopped reading ours."""
         self.aborted = ""
@@ -86,18 +85,24 @@ class WithoutCertificate(Protocol):
 class InputHandler(Protocol):
     """Messages for modules: ``io.inputs.inputs``."""
 
-    def opened(self, session: NodeSession) -> None: ...
+    def opened(self, session: SessionRef) -> None: ...
 
-    def forget(self, session: NodeSession) -> None: ...
+    def forget(self, session: SessionRef) -> None: ...
 
-    def answered(self, session: NodeSession, header: message.FromEdge, content: bytes) -> bool:
-        """False: the frame is not about them.  Raises ``Malformed``."""
+    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+        """Raises ``Malformed``."""
+
+    def answered(self, session: SessionRef, header: message.Ack | message.Nack, content: bytes) -> None: ...
 
 
 class TakesReports(Protocol):
     """``io.cluster.status_reports``."""
 
-    def accept(self, session: NodeSession, report: message.Report, content: bytes) -> None: ...
+    def accept(self, session: SessionRef, report: message.Report, content: bytes) -> None: ...
+
+
+Service = Callable[[SessionRef, Any, bytes], None]
+"""Answers a frame, later, by ``hub.sessions.say``.  Raises ``Malformed``."""
 
 
 class LinkServer:
@@ -116,7 +121,7 @@ class LinkServer:
         counts: IoCounts | None = None,
         traces: ChangeTraces | None = None,
         joining: WithoutCertificate | None = None,
-        renewals: Callable[[NodeSession, message.Renew, bytes], None] | None = None,
+        renewals: Service | None = None,
         tables: TablePositions | None = None,
         inputs: InputHandler | None = None,
         reports: TakesReports | None = None,
@@ -129,15 +134,22 @@ class LinkServer:
         ``joining`` gets connections without a certificate, where ``context`` lets them in; ``renewals`` requests for
         certificates in sessions, None: this hub signs none.
         """
-        self._joining, self._renewals = joining, renewals
-        self._inputs = inputs
-        self._reports = reports
+        self._joining, self._inputs = joining, inputs
         self._tables = tables if tables is not None else TablePositions(hub, None)
+        self._services: Mapping[type[message.FromEdge], Service] = {
+            message.Upstream: upstream.accept,
+            message.AskTables: self._tables.accept,
+            message.Renew: renewals if renewals is not None else self._renewals_off,
+            **({message.Report: reports.accept} if reports is not None else {}),
+            **({message.InputStates: inputs.told} if inputs is not None else {}),
+            **(dict.fromkeys((message.Ack, message.Nack), inputs.answered) if inputs is not None else {}),
+        }
         self.counts = counts if counts is not None else IoCounts()
         self._traces = traces
         self._hub, self._upstream, self._context = hub, upstream, context
         self._on_stale, self._may_send, self._is_leader = on_stale, may_send, is_leader
-        self._links: dict[NodeSession, _OpenLink] = {}
+        self._links: dict[SessionRef, _OpenLink] = {}
+        self._link_lost = asyncio.Event()
         self._draining = False
         self._loop = asyncio.get_running_loop()
         self._clock = self._loop.time
@@ -145,7 +157,7 @@ class LinkServer:
         self._acceptor = LinkAcceptor(
             self._greet,
             context=context,
-            slots_max=hub.settings.link.handshakes_max,
+            slots_max=hub.view.settings.link.handshakes_max,
             seconds_max=opening_seconds,
             failed=self.counts.openings_failed,
         )
@@ -165,11 +177,16 @@ class LinkServer:
         if self._joining is not None:
             self._joining.close()
         refusal = message.Refuse(code="draining", reason="the hub is stopping", retry_after=RETRY_WHEN_DRAINING_SECONDS)
-        for link in list(self._links.values()):
-            self._hub.refuse(link.session, refusal)
-            self._send(link)
-        if self._closing:
-            await asyncio.wait(self._closing, timeout=DRAIN_SECONDS)
+        for link in self._links.values():
+            self._hub.sessions.refuse(link.session, refusal)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                # One that does not read would not hear it either.
+                while any(not link.socket.paused for link in self._links.values()):
+                    self._link_lost.clear()
+                    await self._link_lost.wait()
+                if self._closing:
+                    await asyncio.wait(self._closing)
         for link in list(self._links.values()):
             link.socket.transport.abort()
 
@@ -198,8 +215,9 @@ class LinkServer:
             self._acceptor.opened(socket)
             socket.transport.abort()
             return
+        held = 0
         try:
-            session = self._open(socket, frame)
+            session, held = self._open(socket, frame)
         except RemoteError as error:
             self.counts.broke_protocol()
             _log.warning("hello_malformed", peer=str(socket.remote_address), reason=str(error))
@@ -212,30 +230,31 @@ class LinkServer:
             return
         link = self._links[session] = _OpenLink(socket, session)
         socket.on_message = partial(self._receive, link)
-        socket.on_room = partial(self._send, link)
-        socket.on_part, socket.part_seconds = partial(self._receive_part, link), session.link.keepalive_seconds
+        socket.on_room = partial(self._room_changed, link)
+        socket.on_part = partial(self._receive_part, link)
+        socket.part_seconds = self._hub.view.settings.link.keepalive_seconds
         socket.on_lost = partial(self._forget, link)
         if self._inputs is not None:
             self._inputs.opened(session)
-        _log.info("session_opened", node=session.node, session=session.number, held=session.hello.held)
+        _log.info("session_opened", node=session.node, session=session.number, held=held)
 
-    def _open(self, socket: LinkSocket, frame: bytes | str) -> NodeSession | message.Refuse:
-        """Raises ``RemoteError`` on a hello that is none."""
+    def _open(self, socket: LinkSocket, frame: bytes | str) -> tuple[SessionRef | message.Refuse, int]:
+        """And how many objects the node says that it holds.  Raises ``RemoteError`` on a hello that is none."""
         header, _ = codec.decode_from_edge(_binary(frame))
         if not isinstance(header, message.Hello):
             raise Malformed("the first frame must be a hello")
         node, shown, wrong = self._identity(socket, header)
         if wrong:
-            return message.Refuse(code="identity", reason=wrong, retry_after=REFUSED_SECONDS)
+            return message.Refuse(code="identity", reason=wrong, retry_after=REFUSED_SECONDS), 0
         if self._draining:
             reason = "the hub is stopping"
-            return message.Refuse(code="draining", reason=reason, retry_after=RETRY_WHEN_DRAINING_SECONDS)
-        outcome = self._hub.open(node, header, self._clock(), shown)
+            return message.Refuse(code="draining", reason=reason, retry_after=RETRY_WHEN_DRAINING_SECONDS), 0
+        outcome = self._hub.sessions.open(node, header, self._clock(), shown)
         if isinstance(outcome, message.Refuse):
             _log.warning("session_refused", node=node, code=outcome.code, reason=outcome.reason)
             if outcome.code == admission.STALE_HUB:
                 outcome = self._stale(outcome, is_raised=self._on_stale(node, header.fence))
-        return outcome
+        return outcome, int(header.held)
 
     def _stale(self, refusal: message.Refuse, *, is_raised: bool) -> message.Refuse:
         """What a node hears that has obeyed a higher fencing number."""
@@ -263,144 +282,106 @@ class LinkServer:
         return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
 
     def _receive(self, link: _OpenLink, frame: str | bytes) -> None:
-        now = self._clock()
         self.counts.received(len(frame))
         link.unheard = link.unheard + 1 if link.socket.paused else 0
         try:
             if link.unheard > UNHEARD_FRAMES_MAX:
                 raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
             header, content = codec.decode_from_edge(_binary(frame))
-            if isinstance(header, message.Upstream):
-                if self._hub.upstream_received(link.session, header, now):
-                    self._upstream.accept(link.session, header, content)
-            elif isinstance(header, message.AskTables):
-                if self._hub.upstream_received(link.session, header, now):
-                    self._tables.ask(link.session, header)
-            elif isinstance(header, message.Report):
-                if self._hub.upstream_received(link.session, header, now) and self._reports is not None:
-                    self._reports.accept(link.session, header, content)
-            elif isinstance(header, message.Renew):
-                if self._hub.renewal_received(link.session, header, now):
-                    self._renew(link.session, header, content)
-            elif self._inputs is not None and self._inputs.answered(link.session, header, content):
-                link.session.heard(header, now)
-            else:
-                self._hub.receive(link.session, header, content, now)
-                if self._traces is not None:
-                    self._traces.answered(link.session, header)
+            asked = self._hub.sessions.receive(link.session, header, content, self._clock())
+            if asked is not None:
+                service = self._services.get(type(asked))
+                if service is None:
+                    raise Malformed(f"{type(asked).__name__.lower()} is not for this hub")
+                service(link.session, asked, content)
+            elif self._traces is not None:
+                self._traces.answered(link.session, header)
         except RemoteError as error:
             self.counts.broke_protocol()
             link.aborted = f"malformed: {error}"
             link.socket.on_message = _ignore
-            self._hub.refuse(link.session, message.Refuse(code="protocol", reason=str(error), retry_after=1.0))
+            refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
+            self._hub.sessions.refuse(link.session, refusal)
             if link.socket.paused:
                 link.socket.transport.abort()  # it reads nothing: a reason would not arrive
-            else:
-                self._send(link)
 
-    def _renew(self, session: NodeSession, header: message.Renew, request: bytes) -> None:
-        if self._renewals is not None:
-            self._renewals(session, header, request)
-            return
+    def _renewals_off(self, session: SessionRef, header: message.Renew, request: bytes) -> None:
         reason = "this hub signs no certificates ([identity] signer): who issued the node's certificate renews it"
         off = message.Nack(
             parent_id=header.id, code="join_off", reason=reason, permanent=True, retry_after=RENEWAL_OFF_SECONDS
         )
-        self._hub.renewal_answered(session, off)
+        self._hub.sessions.say(session, off)
 
     def _receive_part(self, link: _OpenLink) -> None:
-        """A message takes long to arrive: the node is there, and hears that we are; its keepalive waits behind it."""
-        may_send = not link.socket.paused and link.socket.is_open
-        keepalive = self._hub.receive_part(link.session, self._clock(), may_send=may_send)
-        if keepalive is not None:
-            link.socket.write_frames((codec.encode(keepalive),))
+        self._hub.sessions.receive_part(link.session, self._clock())
+
+    def _room_changed(self, link: _OpenLink) -> None:
+        """Perhaps in the middle of ``send``: the core hears of it when that is over."""
+        if not link.tells:
+            link.tells = True
+            self._loop.call_soon(self._tell_room, link)
+
+    def _tell_room(self, link: _OpenLink) -> None:
+        link.tells = False
+        self._hub.sessions.room(link.session, not link.socket.paused)
 
     def _forget(self, link: _OpenLink) -> None:
         reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
         self._links.pop(link.session, None)
-        if link.timer is not None:
-            link.timer.cancel()
+        self._link_lost.set()
         self._upstream.forget(link.session)
         self._tables.forget(link.session)
         if self._inputs is not None:
             self._inputs.forget(link.session)
-        self._hub.closed(link.session, self._clock())
+        self._hub.sessions.closed(link.session, self._clock())
         if self._traces is not None:
             self._traces.closed(link.session)
         _log.info("session_closed", node=link.session.node, session=link.session.number, reason=reason)
 
     # ---- sending ---------------------------------------------------------------------------------
 
-    def send(self, sessions: Iterable[NodeSession]) -> None:
-        """They have frames to send."""
-        for session in sessions:
-            link = self._links.get(session)
-            if link is not None:
-                self._send(link)
+    def send(self, outputs: Iterable[SessionOutput]) -> None:
+        """Write what goes out, and end what is over.  Nothing here calls the core."""
+        may_send = self._may_send()
+        for output in outputs:
+            link = self._links.get(output.session)
+            if link is None:
+                continue  # its connection is gone
+            if not may_send:
+                link.socket.transport.abort()
+            elif output.cut:
+                self._cut(link, output.cut)
+            else:
+                self._write(link, output)
 
-    def _send(self, link: _OpenLink) -> None:
-        """One batch of what the session has now; a slow reader holds up itself alone."""
-        session = link.session
-        if not self._may_send():
-            link.socket.transport.abort()
-            return
-        if link.socket.paused or not link.socket.is_open:
-            return  # ``on_room`` comes back here; a node that is gone has nothing to hear
+    def _write(self, link: _OpenLink, output: SessionOutput) -> None:
+        frames = output.frames
         try:
-            frames = self._hub.frames(session, self._clock(), BATCH_FRAMES)
             if self._traces is not None:
-                frames = [self._traces.leaving(session, frame) for frame in frames]
+                frames = [self._traces.leaving(link.session, frame) for frame in frames]
             batch = [codec.encode(*frame) for frame in frames]
         except LocalError as error:
             # A fault of ours with one node's frame: that node comes back and compares, the others never notice.
-            link.aborted = f"unsendable: {error}"
-            _log.error("frame_unsendable", node=session.node, reason=str(error))
-            link.socket.transport.abort()
+            self._cut(link, f"unsendable: {error}")
             return
         if batch:
             self.counts.sent(batch)
             link.socket.write_frames(batch)
-        if session.closing is not None:
-            link.aborted = link.aborted or f"{session.closing.code}: {session.closing.reason}"
+        if output.closing is not None:
+            link.aborted = link.aborted or f"{output.closing.code}: {output.closing.reason}"
             self._close(link.socket)
-            return
-        if session.has_frames and not link.goes_on:
-            link.goes_on = True
-            self._loop.call_soon(self._go_on, link)
-        self._arm(link)
 
-    def _go_on(self, link: _OpenLink) -> None:
-        link.goes_on = False
-        if link.session in self._links:
-            self._send(link)
+    def _cut(self, link: _OpenLink, reason: str) -> None:
+        link.aborted = reason
+        if reason != SILENT:
+            _log.error("frame_unsendable", node=link.session.node, reason=reason)
+        link.socket.transport.abort()
 
     def _close(self, socket: LinkSocket) -> None:
         """Say goodbye, and wait for the answer no longer than ``acceptor.CLOSE_SECONDS``."""
         task = self._loop.create_task(socket.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    # ---- time ------------------------------------------------------------------------------------
-
-    def _arm(self, link: _OpenLink) -> None:
-        due = link.session.next_tick()
-        if link.timer is not None:
-            # An earlier alarm re-arms itself: a frame that comes in need not touch the timer at all.
-            if link.due <= due:
-                return
-            link.timer.cancel()
-        link.due = due
-        link.timer = self._loop.call_at(due, self._alarm, link)
-
-    def _alarm(self, link: _OpenLink) -> None:
-        link.timer = None
-        if not self._hub.tick(link.session, self._clock()):
-            link.aborted = "silent"
-            link.socket.transport.abort()
-            return
-        self._arm(link)
-        if link.session.has_frames:
-            self._send(link)
 
 
 def _binary(frame: str | bytes) -> bytes:

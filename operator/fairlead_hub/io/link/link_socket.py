@@ -2,8 +2,8 @@
 
 websockets' own connection hands messages to what awaits ``recv``.  With thousands of quiet nodes that is a task and
 half a dozen frames of coroutines each, and for every ack a future and a turn of the loop.  Here a message is handled
-where it is decoded, and frames are written where they are made: ``paused`` says when to stop, ``on_room`` when it may
-go on.
+where it is decoded, and frames are written where they are handed over: ``paused`` says whether there is room for more,
+``on_room`` that this has changed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ def _ignore(message: bytes | str) -> None:
 class LinkSocket(ServerConnection):
     """Set the three functions as soon as the upgrade is done.
 
-    ``on_message`` gets bytes, or text (which the link does not speak) as ``str``; ``on_room`` is called when a writer
-    that was ``paused`` may go on, ``on_lost`` once, when the connection is over.  ``on_part`` is called about every
-    ``part_seconds`` while a message is arriving: on a slow line one alone can take minutes.
+    ``on_message`` gets bytes, or text (which the link does not speak) as ``str``; ``on_room`` is called whenever
+    ``paused`` changes, also in the middle of ``write_frames``; ``on_lost`` once, when the connection is over.
+    ``on_part`` is called about every ``part_seconds`` while a message is arriving: on a slow line one alone can take
+    minutes.
     """
 
     def __init__(self, protocol: ServerProtocol, server: Server, *, close_seconds: float) -> None:
@@ -104,6 +105,10 @@ class LinkSocket(ServerConnection):
         if self._ending is None and self.request is not None and self.protocol.state is State.CLOSING:
             # The goodbye was answered; a peer that now keeps the connection is not waited for.
             self._ending = self.loop.call_later(self.close_timeout or 0, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.on_room()
 
     def resume_writing(self) -> None:
         super().resume_writing()

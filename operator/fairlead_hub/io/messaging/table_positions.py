@@ -1,6 +1,6 @@
 """How far tables have read topics: asked of messaging for the nodes that want to know, and answered to each.
 
-    node ─tables▶ ask ─▶ granted topics ─▶ what is known for less than a second, or messaging's readers ─tables▶ node
+    node ─tables▶ accept ─▶ granted topics ─▶ what is known for less than a second, or messaging's readers ─tables▶ node
 
 One place asks, however many nodes do: each topic at most once in ``FRESH_SECONDS``, few at the same time.  A reader
 fills a table where it says so (ingest does, with each commit); other readers are passed over.
@@ -14,8 +14,8 @@ from typing import Protocol
 
 import msgspec
 
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
+from fairlead_hub.session_ref import SessionRef
 from fairlead_messaging.api.responses import Reader
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
@@ -48,10 +48,10 @@ class TablePositions:
         self._known: dict[str, tuple[float, asyncio.Task[message.TopicTables | None]]] = {}
         """By topic: when it was asked for, oldest first, and the answer."""
         self._room = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
-        self._answering: dict[NodeSession, asyncio.Task[None]] = {}
+        self._answering: dict[SessionRef, asyncio.Task[None]] = {}
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
 
-    def ask(self, session: NodeSession, header: message.AskTables) -> None:
+    def accept(self, session: SessionRef, header: message.AskTables, content: bytes = b"") -> None:
         """Raises ``Malformed`` where the answer before is still awaited."""
         if session in self._answering:
             raise Malformed("tables are asked for while an answer is awaited")
@@ -64,19 +64,19 @@ class TablePositions:
             self._answering[session] = task
             task.add_done_callback(lambda done: self._answered(session, done))
 
-    def forget(self, session: NodeSession) -> None:
+    def forget(self, session: SessionRef) -> None:
         """The session ended."""
         task = self._answering.get(session)
         if task is not None:
             task.cancel()
 
-    def _answered(self, session: NodeSession, done: asyncio.Task[None]) -> None:
+    def _answered(self, session: SessionRef, done: asyncio.Task[None]) -> None:
         self._answering.pop(session, None)
         if not done.cancelled() and (error := done.exception()) is not None:
             _log.error("tables_error", node=session.node, **logs.describe_error(error), remedy="report it")
 
-    async def _answer(self, session: NodeSession, header: message.AskTables) -> None:
-        granted = self._hub.grants.of(session.node)
+    async def _answer(self, session: SessionRef, header: message.AskTables) -> None:
+        granted = self._hub.view.topics(session.node)
         wanted = [topic for topic in dict.fromkeys(header.topics) if topic in granted]
         try:
             # Shielded: others wait for the same answer.
@@ -87,13 +87,13 @@ class TablePositions:
             self._not_now(session, header, "messaging_unavailable", str(error))
             return
         content = _encode([each for each in found if each is not None])
-        self._hub.upstream_answered(session, message.Tables(parent_id=header.id), content)
+        self._hub.sessions.say(session, message.Tables(parent_id=header.id), content)
 
-    def _not_now(self, session: NodeSession, header: message.AskTables, code: str, reason: str) -> None:
+    def _not_now(self, session: SessionRef, header: message.AskTables, code: str, reason: str) -> None:
         nack = message.Nack(
             parent_id=header.id, code=code, reason=reason[: message.REASON_CHARS_MAX], retry_after=RETRY_SECONDS
         )
-        self._hub.upstream_answered(session, nack)
+        self._hub.sessions.say(session, nack)
 
     def _topic(self, topic: str) -> asyncio.Task[message.TopicTables | None]:
         """The latest answer, or the one that is under way."""

@@ -16,9 +16,9 @@ from typing import Literal, Protocol
 import msgspec
 
 from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.io_counts import IoCounts
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.error_codes import TOPIC_NOT_FOUND
 from fairlead_messaging.api.requests import Producer
@@ -99,7 +99,7 @@ class UpstreamPublisher:
         self._spans = spans
         self.counts = counts if counts is not None else IoCounts()
         self._hub, self._messaging, self._window = hub, messaging, window
-        self._chains: dict[NodeSession, dict[tuple[str, str], _StreamQueue]] = {}
+        self._chains: dict[SessionRef, dict[tuple[str, str], _StreamQueue]] = {}
         """By session, stream and topic ("": those that go together)."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
@@ -109,7 +109,7 @@ class UpstreamPublisher:
         """Messaging was found away: until then no batch is tried, so that no less urgent one is the first."""
         self._away_reason = ""
 
-    def accept(self, session: NodeSession, header: message.Upstream, content: bytes) -> None:
+    def accept(self, session: SessionRef, header: message.Upstream, content: bytes) -> None:
         """Raises ``Malformed`` when the edge sends more at once than its window allows."""
         chains = self._chains.setdefault(session, {})
         chain = chains.get((header.stream, header.topic))
@@ -126,12 +126,12 @@ class UpstreamPublisher:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def forget(self, session: NodeSession) -> None:
+    def forget(self, session: SessionRef) -> None:
         """The session ended: what was not answered, the edge sends again."""
         for chain in self._chains.pop(session, {}).values():
             chain.batches.clear()
 
-    async def _work(self, session: NodeSession, stream: str, topic: str, chain: _StreamQueue) -> None:
+    async def _work(self, session: SessionRef, stream: str, topic: str, chain: _StreamQueue) -> None:
         try:
             while chain.batches:
                 header, content, came_at = chain.batches[0]
@@ -141,7 +141,7 @@ class UpstreamPublisher:
                 except Malformed as error:
                     self.counts.broke_protocol()
                     refusal = message.Refuse(code="protocol", reason=str(error), retry_after=1.0)
-                    self._hub.refuse(session, refusal)
+                    self._hub.sessions.refuse(session, refusal)
                 except Exception as error:  # noqa: BLE001 - a defect must cost this batch a retry, not the stream its life
                     remedy = "report it; the node sends the batch again"
                     details = logs.describe_error(error)
@@ -154,7 +154,7 @@ class UpstreamPublisher:
                 if answer is not None:
                     held = asyncio.get_running_loop().time() - came_at
                     answer = msgspec.structs.replace(answer, held_seconds=round(held, 3))
-                    self._hub.upstream_answered(session, answer)
+                    self._hub.sessions.say(session, answer)
         finally:
             chain.is_worked_on = False
             if topic and not chain.batches and chain.order.is_idle:
@@ -162,7 +162,7 @@ class UpstreamPublisher:
 
     async def _traced(
         self,
-        session: NodeSession,
+        session: SessionRef,
         order: publish_batch.Order,
         header: message.Upstream,
         content: bytes,
@@ -180,7 +180,7 @@ class UpstreamPublisher:
                 hop.end("" if code == "ack" else code, {span_names.ANSWER: code})
         return answer
 
-    def _hop(self, session: NodeSession, header: message.Upstream, came_at: float) -> Hop | None:
+    def _hop(self, session: SessionRef, header: message.Upstream, came_at: float) -> Hop | None:
         """The span of a batch whose node records one, from its arrival on."""
         origin = trace.sampled(header.traceparent)
         if self._spans is None or origin is None:
@@ -192,7 +192,7 @@ class UpstreamPublisher:
 
     async def _judged(
         self,
-        session: NodeSession,
+        session: SessionRef,
         order: publish_batch.Order,
         header: message.Upstream,
         content: bytes,
@@ -208,7 +208,7 @@ class UpstreamPublisher:
 
     async def _answer(
         self,
-        session: NodeSession,
+        session: SessionRef,
         order: publish_batch.Order,
         header: message.Upstream,
         content: bytes,
@@ -217,13 +217,13 @@ class UpstreamPublisher:
         if self._messaging is None:
             reason = "this hub has no messaging service"
             return self._not_now(header, "no_messaging", reason, NOT_NOW_SECONDS, scope="hub")
-        waiting = self._hub.grants_known()
+        waiting = self._hub.view.topics_unknown()
         if waiting:
             return self._not_now(header, "starting", waiting, STARTING_SECONDS, scope="hub")
         away_seconds = self._away_until - asyncio.get_running_loop().time()
         if away_seconds > 0:
             return self._not_now(header, "messaging_away", self._away_reason, away_seconds, scope="hub")
-        plan = publish_batch.plan(session.node, header, content, self._hub.grants.of(session.node))
+        plan = publish_batch.plan(session.node, header, content, self._hub.view.topics(session.node))
         publishing = publish_batch.Publishing(header, plan, order)
         put_off: message.Nack | None = None
         began = asyncio.get_running_loop().time()
@@ -239,7 +239,7 @@ class UpstreamPublisher:
         for item in publishing.refused:
             self.counts.refused(item.code)
         if publishing.refused:
-            self._hub.messages_refused(session.node, publishing.refused, asyncio.get_running_loop().time())
+            self._hub.sessions.messages_refused(session.node, publishing.refused, asyncio.get_running_loop().time())
         if put_off is not None:
             return publishing.put_off(put_off)
         for code in publishing.deferred_codes:
@@ -343,7 +343,7 @@ class UpstreamPublisher:
         """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
         if self._messaging is None:
             return
-        for topic in self._hub.grants.topics() - self._ready:
+        for topic in self._hub.view.all_topics() - self._ready:
             try:
                 await self._create(topic)
             except _TopicRefused:

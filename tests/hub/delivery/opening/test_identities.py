@@ -3,18 +3,20 @@
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub import node_report
 from fairlead_hub.delivery.opening.identities import APPROVE, Identities, Shown
-from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.identity.renewal import RenewalPlan
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.status import edge_node, status_cache
+from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
+PLAN = RenewalPlan(WallClock(lambda: 0.0), lambda: 0.5)
 OLD = Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z")
 NEW = Shown(issued="2026-06-01T00:00:00Z", expires="2027-06-01T00:00:00Z")
 
 
 def met(shown=OLD, uid="first", **options):
-    identities = Identities(**options)
+    identities = Identities(PLAN, **options)
     assert identities.judge("n", uid, shown) == ""
     identities.opened("n", shown)
     return identities
@@ -52,7 +54,7 @@ def test_a_newer_certificate_was_issued_on_purpose():
 
 def test_the_old_one_does_not_come_back_when_a_newer_one_was_taken():
     """Else the first session of the new device would let the old one in again; also after a hub started anew."""
-    identities, other = met(), Identities()
+    identities, other = met(), Identities(PLAN)
     assert identities.judge("n", "second", NEW) == ""
     assert identities.status("n")["formerIssued"] == OLD.issued
     other.observed("n", {"identity": identities.status("n")}, {})
@@ -83,14 +85,14 @@ def test_an_approval_that_was_taken_away_counts_no_more():
 
 def test_what_is_bound_survives_a_restart():
     """It stands in EdgeNode."""
-    again = Identities()
+    again = Identities(PLAN)
     again.observed("n", {"identity": met().status("n")}, {})
     assert again.judge("n", "second", OLD) and again.judge("n", "first", OLD) == ""
 
 
 @pytest.mark.parametrize("identity", [None, 1, {}, {"nodeUID": 1}, {"nodeUID": "a", "issued": "", "expires": "x"}])
 def test_what_was_made_of_the_status_by_hand_binds_nothing(identity):
-    identities = Identities()
+    identities = Identities(PLAN)
     identities.observed("n", {"identity": identity}, {})
     assert not identities.is_bound("n")
 
@@ -120,7 +122,7 @@ def test_what_has_expired_need_not_be_remembered():
 
 
 def session(core, shown=OLD, node="edge-1"):
-    return core.hub.open(node, core.hello(node), core.now, shown)
+    return core.hub.sessions.open(node, core.hello(node), core.now, shown)
 
 
 async def written(core):
@@ -138,7 +140,7 @@ def document(core, node="edge-1"):
 async def recreated(core):
     """The Node is deleted, noticed, and made again."""
     await written(core)
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     await core.flush()
     core.node("edge-1", uid="second")
     core.settle()
@@ -151,7 +153,7 @@ async def test_a_deleted_node_leaves_its_edge_node_behind():
     session(core, None, "edge-2")
     await written(core)
     for node in ("edge-1", "edge-2"):
-        core.hub.drop_node(node, core.now)
+        core.hub.cluster.drop_node(node, core.now)
     await core.flush()
     assert document(core, "edge-2") is None
     status = document(core).status
@@ -172,10 +174,10 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     assert "IdentityHeld" in [each.reason for each in core.take_kube_events()]
     core.rule(CONFIG_MAPS)
     core.put("a")
-    why = node_report.explained(core.hub, "edge-1", "configmap", "shop", "a", core.now)
+    why = core.hub.view.explained("edge-1", "configmap", "shop", "a", core.now)
     assert (why["code"], APPROVE in why["answer"]) == ("identity_held", True)
     core.annotate("edge-1", approve_identity="second")
-    assert isinstance(session(core), NodeSession)
+    assert isinstance(session(core), SessionRef)
     await written(core)
     assert document(core).status["identity"] == {
         "nodeUID": "second", "issued": OLD.issued, "expires": OLD.expires, "held": "", "renewal": "", "state": "Valid",
@@ -188,14 +190,14 @@ async def test_who_is_held_throws_no_other_out():
     session(core)
     await recreated(core)
     served = session(core, NEW)
-    assert isinstance(served, NodeSession)
-    core.hub.drop_node("edge-1", core.now)
+    assert isinstance(served, SessionRef)
+    core.hub.cluster.drop_node("edge-1", core.now)
     core.node("edge-1", uid="third")
     newest = Shown(issued="2026-09-01T00:00:00Z", expires="2027-09-01T00:00:00Z")
     served = session(core, newest)
     for former in (OLD, NEW):
         assert isinstance(session(core, former), message.Refuse)
-    assert isinstance(served, NodeSession) and core.hub.certificates.is_open(served)
+    assert isinstance(served, SessionRef) and core.hub.sessions.is_open(served)
 
 
 async def test_no_certificate_is_judged_before_the_lists_are_in():
@@ -205,15 +207,15 @@ async def test_no_certificate_is_judged_before_the_lists_are_in():
     await written(core)
     again = Core(listed=False)
     for name, missing in (("syncrules", "edgenodes and nodes"), ("nodes", ": edgenodes")):
-        again.hub.input_synced(name)
+        again.hub.cluster.input_synced(name)
         refusal = session(again)
         assert isinstance(refusal, message.Refuse) and refusal.code == "starting" and missing in refusal.reason
         assert refusal.retry_after is not None and refusal.retry_after <= 1
     again.node("edge-1", uid="second")
-    again.hub.edge_node_observed("edge-1", document(core), {}, again.now)
+    again.hub.documents.edge_node_observed("edge-1", document(core), {}, again.now)
     again.list_all()
     assert session(again).code == "identity"
-    assert not again.hub.sessions
+    assert not again.hub.open_sessions.by_node
 
 
 async def test_what_is_over_is_forgotten():
@@ -222,14 +224,14 @@ async def test_what_is_over_is_forgotten():
         core = Core("edge-1")
         session(core, Shown(issued=OLD.issued, expires="2027-01-16T00:00:00Z"))
         await written(core)
-        core.hub.drop_node("edge-1", core.now)
+        core.hub.cluster.drop_node("edge-1", core.now)
         await core.flush()
         if forget == "time":
             core.now += 86_400.0
             core.hub.reconcile(core.now)
         else:
             del core.api.documents["edgenodes", "", "edge-1"]
-            core.hub.edge_node_vanished("edge-1", core.now, "")
+            core.hub.documents.edge_node_vanished("edge-1", core.now, "")
         await core.flush()
         assert document(core) is None and not core.hub.identities.is_bound("edge-1")
 
@@ -243,7 +245,7 @@ def revoke(core, before, node="edge-1", reason="stolen"):
     status, version = ({}, "") if there is None else (there.status, there.version)
     spec = {"revoked": {"before": before, "reason": reason}} if before else {}
     seen = status_cache.Observed(version=version, generation=2, status=status, head={"spec": spec})
-    core.hub.edge_node_observed(node, seen, {}, core.now)
+    core.hub.documents.edge_node_observed(node, seen, {}, core.now)
     core.settle()
 
 
@@ -251,19 +253,21 @@ async def test_a_revoked_certificate_is_cut_off_at_once_and_stays_out():
     """Its session ends by reason, and the next one; what was issued later is served."""
     core = Core("edge-1")
     opened = session(core)
+    core.frames(opened)
     await written(core)
     core.take_kube_events()
     core.take_cloud_events()
     revoke(core, "2026-03-01T00:00:00Z")
-    assert (opened.closing.code, opened.closing.retry_after) == ("revoked", 600)
-    assert "stolen" in opened.closing.reason and "2026-03-01" in opened.closing.reason
-    assert session(core).code == "revoked" and not core.hub.sessions
+    *_, (closing, _) = core.frames(opened)
+    assert isinstance(closing, message.Refuse) and (closing.code, closing.retry_after) == ("revoked", 600)
+    assert "stolen" in closing.reason and "2026-03-01" in closing.reason
+    assert session(core).code == "revoked" and not core.hub.open_sessions.by_node
     assert core.hub.counts.refused["revoked"] == 2
     assert [each.reason for each in core.take_kube_events()].count("IdentityRevoked") == 1
     assert [each.type for each in core.take_cloud_events()].count("identity.revoked") == 1
     await written(core)
     assert document(core).status["identity"]["state"] == "Revoked"
-    assert isinstance(session(core, NEW), NodeSession)
+    assert isinstance(session(core, NEW), SessionRef)
     await written(core)
     assert document(core).status["identity"]["state"] == "Valid"
 
@@ -277,7 +281,7 @@ async def test_what_was_revoked_holds_in_the_next_hub():
     again = Core("edge-1", listed=False)
     head = {"spec": {"revoked": {"before": "2026-03-01T00:00:00Z"}}}
     seen = status_cache.Observed(version="9", generation=2, status=document(core).status, head=head)
-    again.hub.edge_node_observed("edge-1", seen, {}, again.now)
+    again.hub.documents.edge_node_observed("edge-1", seen, {}, again.now)
     again.list_all()
     assert session(again).code == "revoked"
     assert "IdentityRevoked" not in [each.reason for each in again.take_kube_events()]
@@ -297,11 +301,11 @@ async def test_an_edge_node_that_was_deleted_comes_back_with_what_was_revoked():
     session(core)
     revoke(core, "2026-03-01T00:00:00Z")
     await written(core)
-    core.hub.drop_node("edge-1", core.now)
+    core.hub.cluster.drop_node("edge-1", core.now)
     await core.flush()
     core.take_kube_events()
     del core.api.documents["edgenodes", "", "edge-1"]
-    core.hub.edge_node_vanished("edge-1", core.now, "")
+    core.hub.documents.edge_node_vanished("edge-1", core.now, "")
     await written(core)
     made = core.api.documents["edgenodes", "", "edge-1"]
     assert made.status["identity"]["state"] == "Revoked"
@@ -313,7 +317,7 @@ async def test_an_edge_node_that_was_deleted_comes_back_with_what_was_revoked():
     assert document(core) is not None, "time alone forgets nothing that a person revoked"
     revoke(core, "")
     del core.api.documents["edgenodes", "", "edge-1"]
-    core.hub.edge_node_vanished("edge-1", core.now, "")
+    core.hub.documents.edge_node_vanished("edge-1", core.now, "")
     await written(core)
     assert document(core) is None
 
@@ -333,7 +337,7 @@ def test_without_certificates_nothing_is_revoked():
     """``insecure`` takes nodes at their word, on loopback alone."""
     core = Core("edge-1")
     revoke(core, "2026-03-01T00:00:00Z")
-    assert isinstance(session(core, None), NodeSession)
+    assert isinstance(session(core, None), SessionRef)
 
 
 async def test_lifting_it_is_an_event_too():
@@ -342,7 +346,7 @@ async def test_lifting_it_is_an_event_too():
     core.take_kube_events()
     revoke(core, "")
     assert [each.reason for each in core.take_kube_events()] == ["RevocationLifted"]
-    assert isinstance(session(core), NodeSession)
+    assert isinstance(session(core), SessionRef)
 
 
 # ---- authorities ---------------------------------------------------------------------------------
@@ -357,20 +361,20 @@ async def test_nodes_are_counted_by_the_authority_of_their_certificates():
     core = Core("edge-1", "edge-2", "edge-3")
     for node, issuer in (("edge-1", "old"), ("edge-2", "old"), ("edge-3", "new")):
         session(core, by(issuer), node)
-    assert core.hub.identities.issuers(core.hub.sessions) == {("old", True): 2, ("new", True): 1}
-    core.hub.closed(core.hub.sessions["edge-1"], core.now)
+    assert core.hub.identities.issuers(core.hub.open_sessions.by_node) == {("old", True): 2, ("new", True): 1}
+    core.hub.sessions.closed(core.hub.open_sessions.by_node["edge-1"].ref, core.now)
     session(core, by("new", NEW.issued), "edge-2")
-    assert core.hub.identities.issuers(core.hub.sessions) == {("old", False): 1, ("new", True): 2}
+    assert core.hub.identities.issuers(core.hub.open_sessions.by_node) == {("old", False): 1, ("new", True): 2}
     await written(core)
     again = Core("edge-1", "edge-2", "edge-3", listed=False)
     for node in ("edge-1", "edge-2", "edge-3"):
-        again.hub.edge_node_observed(node, document(core, node), {}, again.now)
+        again.hub.documents.edge_node_observed(node, document(core, node), {}, again.now)
     assert again.hub.identities.issuers({}) == {("old", False): 1, ("new", False): 2}
 
 
 def test_many_authorities_are_few_labels():
     """A metric's labels must not grow without end."""
-    identities = Identities()
+    identities = Identities(PLAN)
     for number in range(100):
         assert identities.judge(f"n-{number}", "u", by(f"authority {number}")) == ""
     found = identities.issuers({})
@@ -382,5 +386,5 @@ async def test_a_held_certificate_is_no_witness_of_a_fencing_number():
     core = Core("edge-1")
     session(core)
     await recreated(core)
-    refusal = core.hub.open("edge-1", core.hello("edge-1", fence=90), core.now, OLD)
+    refusal = core.hub.sessions.open("edge-1", core.hello("edge-1", fence=90), core.now, OLD)
     assert isinstance(refusal, message.Refuse) and (refusal.code, refusal.fence) == ("identity", None)

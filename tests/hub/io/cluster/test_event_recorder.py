@@ -13,7 +13,7 @@ from tests.support.edges.upstream import until
 from tests.support.kube.api_front import ApiFront
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.events.kube_events import KubeEvent, KubeEvents, Regarding
+from fairlead_hub.events.kube_events import KubeEvents, Regarding
 from fairlead_hub.io.cluster import event_recorder
 from fairlead_hub.io.cluster.event_recorder import EventRecorder
 from fairlead_hub.io.cluster.kube import Kube
@@ -105,12 +105,13 @@ async def test_without_the_lease_events_wait(client: Kube, namespace: str, monke
     note(noted, namespace)
     asked = 0
 
-    async def take() -> list[KubeEvent]:
+    def idle() -> None:
         nonlocal asked
         asked += 1
-        return noted.take()
+        assert recorder.is_idle
+        recorder.push(noted.take())
 
-    task = asyncio.create_task(recorder.run(take))
+    task = asyncio.create_task(recorder.run(idle))
     try:
         await asyncio.sleep(0.05)  # five times the pause between two flushes
         assert asked == 0

@@ -63,7 +63,7 @@ class Site:
     ) -> None:
         content = msgspec.json.encode({"a": 1} if status is None else status)
         header = message.Report(**{"id": id, "resource": PATH + name, "uid": f"uid-{name}", **more})
-        self.reports.accept((edge or self.edge).session, header, content)
+        self.reports.accept((edge or self.edge).ref, header, content)
 
     def _answers(self, edge: Edge) -> list[Any]:
         return [each for each in edge.sent() if isinstance(each, message.Ack | message.Nack)]

@@ -255,14 +255,20 @@ class Line:
         self.fenced: list[int] = []
         given: dict[str, Any] = {"in_flight": 4, "may_write": lambda: self.may_write, **options}
         self.writer = StatusWriter(
-            self.hub, target, clock=lambda: self.now, fence=lambda: self.fence, on_fenced=self.fenced.append, **given
+            self.hub.documents, target,
+            clock=lambda: self.now, fence=lambda: self.fence, on_fenced=self.fenced.append, **given,
         )
 
-    async def take(self) -> list[StatusWrite]:
+    def take(self) -> list[StatusWrite]:
         return self.hub.take_ready(self.now).documents
 
+    def push(self) -> None:
+        """As ``ReadyLoop`` does when the writer is idle."""
+        assert self.writer.is_idle
+        self.writer.push(self.take())
+
     async def flush(self) -> None:
-        await self.writer.write(await self.take())
+        await self.writer.write(self.take())
 
 
 async def test_everything_dirty_is_written_some_at_a_time(real: KubeStatusClient, client: Kube, namespace: str) -> None:
@@ -423,7 +429,7 @@ async def test_without_the_lease_nothing_is_written(namespace: str) -> None:
     line = Line(twin)
     line.may_write = False
     line.cache.want(note(namespace))
-    task = asyncio.create_task(line.writer.run(line.take, flush_seconds=0.01))
+    task = asyncio.create_task(line.writer.run(line.push, flush_seconds=0.01))
     try:
         await asyncio.sleep(0.03)  # three times the flush interval
         assert twin.writes == 0

@@ -32,7 +32,7 @@ def listed(hub: Hub) -> Callable[[], bool]:
     """Everything the hub starts from is in."""
     return lambda: (
         not hub.desired_state.not_synced("edge-1")
-        and not hub.grants_known()
+        and not hub.view.topics_unknown()
         and "objectsyncs" in hub.status_cache.synced
     )
 
@@ -171,7 +171,7 @@ async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube
         async with watching(client) as hub:
             await until(lambda: len(hub.placement.rules.members_of("r")) == 1)
             writer = StatusWriter(
-                hub, KubeStatusClient(client), clock=lambda: 0.0, in_flight=1, fence=lambda: 1,
+                hub.documents, KubeStatusClient(client), clock=lambda: 0.0, in_flight=1, fence=lambda: 1,
                 may_write=lambda: True, on_fenced=lambda _: None,
             )  # fmt: skip
             before = msgspec.json.decode(await client.get(f"{ROOT}/syncrules/r"))
@@ -181,7 +181,7 @@ async def test_the_status_of_a_rule_is_in_the_api(defined: Cluster, client: Kube
         assert after["status"]["matchedNodes"] == 1
         assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
         await client.request("DELETE", f"{ROOT}/syncrules/r")
-        hub.set_node("edge-2", "u", {}, 0.0)
+        hub.cluster.set_node("edge-2", "u", {}, 0.0)
         hub.rule_statuses.report(0.0)
         gone = hub.counts.status_writes["gone"]
         await writer.write(hub.take_ready(0.0).documents)

@@ -139,7 +139,7 @@ async def test_a_planted_secret_is_nowhere(served: Served, web: aiohttp.ClientSe
     core = served.core
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     core.put("keys", SECRET, namespace="shop", data={"password": PLANTED}, annotations={"applied": PLANTED})
-    node = next(name for name in sorted(core.hub.sessions))
+    node = next(name for name in sorted(core.hub.open_sessions.by_node))
     core.now += 10.0
     paths = [f"console/{page}" for page in PAGES]
     paths += [f"console/nodes/{node}", f"console/explain?node={node}&kind=secret&namespace=shop&name=keys"]

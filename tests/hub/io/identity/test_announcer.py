@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.joining.pki import Authority
 
-from fairlead_hub.core.node_authorities import Bundle
+from fairlead_hub.identity.signer import AuthorityBundle
 from fairlead_hub.io.identity import announcer
 from fairlead_hub.io.identity.announcer import Announcer
 from fairlead_wire.identity import bundle
@@ -18,9 +18,9 @@ async def test_each_change_is_said_once(tmp_path: Path) -> None:
     trusted, own = tmp_path / "trusted.crt", tmp_path / "own.crt"
     trusted.write_bytes(old.certificate.read_bytes())
     own.write_bytes(old.issue("hub").certificate.read_bytes())
-    said: list[Bundle] = []
+    said: list[AuthorityBundle] = []
 
-    def announce(bundle: Bundle) -> int:
+    def announce(bundle: AuthorityBundle) -> int:
         said.append(bundle)
         return 0
 

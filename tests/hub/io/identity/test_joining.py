@@ -145,7 +145,7 @@ async def test_any_other_frame_ends_it(site: Site, frame: bytes):
     async with device(site.url) as peer:
         await peer.send(frame)
         assert (await _refusal(peer)).code == "identity"
-    assert not site.core.hub.sessions and site.refused == ["identity 127.0.0.1"]
+    assert not site.core.hub.open_sessions.by_node and site.refused == ["identity 127.0.0.1"]
     await until(lambda: len(site.joining) == 0)
 
 

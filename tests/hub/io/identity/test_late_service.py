@@ -18,11 +18,11 @@ from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
 from fairlead_hub.delivery.opening.identities import APPROVE, Shown
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.late_service import PROOFS_BURST, Begun, LateService
+from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.settings import IdentitySettings
 from fairlead_wire import message
 from fairlead_wire.identity import late_proof
@@ -47,9 +47,9 @@ class Desk:
             serial=f"{leaf.serial_number:x}",
             issuer="edges",
         )
-        session = self.core.hub.open("edge-1", self.core.hello("edge-1", store_epoch=7), 0.0, shown)
-        assert isinstance(session, NodeSession)
-        self.core.hub.closed(session, 0.0)
+        session = self.core.hub.sessions.open("edge-1", self.core.hello("edge-1", store_epoch=7), 0.0, shown)
+        assert isinstance(session, SessionRef)
+        self.core.hub.sessions.closed(session, 0.0)
         self.counts: Counter[str] = Counter()
         issuing = Issuing(
             FileSigner(self.edges.certificate, self.edges.key),

@@ -19,13 +19,13 @@ from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
 from fairlead_hub.delivery.opening.identities import Shown
-from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignerUnavailable
 from fairlead_hub.io.identity import renewal_service
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import RenewalService
+from fairlead_hub.session_ref import SessionRef
 from fairlead_wire import message
 
 SECONDS = 60.0
@@ -56,18 +56,18 @@ class Desk:
             clock=lambda: self.core.now,
             counts=self.counts,
         )
-        self.core.hub.renewal_plan.signs(lambda: self.issuing.signer.authority)
+        self.core.hub.identities.plan.signs(lambda: self.issuing.signer.authority)
         self.session = self.open()
 
-    def open(self) -> NodeSession:
-        session = self.core.hub.open("edge-1", self.core.hello("edge-1"), self.core.now, SHOWN)
-        assert isinstance(session, NodeSession)
+    def open(self) -> SessionRef:
+        session = self.core.hub.sessions.open("edge-1", self.core.hello("edge-1"), self.core.now, SHOWN)
+        assert isinstance(session, SessionRef)
         return session
 
     def ask(self, id: int = 1, request: bytes = b"") -> None:
         request = request or pki.signing_request(KEY)
         header = message.Renew(id=id)
-        assert self.core.hub.renewal_received(self.session, header, self.core.now)
+        assert self.core.hub.sessions.receive(self.session, header, request, self.core.now) is header
         self.service.accept(self.session, header, request)
 
     async def answers(self, count: int = 1) -> list[tuple[Any, bytes]]:
@@ -76,7 +76,7 @@ class Desk:
             while len(found) < count:
                 await asyncio.sleep(0)
                 self.core.settle()
-                frames = self.core.hub.frames(self.session, self.core.now, 100)
+                frames = self.core.frames(self.session)
                 found += [each for each in frames if isinstance(each[0], message.Issued | message.Nack)]
         return found
 
@@ -94,7 +94,7 @@ async def working(service: RenewalService) -> AsyncIterator[None]:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     made = Desk(tmp_path)
-    made.core.hub.frames(made.session, 0.0, 10)
+    made.core.frames(made.session)
     return made
 
 
@@ -125,7 +125,7 @@ async def test_a_request_for_another_name_is_refused_and_the_session_stays(
         [(nack, _)] = await desk.answers()
     assert isinstance(nack, message.Nack)
     assert (nack.code, nack.permanent) == (code, True) and nack.retry_after and nack.reason
-    assert desk.core.hub.certificates.is_open(desk.session) and desk.counts == {code: 1}
+    assert desk.core.hub.sessions.is_open(desk.session) and desk.counts == {code: 1}
 
 
 def _away(desk: Desk) -> None:
@@ -150,7 +150,7 @@ async def test_a_signer_that_is_away_is_asked_again_later(
         [(nack, _)] = await desk.answers()
     assert isinstance(nack, message.Nack)
     assert (nack.code, nack.permanent) == (code, False) and nack.retry_after
-    assert desk.core.hub.certificates.is_open(desk.session)
+    assert desk.core.hub.sessions.is_open(desk.session)
 
 
 async def test_of_two_requests_the_newer_one_counts(desk: Desk) -> None:
@@ -168,9 +168,9 @@ async def test_a_node_that_asks_without_end_waits(desk: Desk) -> None:
         for id in range(count):
             desk.ask(id=id)
             await desk.answers()
-        desk.core.hub.closed(desk.session, desk.core.now)
+        desk.core.hub.sessions.closed(desk.session, desk.core.now)
         desk.session = desk.open()
-        desk.core.hub.frames(desk.session, 0.0, 10)
+        desk.core.frames(desk.session)
         desk.ask(id=99)
         [(nack, _)] = await desk.answers()
         assert isinstance(nack, message.Nack)
@@ -185,9 +185,9 @@ async def test_a_node_that_asks_without_end_waits(desk: Desk) -> None:
 async def test_a_session_that_ended_gets_nothing(desk: Desk) -> None:
     """Nothing is signed for it."""
     desk.ask()
-    desk.core.hub.closed(desk.session, desk.core.now)
+    desk.core.hub.sessions.closed(desk.session, desk.core.now)
     desk.session = desk.open()
-    desk.core.hub.frames(desk.session, 0.0, 10)
+    desk.core.frames(desk.session)
     desk.ask(id=9)
     async with working(desk.service):
         [(issued, _)] = await desk.answers()

@@ -32,10 +32,11 @@ def kept(*, ttl: float = 60.0) -> StoredInput:
 
 def test_a_frame_carries_what_is_left_of_the_time() -> None:
     """Packed where that pays, never more than the edge takes."""
-    header, content = delivery.frame(kept(), 7, 12.5)
+    make, content = delivery.frame(kept(), 12.5)
+    header = make(7)
     assert (header.id, header.ttl_seconds, header.encoding) == (7, 12.5, "zstd")
     assert codec.unpack(header.encoding, content) == bytes(kept().message)
-    assert delivery.frame(kept(), 7, 1e9)[0].ttl_seconds == message.INPUT_TTL_SECONDS_MAX
+    assert delivery.frame(kept(), 1e9)[0](7).ttl_seconds == message.INPUT_TTL_SECONDS_MAX
     codec.decode_from_hub(codec.encode(header, content))
 
 
@@ -96,7 +97,8 @@ async def test_inputs_do_not_wait_for_each_other(line: InputLine) -> None:
 async def test_an_answer_to_something_else_is_not_ours(line: InputLine) -> None:
     """Objects have acks of the same kind."""
     line.connect()
-    await line.send("a")
     assert line.edge is not None
-    assert not line.inputs.answered(line.edge.session, message.Ack(parent_id=999), b"")
-    assert not line.inputs.answered(line.edge.session, message.Keepalive(), b"")
+    line.edge.sent()
+    await line.send("a")
+    assert line.edge.receive(message.Ack(parent_id=999)) is None
+    assert line.edge.receive(message.Keepalive()) is None

@@ -134,7 +134,7 @@ async def test_a_node_gets_what_it_should_hold_and_every_change(served: Served) 
         await until(lambda: b'"k":"2"' in node.contents["configmaps/shop/a"])
         served.core.remove(served.hub.object_cache.get("configmaps/shop/a"))  # type: ignore[arg-type]
         await until(lambda: not node.held)
-    await until(lambda: not served.hub.sessions)
+    await until(lambda: not served.hub.open_sessions.by_node)
 
 
 async def test_large_contents_travel_in_parts(served: Served) -> None:
@@ -162,7 +162,7 @@ async def test_the_newest_session_wins(served: Served) -> None:
     """The older one hears it; its end leaves the newer alone."""
     async with served.socket(hello="edge-1") as old, served.socket(hello="edge-1"):
         assert (await refused(old)).code == "replaced"
-        assert served.hub.sessions["edge-1"].number == 2
+        assert served.hub.open_sessions.by_node["edge-1"].number == 2
 
 
 async def test_a_silent_node_is_given_up() -> None:
@@ -172,7 +172,7 @@ async def test_a_silent_node_is_given_up() -> None:
             with pytest.raises(ConnectionClosed):
                 while True:
                     await socket.recv()
-        await until(lambda: not served.hub.sessions)
+        await until(lambda: not served.hub.open_sessions.by_node)
 
 
 async def test_a_hub_in_doubt_says_nothing_to_any_node() -> None:
@@ -189,7 +189,7 @@ async def test_a_hub_in_doubt_says_nothing_to_any_node() -> None:
                 async with asyncio.timeout(WAIT_SECONDS):
                     with pytest.raises(ConnectionClosed):
                         await socket.recv()
-        await until(lambda: not served.hub.sessions)
+        await until(lambda: not served.hub.open_sessions.by_node)
         certain = True
         async with served.node() as node:
             await until(lambda: set(node.held) == {"configmaps/shop/a"})
@@ -227,10 +227,11 @@ async def test_a_frame_that_cannot_be_sent_costs_its_own_node_only(served: Serve
     """A mistake of ours: that session ends, and the others of the same turn are served."""
     async with served.socket(hello="edge-1") as broken, served.node("edge-2") as node:
         await until(lambda: node.connected.is_set())
-        session = served.hub.sessions["edge-1"]
+        session = served.hub.sessions.of_node("edge-1")
+        assert session is not None
         link = served.server._links[session]
         refusal = message.Refuse(code="draining", reason="x" * codec.HEADER_BYTES_MAX, retry_after=1.0)
-        served.hub.refuse(session, refusal)
+        served.hub.sessions.refuse(session, refusal)
         served.put("a")
         await until(lambda: "configmaps/shop/a" in node.held)
         await until(lambda: session not in served.server._links)
@@ -251,7 +252,7 @@ async def test_a_node_that_asks_and_does_not_listen_is_ended(monkeypatch: pytest
         await until(lambda: link.socket.paused)
         for _ in range(60):
             await socket.send(codec.encode(message.Keepalive()))
-        await until(lambda: "edge-1" not in served.core.hub.sessions)
+        await until(lambda: "edge-1" not in served.core.hub.open_sessions.by_node)
         assert link.aborted.startswith("malformed: 50 frames")
         socket.transport.abort()
 
@@ -284,7 +285,7 @@ async def test_a_first_frame_that_is_no_hello(served: Served, first: bytes | str
         await socket.send(first)
         refusal = await refused(socket)
     assert refusal.code == "protocol" and reason in refusal.reason
-    assert served.server.counts.malformed == 1 and not served.hub.sessions
+    assert served.server.counts.malformed == 1 and not served.hub.open_sessions.by_node
 
 
 @pytest.mark.parametrize(
@@ -307,7 +308,7 @@ async def test_a_later_frame_that_may_not_come(served: Served, later: bytes, rea
         await socket.send(later)
         refusal = await refused(socket)
     assert refusal.code == "protocol" and reason in refusal.reason
-    await until(lambda: not served.hub.sessions)
+    await until(lambda: not served.hub.open_sessions.by_node)
     async with served.node() as node:
         await until(node.connected.is_set)
 
@@ -320,7 +321,7 @@ async def test_an_oversized_frame_is_not_read(served: Served) -> None:
         with pytest.raises(ConnectionClosed) as closed:
             await socket.recv()
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009, "message too big"
-    await until(lambda: not served.hub.sessions)
+    await until(lambda: not served.hub.open_sessions.by_node)
 
 
 async def test_who_says_nothing_is_closed() -> None:
@@ -444,7 +445,7 @@ async def test_no_node_may_speak_for_another(pki: Pki) -> None:
         async with served.socket(context=pki.client("edge-2")) as socket:
             await socket.send(codec.encode(served.core.hello("edge-1")))
             assert (await refused(socket)).code == "identity"
-        assert not served.hub.sessions
+        assert not served.hub.open_sessions.by_node
 
 
 @pytest.mark.parametrize(
@@ -463,7 +464,7 @@ async def test_a_certificate_of_another_role_is_no_node(pki: Pki, uri: str, said
             await socket.send(codec.encode(served.core.hello("edge-1")))
             refusal = await refused(socket)
         assert refusal.code == "identity" and said in refusal.reason
-        assert not served.hub.sessions
+        assert not served.hub.open_sessions.by_node
 
 
 @pytest.mark.parametrize("length", [64, 65, 253])
@@ -489,7 +490,7 @@ async def test_a_wrong_certificate_or_none_gets_nowhere(pki: Pki, who: str) -> N
             async with asyncio.timeout(WAIT_SECONDS), served.socket(context=context) as socket:
                 await socket.send(codec.encode(served.core.hello("edge-1")))
                 await socket.recv()
-        assert served.server.counts.frames_received == 0 and not served.hub.sessions
+        assert served.server.counts.frames_received == 0 and not served.hub.open_sessions.by_node
 
 
 async def test_plain_text_on_a_tls_port_gets_nowhere(pki: Pki) -> None:

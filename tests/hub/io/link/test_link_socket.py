@@ -31,12 +31,12 @@ class Ends:
 
     def take(self, ours: LinkSocket) -> None:
         self.ours = ours
-        ours.on_message, ours.on_lost, ours.on_room = self.heard.append, self._lose, self._resume
+        ours.on_message, ours.on_lost, ours.on_room = self.heard.append, self._lose, self._room_changed
 
     def _lose(self) -> None:
         self.lost += 1
 
-    def _resume(self) -> None:
+    def _room_changed(self) -> None:
         self.room += 1
 
 
@@ -75,10 +75,10 @@ async def test_a_reader_that_does_not_read_pauses_the_writer(ends: Ends) -> None
     while not ends.ours.paused:
         ends.ours.write_frames([b"x" * 1_000_000])
         await asyncio.sleep(0)
-    assert ends.room == 0
+    assert ends.room == 1
     ends.theirs.transport.resume_reading()
     reading = asyncio.create_task(_drain(ends.theirs))
-    await until(lambda: ends.room == 1 and not ends.ours.paused)
+    await until(lambda: ends.room == 2 and not ends.ours.paused)
     reading.cancel()
 
 

@@ -55,7 +55,7 @@ class Line:
         return edge
 
     async def ask(self, edge: Edge, *topics: str) -> Any:
-        self.desk.ask(edge.session, message.AskTables(id=1, topics=list(topics)))
+        self.desk.accept(edge.ref, message.AskTables(id=1, topics=list(topics)))
         return await self.answer(edge)
 
     async def answer(self, edge: Edge) -> Any:
@@ -64,12 +64,12 @@ class Line:
 
         def has_come() -> bool:
             self.core.settle()
-            frames = self.core.hub.frames(edge.session, self.core.now, 100)
+            frames = self.core.frames(edge.ref)
             answers.extend(frame for frame in frames if isinstance(frame[0], message.Tables | message.Nack))
             return bool(answers)
 
         await until(has_come)
-        await until(lambda: edge.session not in self.desk._answering)
+        await until(lambda: edge.ref not in self.desk._answering)
         [(header, content)] = answers
         if isinstance(header, message.Nack):
             return header
@@ -133,11 +133,11 @@ async def test_messaging_is_asked_once_for_many_nodes(line: Line, monkeypatch: p
     first, second = line.node("edge-1"), line.node("edge-2")
     line.door.open.clear()
     for edge in (first, second):
-        line.desk.ask(edge.session, message.AskTables(id=1, topics=[TELEMETRY, TELEMETRY]))
+        line.desk.accept(edge.ref, message.AskTables(id=1, topics=[TELEMETRY, TELEMETRY]))
     with pytest.raises(Malformed):
-        line.desk.ask(first.session, message.AskTables(id=2, topics=[TELEMETRY]))
+        line.desk.accept(first.ref, message.AskTables(id=2, topics=[TELEMETRY]))
     await until(lambda: line.door.asked)
-    line.desk.forget(first.session)
+    line.desk.forget(first.ref)
     line.door.open.set()
     assert await line.answer(second) == []
     assert await line.ask(second, TELEMETRY) == []

@@ -94,7 +94,7 @@ class Line:
         traceparent: str | None = None,
     ) -> None:
         header = message.Upstream(id=id, stream=stream, topic=topic, follows=follows, traceparent=traceparent)
-        self.desk.accept(self.edge.session, header, content or msgspec.json.encode(list(items)))
+        self.desk.accept(self.edge.ref, header, content or msgspec.json.encode(list(items)))
 
     async def answer(self) -> Any:
         """The next one."""
@@ -382,7 +382,7 @@ async def test_a_session_that_ended_is_forgotten(line: Line) -> None:
     line.send(1, item(0))
     line.send(2, item(1))
     await until(lambda: line.door.published)
-    line.desk.forget(line.edge.session)
+    line.desk.forget(line.edge.ref)
     line.door.open.set()
     await until(lambda: not line.desk._tasks)
     assert len(line.door.published) == 1

@@ -5,7 +5,7 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES
 
-from fairlead_hub import node_report
+from fairlead_hub import view
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.status import to_table
 from fairlead_wire import message
@@ -22,7 +22,7 @@ def test_every_node_is_one_row(core):
     """Also one that never connected; in the order of their names."""
     core.node("edge-0")
     core.connect()
-    assert [(row["node"], row["connected"]) for row in node_report.nodes(core.hub, 0.0)] == [
+    assert [(row["node"], row["connected"]) for row in core.hub.view.nodes(0.0)] == [
         ("edge-0", False),
         ("edge-1", True),
     ]
@@ -36,7 +36,7 @@ def test_a_row_counts_what_is_wanted_held_and_on_its_way(core):
     first, _ = edge.sent()
     core.now = 4.0
     edge.ack(first)
-    [row] = node_report.nodes(core.hub, core.now)
+    [row] = core.hub.view.nodes(core.now)
     assert (row["wanted"], row["held"], row["pending"], row["inFlight"], row["lagSeconds"]) == (2, 1, 1, 1, 4.0)
     assert row["waitingFor"] == ""
 
@@ -49,12 +49,12 @@ def test_one_node_in_detail_names_every_key(core):
     first, second = edge.sent()
     edge.nack(first, code="too_large", reason="over the limit")
     edge.ack(second)
-    core.hub.kind_frozen(("", "ConfigMap"), "403 Forbidden")
+    core.hub.cluster.kind_frozen(("", "ConfigMap"), "403 Forbidden")
     core.remove(gone)
     edge.sent()
     core.now = 1.5
     core.put("new")
-    found = node_report.node(core.hub, "edge-1", core.now)
+    found = core.hub.view.node("edge-1", core.now)
     assert found is not None
     [pending] = found["pendingObjects"]
     assert (pending["key"], pending["step"]) == ("configmaps/shop/new", "queued")
@@ -68,23 +68,23 @@ def test_one_node_in_detail_names_every_key(core):
 
 def test_lists_are_bounded(core):
     """A node with thousands of objects on their way answers with the oldest hundred."""
-    for n in range(node_report.LIST_MAX + 20):
+    for n in range(view.LIST_MAX + 20):
         core.put(f"c{n}")
     core.connect().sent()
-    found = node_report.node(core.hub, "edge-1", 0.0)
+    found = core.hub.view.node("edge-1", 0.0)
     assert found is not None
-    assert len(found["pendingObjects"]) == node_report.LIST_MAX
-    assert found["pending"] == node_report.LIST_MAX + 20
+    assert len(found["pendingObjects"]) == view.LIST_MAX
+    assert found["pending"] == view.LIST_MAX + 20
 
 
 def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
     """For the status of everything."""
-    core.hub.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"), core.now)
+    core.hub.cluster.break_rule(sync_rule.unreadable({"metadata": {"name": "r"}}, "spec: why"), core.now)
     core.put("main", ROUTES, namespace="", spec={"nodeSelector": ["x"]})
-    rule, routes = node_report.unreadable(core.hub.placement)
+    rule, routes = core.hub.view.unreadable()
     assert (rule["kind"], rule["name"], rule["reason"], rule["nodes"]) == ("SyncRule", "r", "spec: why", 1)
     assert "stays in force" in rule["consequence"] and "sent to no node" in routes["consequence"]
-    [row] = node_report.nodes(core.hub, 0.0)
+    [row] = core.hub.view.nodes(0.0)
     assert "SyncRule r: spec: why" in row["rules"]
 
 
@@ -92,7 +92,7 @@ def test_a_node_in_detail_says_by_which_policies_its_messages_go_again(core):
     """In the agent's words, bounded; what else it may say under that name is none of them."""
 
     def shown():
-        found = node_report.node(core.hub, "edge-1", 0.0)
+        found = core.hub.view.node("edge-1", 0.0)
         assert found is not None
         return found["delivery"]
 
@@ -111,10 +111,10 @@ def test_a_node_in_detail_says_how_long_its_messages_take_to_a_table(core):
     edge.sent()
     said = [message.ToTable(priority=each, measured=1, p50_seconds=1.0, p95_seconds=2.0) for each in range(30, 0, -1)]
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, to_table=said)))
-    found = node_report.node(core.hub, "edge-1", 0.0)
+    found = core.hub.view.node("edge-1", 0.0)
     assert found is not None
     assert [each["priority"] for each in found["toTable"]] == list(range(1, to_table.ROWS_MAX + 1))
     first = found["toTable"][0]
     assert first.pop("asOf")
     assert first == {"priority": 1, "measured": 1, "window": 1, "p50Seconds": 1.0, "p95Seconds": 2.0}
-    assert node_report.nodes(core.hub, 0.0)[0]["toTable"] == found["toTable"]
+    assert core.hub.view.nodes(0.0)[0]["toTable"] == found["toTable"]

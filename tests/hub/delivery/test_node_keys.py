@@ -12,6 +12,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.hubs.live import CONFIG_MAP, live
@@ -19,11 +20,20 @@ from tests.support.hubs.live import CONFIG_MAP, live
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
-from fairlead_hub.delivery.deliveries import Deliveries
-from fairlead_hub.delivery.delivery_events import AckedByEdge, DeliveryEvent, Parked, RemovedAtEdge, Retried, Unparked
-from fairlead_hub.delivery.frames import Frame
+from fairlead_hub.delivery.delivery_events import (
+    AckedByEdge,
+    DeliveryEvent,
+    Parked,
+    Recovered,
+    RemovedAtEdge,
+    Retried,
+    Unparked,
+)
+from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, KeyInFlight, Queued, Withheld
+from fairlead_hub.delivery.node_keys import NodeKeys
+from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import DeletionGuardSettings as GuardLimits
 from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
@@ -69,7 +79,7 @@ class Playbook:
         self.ids: dict[str, int] = {}
         """By name: the message that was sent last."""
         ids = count(1)
-        self.core = Deliveries(
+        self.core = NodeKeys(
             "edge-1",
             self.cluster,
             limits=WindowLimits(messages=messages),
@@ -372,3 +382,112 @@ def test_whatever_happens_the_table_holds_and_in_the_end_the_node_has_what_it_sh
     assert {key: held.content_id for key, held in book.core.held.items()} == {
         key: one.content_id for key, one in book.cluster.objects.items()
     }
+
+
+# ---- what is offered, and what an answer makes of it ---------------------------------------------
+
+
+@pytest.fixture
+def placed() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def keys(placed: Cluster) -> NodeKeys:
+    return NodeKeys(
+        "edge-1",
+        placed,
+        limits=WindowLimits(),
+        policy=POLICY,
+        reconcile=Reconcile(),
+        take_id=partial(next, count(1)),
+    )
+
+
+A = key_of("a")
+
+
+def test_a_difference_is_queued_and_what_has_a_record_is_looked_at_again(keys: NodeKeys, placed: Cluster) -> None:
+    """Only differences are counted: wanted ones are sent first, then unwanted ones."""
+    kept, gone, new = made("kept", "1"), made("gone", "1"), made("new", "1")
+    placed.objects = {one.key: one for one in (kept, gone)}
+    keys.begin({one.key: one.held for one in (kept, gone)}, 0, 0.0)
+    placed.objects = {kept.key: kept, new.key: new}
+    keys.unsynced.move(kept.key, "offered", Queued(5), 0.0)
+    assert keys.diff(0.0) == 2
+    assert [type(header).__name__ for header, _ in keys.frames(0.0, 9)] == ["Update", "Delete"]
+    assert keys.unsynced.state(kept.key) == IN_SYNC
+
+
+def test_an_offer_of_what_the_node_holds_is_nothing(keys: NodeKeys, placed: Cluster) -> None:
+    """No record, no queue; and a key that waited is in sync when what is wanted changed back."""
+    placed.objects[A] = made("a", "1")
+    keys.begin({A: placed.objects[A].held}, 0, 0.0)
+    keys.take_events()
+    keys.offer(A, 0.0)
+    assert keys.unsynced.state(A) == IN_SYNC
+    placed.objects[A] = made("a", "2")
+    keys.offer(A, 0.0)
+    assert keys.unsynced.state(A) == Queued(5)
+    placed.objects[A] = made("a", "1")
+    keys.offer(A, 0.0)
+    assert keys.unsynced.state(A) == IN_SYNC and keys.take_events() == []
+
+
+def test_a_new_object_under_an_old_name_removes_the_old_one(keys: NodeKeys, placed: Cluster) -> None:
+    """The edge replaced it in one commit: its status goes before the new one's comes."""
+    old, new = made("a", "1", uid="old"), made("a", "2", uid="new")
+    placed.objects[A] = new
+    keys.begin({A: old.held}, 0, 0.0)
+    keys.frames(0.0, 9)
+    keys.take_events()
+    keys.acked(message.Ack(parent_id=1), 0.5)
+    removed, acked = keys.take_events()
+    assert isinstance(removed, RemovedAtEdge) and removed.uid == "old"
+    assert isinstance(acked, AckedByEdge) and (acked.held.uid, acked.seconds) == ("new", 0.5)
+    assert keys.held == {A: new.held}
+
+
+def test_a_failure_waits_and_the_last_one_parks(keys: NodeKeys, placed: Cluster) -> None:
+    """Retries are of this content; something newer begins with all of them."""
+    placed.objects[A] = made("a", "1")
+    keys.begin({}, 0, 0.0)
+    now = 0.0
+    for retry in (1, 2):
+        [(update, _)] = keys.frames(now, 9)
+        assert isinstance(update, message.Update)
+        keys.nacked(message.Nack(parent_id=update.id, code="busy", reason="no", permanent=False), now)
+        state = keys.unsynced.state(A)
+        assert isinstance(state, key_state.Backoff) and state.retry == retry
+        now = state.due
+    [(update, _)] = keys.frames(now, 9)
+    assert isinstance(update, message.Update)
+    keys.nacked(message.Nack(parent_id=update.id, code="busy", reason="no", permanent=False), now)
+    parked = keys.unsynced.state(A)
+    assert isinstance(parked, Parked) and parked.content_id == placed.objects[A].content_id
+    placed.objects[A] = made("a", "2")
+    keys.offer(A, now)
+    record = keys.unsynced.get(A)
+    assert record is not None and record.state == Queued(5) and record.failures is None
+
+
+def test_what_was_reported_as_late_is_reported_again_when_that_is_over(keys: NodeKeys, placed: Cluster) -> None:
+    """Kept, and then wanted again: the status says so without a message."""
+    one = made("a", "1")
+    placed.blocked = "not listed"
+    keys.begin({A: one.held}, 0, 0.0)
+    assert keys.frames(0.0, 9) == []
+    assert keys.unsynced.state(A) == Withheld(Cause.DELETION_BLOCKED, "not listed")
+    keys.reported(A, one.uid, one.path)
+    keys.take_events()
+    placed.objects[A] = one
+    keys.offer(A, 1.0)
+    assert keys.take_events() == [Recovered(key=A)] and keys.unsynced.state(A) == IN_SYNC
+
+
+def test_a_transition_that_is_none_is_refused(keys: NodeKeys) -> None:
+    """A mistake in this program, found where it is made; it ends the session where frames are taken."""
+    one = made("a", "1")
+    sent = InFlightMessage(key=A, uid=one.uid, path=one.path, held=one.held, policy=POLICY)
+    with pytest.raises(key_state.ImpossibleTransition):
+        keys.unsynced.move(A, "sent", KeyInFlight(1, sent), 0.0)

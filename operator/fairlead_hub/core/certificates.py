@@ -1,0 +1,203 @@
+"""Certificates of nodes: who got one and who did not, who may renew late, and which authorities nodes believe.
+
+    joined, join_refused ─▶ Event on the EdgeNode, identity.* on the system topic
+    renewed, renewal_failed (in a session) ─▶ the same, EdgeNode, totals
+    judge_late (proven, after too long) ─┬─ renewed_late
+                                         └─ refused, or held: EdgeNode says what to approve
+    announce: our authorities ─▶ each node that says it believes others, once
+    heartbeat: another authority signs now ─▶ each node: renew at some moment of the coming day
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from fairlead_hub.core.reports import Reports
+from fairlead_hub.core.sessions import Sessions
+from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.identity import late_renewal
+from fairlead_hub.identity.joining import KnownIdentity
+from fairlead_hub.identity.late_renewal import Claim, KnownNode, RenewalRefusal
+from fairlead_hub.identity.signer import Authority, AuthorityBundle
+from fairlead_hub.session_ref import SessionRef
+from fairlead_hub.status.notice import of_node
+from fairlead_hub.wall_clock import WallClock
+from fairlead_wire import message
+from fairlead_wire.events.event import short
+
+STARTING_RETRY_SECONDS = 1.0
+HELD: Final = ("newest", "other", "unknown")
+"""What a connected node may hold: ours as they are now, others; or it does not say, or we have announced none."""
+
+
+class Certificates:
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
+
+    def __init__(self, sessions: Sessions, reports: Reports, clock: WallClock, *, late_days: int) -> None:
+        self._sessions, self._open = sessions, sessions.index
+        self._terms, self._identities = sessions.terms, sessions.terms.identities
+        self._reports, self._clock = reports, clock
+        self._late_days = late_days
+        self._signed_by: Authority | None = None
+
+    @property
+    def are_judged(self) -> bool:
+        """It is known which are held and revoked: before, sessions of them are refused as ``starting``."""
+        return self._terms.judges_certificates
+
+    def known_identity(self, node: str) -> KnownIdentity:
+        """What is known of a name that a device wants to have."""
+        return self._terms.known_identity(node)
+
+    def revoked_before(self, node: str) -> datetime.datetime | None:
+        """Certificates of this node from before this moment are revoked; None: none are."""
+        found = self._identities.revoked.get(node)
+        return found.moment if found is not None else None
+
+    # ---- joining ---------------------------------------------------------------------------------
+
+    def joined(
+        self, node: str, *, serial: str, expires: str, token: str, replaced: bool, peer: str, now: float
+    ) -> None:
+        data = {"serial": serial, "expires": expires, "token": token, "replaced": replaced, "peer": peer}
+        self._reports.cloud_events.identity_joined(node, data, now)
+        text = f"joined by token {token} from {peer}, certificate {serial} until {expires}"
+        self._reports.notices([of_node(node, "Normal", "IdentityJoined", text)], now)
+        self._open.changed()
+
+    def join_refused(self, node: str, *, code: str, reason: str, token: str, peer: str, now: float) -> None:
+        """``node`` is empty until the secret was right: until then the name is the device's own word, so no Event is
+        written and the name is not passed on."""
+        data = {"message": short(reason), "token": token, "peer": peer}
+        self._reports.cloud_events.identity_refused(node, code, data, now)
+        if node:
+            text = f"{code}: {reason} (token {token}, from {peer})"
+            self._reports.notices([of_node(node, "Warning", "IdentityRefused", text)], now)
+        self._open.changed()
+
+    # ---- renewal in a session --------------------------------------------------------------------
+
+    def signs(self, signing: Callable[[], Authority | None]) -> None:
+        """There is a signer; ``signing`` says who signs now."""
+        self._identities.plan.signs(signing)
+
+    def renew_after(self, shown: Shown, now: float) -> float | None:
+        """When a node with this certificate should ask for the next one, in seconds; None: this hub signs none."""
+        return self._identities.renew_after(shown, now)
+
+    def renewed(self, session: SessionRef, issued: Shown, now: float) -> None:
+        """The node got this certificate; its session goes on with the old one."""
+        node = session.node
+        self._identities.issued(node, issued)
+        self._terms.node_status.changed(node)
+        self._open.changed()
+        self._reports.notices([of_node(node, "Normal", "IdentityRenewed", _text(issued))], now)
+
+    def renewal_failed(self, session: SessionRef, code: str, reason: str, now: float) -> None:
+        """It asks again later, and its session goes on."""
+        node = session.node
+        self._identities.renewal_failed(node, f"{code}: {reason}")
+        self._terms.node_status.changed(node)
+        self._open.changed()
+        self._refused(node, code, f"not renewed: {reason}", now)
+
+    # ---- late renewal ----------------------------------------------------------------------------
+
+    def judge_late(self, claim: Claim, now: float, *, given_to: str = "") -> RenewalRefusal | None:
+        """A device away for too long has proved this; None: it may have a new certificate (then ``renewed_late``).
+
+        ``given_to``: another key that got a certificate for this claim.
+        """
+        if not self._terms.judges_certificates:
+            reason = "the hub has just started: nodes and edgenodes are not listed yet"
+            return RenewalRefusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
+        node, identities, status = claim.node, self._identities, self._terms.node_status
+        bound = identities.bound(node)
+        uid = status.node_uids.get(node, "")
+        known = KnownNode(
+            exists=node in self._terms.nodes,
+            connected=node in self._open.by_node,
+            given_to=given_to,
+            recreated=bound is not None and bool(uid) and bound.node_uid != uid,
+            newest_issued=None if bound is None else self._clock.moment(bound.issued),
+            store_epoch=status.last_store_epoch(node),
+            revoked=identities.revoked_why(node, self._clock.text_of(int(claim.not_before))),
+            approved=identities.approved(node),
+        )
+        refusal = late_renewal.judge(claim, known, now=self._clock.seconds(now), late_days=self._late_days)
+        if refusal is not None:
+            self._late_refused(node, refusal, now)
+        return refusal
+
+    def _late_refused(self, node: str, refusal: RenewalRefusal, now: float) -> None:
+        self._reports.refused(refusal.code)
+        text = f"{refusal.code}: {refusal.reason}"
+        if refusal.code in ("node_unknown", "starting"):
+            return
+        if not refusal.held:
+            self._refused(node, refusal.code, refusal.reason, now)
+        elif self._identities.held.get(node) != refusal.held:
+            self._identities.hold(node, refusal.held)
+            self._terms.node_status.refused(node)
+            self._reports.notices([of_node(node, "Warning", "LateRenewalHeld", text)], now)
+        self._open.changed()
+
+    def _refused(self, node: str, code: str, reason: str, now: float) -> None:
+        self._reports.cloud_events.identity_refused(node, code, {"message": short(reason)}, now)
+        self._reports.notices([of_node(node, "Warning", "IdentityRefused", f"{code}: {reason}")], now)
+
+    def renewed_late(self, node: str, issued: Shown, now: float) -> None:
+        """It has a certificate again, and comes with it."""
+        self._identities.release(node)
+        self._terms.node_status.refused(node)
+        self._open.changed()
+        self._reports.notices([of_node(node, "Normal", "IdentityRenewedLate", _text(issued))], now)
+
+    # ---- authorities -----------------------------------------------------------------------------
+
+    def announce(self, bundle: AuthorityBundle) -> int:
+        """These are ours now; returns to how many sessions they are sent."""
+        if bundle == self._sessions.authorities:
+            return 0
+        self._sessions.authorities = bundle
+        return sum([self._sessions.send_authorities(session) for session in self._talking()])
+
+    def heartbeat(self, now: float) -> int:
+        """Asked every second or so; returns how many nodes are asked to renew because another authority signs now."""
+        signs, before = self._identities.plan.authority, self._signed_by
+        self._signed_by = signs
+        if signs is None or before is None or signs == before:
+            return 0  # nodes that connect from now on learn it from the welcome
+        return sum([self._hasten(session, now) for session in self._talking()])
+
+    def _talking(self) -> list[NodeSession]:
+        """Sessions of nodes whose status says what they believe: others know no such frame."""
+        return [each for each in self._open.by_node.values() if each.authorities and each.closing is None]
+
+    def _hasten(self, session: NodeSession, now: float) -> bool:
+        newest = self._identities.newest(session.node)
+        if newest is None:
+            return False
+        after = self._identities.plan.hastened(newest.issued, newest.expires, newest.issuer, now)
+        if after is None:
+            return False
+        session.say(message.Authorities(renew_after_seconds=after), b"")
+        self._open.touch(session)
+        return True
+
+    def believed(self) -> Counter[str]:
+        """Connected nodes by what they hold.  An old authority may go when all hold the newest bundle."""
+        newest = self._sessions.authorities.digest if self._sessions.authorities is not None else ""
+        found = Counter(dict.fromkeys(HELD, 0))
+        for session in self._open.by_node.values():
+            held = session.authorities
+            found["unknown" if not (held and newest) else "newest" if held == newest else "other"] += 1
+        return found
+
+
+def _text(issued: Shown) -> str:
+    return f"a new certificate until {issued.expires} (serial {issued.serial}, by {issued.issuer})"

@@ -1,0 +1,210 @@
+"""The hub's own documents as the API has them, and the outcome of its writes.
+
+    ObjectSync ─observed, vanished, named─▶ StatusCache: an echo of ours, or news ─▶ SyncController
+    EdgeNode ───edge_node_observed, …─────▶ the same, and NodeTerms: pauses, deletion guards, certificates, topics
+                     └────▶ the node's session goes on, pauses, ends, or is sent EdgeRoutes that waited for a topic
+    a write ────answered, unwritten───────▶ StatusCache: done, or wanted still
+    SyncRule, EdgeRoutes ─rule_observed, rule_checked─▶ RuleStatuses
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fairlead_hub.cluster.listed import EDGE_NODES
+from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.core.cluster import ClusterChanges
+from fairlead_hub.core.reports import Reports
+from fairlead_hub.core.sessions import Sessions
+from fairlead_hub.counts import Counts
+from fairlead_hub.identity.revocation import Revocation
+from fairlead_hub.status import edge_node, status_cache
+from fairlead_hub.status.edge_node import EdgeNodeDocument
+from fairlead_hub.status.notice import of_node
+from fairlead_hub.status.rule_statuses import RuleStatuses
+
+LIFT = "to lift that, take spec.revoked away"
+
+
+class Documents:
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
+
+    def __init__(
+        self, rule_statuses: RuleStatuses, cluster: ClusterChanges, sessions: Sessions, reports: Reports, counts: Counts
+    ) -> None:
+        self._rule_statuses = rule_statuses
+        self._cache = rule_statuses.cache
+        self._cluster = cluster
+        self._sessions, self._open = sessions, sessions.index
+        self._terms = sessions.terms
+        self._reports, self._sync_controller = reports, reports.sync_controller
+        self._counts = counts
+
+    def take(self, now: float) -> list[status_cache.StatusWrite]:
+        """What is to be written now."""
+        writes = self._cache.take(now)
+        self._counts.wrote_over_absurd(sum(write.is_over_absurd(self._cache.fence) for write in writes))
+        return writes
+
+    # ---- ObjectSyncs -----------------------------------------------------------------------------
+
+    def is_echo(self, name: status_cache.Name, version: str, read: Callable[[], status_cache.Observed]) -> bool:
+        """Is this version of an ObjectSync no news?  Then the rest of it need not be read."""
+        return self._cache.is_echo(name, version, read)
+
+    def observed(self, name: status_cache.Name, node: str, observed: status_cache.Observed) -> None:
+        """An ObjectSync as it stands; one that others changed is set right with the next heartbeat."""
+        if self._cache.observe(name, node, observed) and name[0] in self._cache.synced:
+            self._sync_controller.edited(name, node)
+
+    def vanished(self, name: status_cache.Name, node: str, version: str = "") -> None:
+        """An ObjectSync was deleted: it is written again if it still says something true."""
+        if self._cache.vanished(name, node, version):
+            self._sync_controller.vanished(node)
+
+    # ---- EdgeNodes -------------------------------------------------------------------------------
+
+    def edge_node_observed(
+        self, node: str, observed: status_cache.Observed, annotations: Mapping[str, str], now: float
+    ) -> Revocation | None:
+        """An EdgeNode as it stands, with its annotations.  Returns what its spec revokes, where that is news."""
+        controls = self._terms.controls
+        readable = edge_node.readable(observed)
+        is_news = self._cache.observe((EDGE_NODES, "", node), node, readable)
+        connected = node in self._open.by_node
+        self._terms.observed(node, readable, now, is_news=is_news, connected=connected)
+        revoked = self._revoked(node, observed, now)
+        self._terms.identities.observed(node, observed.status, annotations)
+        if is_news:
+            self._topics_written(node, edge_node.granted_topics(readable), now)
+        before = controls.paused(node)
+        if controls.observed(node, annotations, observed.status):
+            self._controls_changed(node, before, now)
+        self._open.changed()
+        self._sessions.end_barred(node, now)
+        self._sessions.resync(node, annotations, now)
+        return revoked
+
+    def _revoked(self, node: str, observed: status_cache.Observed, now: float) -> Revocation | None:
+        """What its spec says.  An Event where it is news, also to a hub that starts and finds it."""
+        identities = self._terms.identities
+        before = identities.revoked.get(node)
+        is_more = identities.spec_observed(node, observed.head.get("spec") or {})
+        found = identities.revoked.get(node)
+        if found == before:
+            return None
+        self._terms.node_status.refused(node)
+        said = observed.status.get("identity")
+        was_said = before is None and isinstance(said, dict) and said.get("state") == "Revoked"
+        if found is None:
+            self._reports.notices(
+                [of_node(node, "Normal", "RevocationLifted", "its certificates are taken again")], now
+            )
+        elif is_more and not was_said:
+            self._reports.notices([of_node(node, "Warning", "IdentityRevoked", found.why(node))], now)
+        return found
+
+    def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
+        """It was deleted: its annotations are gone; it is written again, unless its Node is gone, too.
+
+        With what was revoked it is always written again: only its spec lifts that.
+        """
+        terms = self._terms
+        if self._cache.vanished((EDGE_NODES, "", node), node, version):
+            if node in terms.identities.revoked:
+                text = f"its EdgeNode was deleted and is written again, for it says what is revoked; {LIFT} first"
+                self._reports.notices([of_node(node, "Warning", "RevocationKept", text)], now)
+                terms.node_status.refused(node)
+            elif terms.node_status.is_gone(node):
+                terms.identities.forget(node)
+            elif node in terms.node_status.node_uids:
+                terms.node_status.changed(node)
+            self._topics_written(node, frozenset(), now)
+        before = terms.controls.paused(node)
+        if terms.controls.vanished(node):
+            self._controls_changed(node, before, now)
+
+    def _controls_changed(self, node: str, before: str, now: float) -> None:
+        """A pause came, changed or went, or a deletion guard was approved."""
+        session = self._open.by_node.get(node)
+        paused = self._terms.controls.paused(node)
+        if session is not None:
+            self._reports.delivered(session, now)
+            session.keys.pause(paused, now)
+            self._sync_controller.pause_changed(session, now)
+            self._open.touch(session)
+        if paused != before and EDGE_NODES in self._cache.synced:
+            reason, text = ("Paused", paused) if paused else ("Resumed", f"it was paused: {before}")
+            self._reports.notices([of_node(node, "Normal", reason, text)], now)
+        self._terms.node_status.changed(node)
+
+    def _topics_written(self, node: str, topics: frozenset[str], now: float) -> None:
+        """Its EdgeNode names these as it stands in the API: EdgeRoutes that waited for that go to the node."""
+        self._terms.grants.written(node, topics)
+        session = self._open.by_node.get(node)
+        if session is not None and session.keys.offer_granted(now):
+            self._open.touch(session)
+
+    # ---- SyncRules and EdgeRoutes ----------------------------------------------------------------
+
+    def rule_checked(self, check: SpecCheck) -> None:
+        """A handler held a SyncRule or EdgeRoutes object against the model of its definition."""
+        self._rule_statuses.checked(check)
+
+    def rule_observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
+        """The status of a SyncRule or EdgeRoutes object as it stands."""
+        self._rule_statuses.observed(collection, name, observed)
+
+    # ---- lists -----------------------------------------------------------------------------------
+
+    def named(self, collection: str, names: set[str], version: str, now: float) -> None:
+        """A list of this version names these (``namespace/name``): other documents of ours were gone by then."""
+        for name in self._cache.missing(collection, names, version):
+            if collection == EDGE_NODES:
+                self.edge_node_vanished(name[2], now)
+            else:
+                spec = self._cache.observed[name].head["spec"]
+                self.vanished(name, str(spec.get("nodeName", "")))
+
+    def listed(self, collection: str, now: float) -> None:
+        """The first list of our own documents is in: what was decided without them is decided again."""
+        self._reports.delivered_all(self._open.touched, now)
+        if collection not in self._cache.synced:
+            self._cluster.paused_before(collection)
+        self._cache.listed(collection)
+        self._counts.collected(self._sync_controller.collect())
+        self._sync_controller.compare_all(now)
+        if self._sync_controller.object_syncs.listed:
+            self._cluster.all_paused_known()
+        if collection == EDGE_NODES:
+            self._cluster.input_synced(EDGE_NODES)
+
+    def restored(self, collection: str) -> None:
+        """The API server is an older copy of itself: versions of these documents begin again."""
+        self._cache.restored(collection)
+
+    # ---- the outcome of writes -------------------------------------------------------------------
+
+    def answered(
+        self,
+        wanted: status_cache.Wanted,
+        answer: status_cache.WriteOutcome,
+        there: status_cache.Observed | None,
+        now: float,
+        *,
+        reason: str = "",
+    ) -> bool:
+        """Of one of ``Ready.documents``.  True: its refusal is worth a line in the log."""
+        self._counts.wrote(answer.value)
+        is_news = self._cache.answered(wanted, answer, there, now, reason=reason)
+        if wanted.name[0] == EDGE_NODES:
+            stands = self._cache.observed.get(wanted.name)
+            if answer is status_cache.WriteOutcome.WRITTEN and stands is there and isinstance(wanted, EdgeNodeDocument):
+                self._topics_written(wanted.node, wanted.facts.granted_topics, now)
+            else:
+                self._topics_written(wanted.node, edge_node.granted_topics(stands), now)
+        return is_news
+
+    def unwritten(self, wanted: status_cache.Wanted, now: float) -> None:
+        """One of ``Ready.documents`` was not tried: it is wanted still."""
+        self._cache.failed(wanted, now)

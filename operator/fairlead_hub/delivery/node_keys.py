@@ -1,0 +1,511 @@
+"""The keys of one node: what it holds, what it should hold, and the messages that lead from the one to the other.
+
+    offer(key) ─▶ queued ─▶ frames() ─▶ in flight ─▶ acked  ─▶ AckedByEdge | RemovedAtEdge
+                     ▲                        ├──▶ nacked ─▶ retry, or Parked at once when permanent
+                     └── retry after a delay ─┴──▶ lapsed ─▶ retry, or Parked after the last one
+
+A key that is in sync costs its entry in ``held`` and nothing else; every other key has one record in ``unsynced``,
+which says where it is.  At most one message is in flight for a key.  The session (``session``) brings answers and the
+time and sends the frames; the outcomes are left in ``events`` for the hub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fairlead_hub.cluster.content import ContentId, HeldCopy, LiveObject
+from fairlead_hub.cluster.desired_state import ClusterView
+from fairlead_hub.cluster.placement import Desired
+from fairlead_hub.delivery import frames
+from fairlead_hub.delivery.deletion_guard import DeletionGuard
+from fairlead_hub.delivery.delivery_events import (
+    AckedByEdge,
+    Compared,
+    DeliveryEvent,
+    Parked,
+    Paused,
+    Recovered,
+    RemovedAtEdge,
+    Retried,
+    Unparked,
+)
+from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
+from fairlead_hub.delivery.keys import backoff
+from fairlead_hub.delivery.keys.key_state import (
+    IN_SYNC,
+    Backoff,
+    Cause,
+    ImpossibleTransition,
+    KeyInFlight,
+    KeyState,
+    Queued,
+    ReportedState,
+    State,
+    Withheld,
+    is_pending,
+)
+from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
+from fairlead_hub.delivery.send_rate import SendRate
+from fairlead_hub.session_ref import Frame
+from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
+from fairlead_wire import message
+
+DELETION_PRIORITY = 5
+"""Deletes go with the ordinary traffic: an object no rule wants any more is no reason to delay one that is wanted."""
+
+
+class NodeKeys:
+    """See the module.  ``now`` is always seconds of one monotonic clock."""
+
+    __slots__ = (
+        "_chunk_bytes",
+        "_fault",
+        "_policy",
+        "_rate",
+        "_reconcile",
+        "_take_id",
+        "events",
+        "guard",
+        "held",
+        "in_flight",
+        "live",
+        "node",
+        "paused",
+        "unsynced",
+        "view",
+    )
+
+    def __init__(
+        self,
+        node: str,
+        view: ClusterView,
+        *,
+        limits: WindowLimits,
+        policy: NodeDelivery,
+        reconcile: Reconcile,
+        take_id: Callable[[], int],
+        paused: str = "",
+        guard: DeletionGuard | None = None,
+        rate: SendRate | None = None,
+    ) -> None:
+        self.node = node
+        self.view = view
+        self.guard = guard
+        self.held: dict[str, HeldCopy] = {}
+        """What the node has on disk, by key; true while ``live``."""
+        self.unsynced = UnsyncedKeys()
+        self.in_flight = InFlightWindow(limits)
+        self.live = False
+        """The comparison is over: it is known what the node holds, and changes flow."""
+        self.paused = paused
+        """Why nothing is sent now; empty: it is."""
+        self.events: list[DeliveryEvent] = []
+        self._chunk_bytes = limits.chunk_bytes
+        self._policy = policy
+        self._reconcile = reconcile
+        self._rate = rate
+        self._take_id = take_id
+        self._fault: ImpossibleTransition | None = None
+
+    # ---- what changed ----------------------------------------------------------------------------
+
+    def begin(self, held: dict[str, HeldCopy], divergent_buckets: int, now: float) -> None:
+        """It is known now what the node holds; the comparison found so many buckets that differed."""
+        self.held = held
+        self.live = True
+        self.events.append(Compared(divergent_buckets=divergent_buckets, differences=self.diff(now)))
+
+    def diff(self, now: float) -> int:
+        """Queue every difference between what is held and what is wanted; returns how many there are.
+
+        Called after the comparison, when rules or labels change, and when a watch becomes certain.
+        """
+        if not self.live:
+            return 0
+        wanted = self.view.desired_objects(self.node)
+        unwanted = self.held.keys() - wanted.keys()
+        if self.guard is not None:
+            self.guard.set_due(unwanted)
+        differing = [key for key, live in wanted.items() if not _same(self.held.get(key), live)]
+        differing += sorted(unwanted)
+        # What was kept or late and is right again has to be reported, too.
+        found = set(differing)
+        for key in [*differing, *(key for key in self.unsynced if key not in found)]:
+            self.offer(key, now)
+        return len(differing)
+
+    def offer(self, key: str, now: float) -> None:
+        """Something about this key may have changed; what exactly is looked up when it is sent."""
+        if not self.live:
+            return
+        desired = self.view.desired(self.node, key)
+        held = self.held.get(key)
+        if self.guard is not None:
+            (self.guard.add if desired is None and held is not None else self.guard.drop)(key)
+        record = self.unsynced.get(key)
+        try:
+            if record is None:
+                if not is_same(held, desired):
+                    self.unsynced.move(key, "offered", Queued(_priority(desired)), now)
+                return
+            if record.reported is not None and (desired is None or desired.live.uid != record.reported.uid):
+                self._end_report(key, record)
+            if type(record.state) is not KeyInFlight and is_same(held, desired):
+                self._matched(key, record)
+            else:
+                self._offer_again(key, record, desired, _content_id(desired, held), now)
+        except ImpossibleTransition as error:
+            self._break(error)
+
+    def _offer_again(
+        self, key: str, record: KeyState, desired: Desired | None, content_id: ContentId | None, now: float
+    ) -> None:
+        """An offer of what failed, or is in flight, takes nothing from its retries; anything newer begins anew."""
+        priority = _priority(desired)
+        is_newer = record.failures is None or record.failures.content_id != content_id
+        if is_newer:
+            record.failures = None
+        match record.state:
+            case Queued(priority=before):
+                if priority < before:
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case KeyInFlight(id=id, message=sent, again=again):
+                if again is not None or sent.content_id != content_id:
+                    again = priority if again is None else min(again, priority)
+                    self.unsynced.move(key, "offered", KeyInFlight(id, sent, again), now)
+            case Parked() as parked:
+                # A pause counts as newer: the status has to say Paused, which a hub that starts reads.
+                if is_newer or (desired is not None and desired.live.paused):
+                    self._unparked(parked, "newer" if desired is not None else "unwanted")
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case Backoff():
+                if is_newer:
+                    self.unsynced.move(key, "offered", Queued(priority), now)
+            case Withheld():
+                self.unsynced.move(key, "offered", Queued(priority), now)
+
+    def offer_granted(self, now: float) -> bool:
+        """Offer the keys that waited for a grant of topics and need not any more.  False: there are none."""
+        waiting = [key for key, state in self.unsynced.withheld().items() if state.cause is Cause.NOT_GRANTED]
+        granted = [key for key in waiting if not self.view.withheld(self.node, key)]
+        for key in granted:
+            self.offer(key, now)
+        return bool(granted)
+
+    def pause(self, why: str, now: float) -> None:
+        """Send nothing from now on, for this reason; empty: go on."""
+        self.paused = why
+        if self._rate is not None:
+            self._rate.forget(self.node)
+        self.diff(now)
+
+    def _break(self, error: ImpossibleTransition) -> None:
+        """A mistake of ours about one key.  It is raised where only this node's session ends by it: in ``frames``."""
+        self.live = False
+        self._fault = error
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    @property
+    def has_frames(self) -> bool:
+        """Is there anything to send now, as far as the window allows?"""
+        if self._fault is not None:
+            return True
+        if not (self.live and not self.paused and self.unsynced.has_queued and self.in_flight.has_room):
+            return False
+        return self._rate is None or not self._waits(self._rate)
+
+    def _waits(self, rate: SendRate) -> bool:
+        """It waits for its turn already, with the most urgent key it has."""
+        priority = self.unsynced.first_priority()
+        return priority is not None and rate.waits(self.node, priority)
+
+    def frames(self, now: float, limit: int) -> list[Frame]:
+        """At most about ``limit`` frames to send now, in this order.
+
+        Raises ``ImpossibleTransition``: end the session; the node comes back and is compared.
+        """
+        if self._fault is not None:
+            raise self._fault
+        out: list[Frame] = []
+        if not self.live or self.paused:
+            return out
+        self._wake(now)
+        if self._rate is not None:
+            return self._frames_in_turn(self._rate, now, limit)
+        unsynced, in_flight = self.unsynced, self.in_flight
+        while len(out) < limit and in_flight.has_room:
+            key = unsynced.first_queued()
+            if key is None:
+                break
+            out += self._message(key, now)
+        return out
+
+    def _frames_in_turn(self, rate: SendRate, now: float, limit: int) -> list[Frame]:
+        """The same under an overall limit."""
+        out: list[Frame] = []
+        node, unsynced = self.node, self.unsynced
+        while len(out) < limit and self.in_flight.has_room:
+            key, priority = unsynced.first_queued(), unsynced.first_priority()
+            if key is None or priority is None or not rate.may_send(node, priority, now):
+                break
+            found = self._message(key, now)
+            if not found:
+                rate.unused()
+            out += found
+        rate.rest(node)
+        return out
+
+    def _message(self, key: str, now: float) -> Sequence[Frame]:
+        """The frames about this key; none where there is nothing to send, or nothing may be sent yet."""
+        desired = self.view.desired(self.node, key)
+        held = self.held.get(key)
+        if is_same(held, desired):
+            self._matched(key, self.unsynced.pending[key])
+            return ()
+        if desired is None:
+            assert held is not None
+            if withheld := self._withheld_deletion(key, held, now):
+                self._keep(key, withheld, now)
+                return ()
+            deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
+            return (frames.delete(self._sent(deletion, len(held.path), now), held),)
+        live = desired.live
+        if live.paused:
+            self._pause_object(key, live.paused, now)
+            return ()
+        if why := self.view.withheld(self.node, key):
+            self.unsynced.move(key, "withheld", Withheld(Cause.NOT_GRANTED, why), now)
+            return ()
+        update = InFlightMessage(key=key, uid=live.uid, path=live.path, held=live.held, policy=desired.delivery)
+        if live.problem is not None:
+            self._park(update, live.problem.code, live.problem.reason, now)
+            return ()
+        size = len(live.content)
+        id = self._sent(update, size, now, in_parts=size > self._chunk_bytes)
+        return frames.update(id, live, self._chunk_bytes)
+
+    def _withheld_deletion(self, key: str, held: HeldCopy, now: float) -> Withheld | None:
+        """Why what the node holds under this key may not be deleted yet."""
+        if why := self.view.paused(key, held.uid):
+            return Withheld(Cause.DELETION_PAUSED, why)
+        if why := self.view.deletion_blocked(self.node, held.path):
+            return Withheld(Cause.DELETION_BLOCKED, why)
+        if self.guard is not None and (why := self.guard.blocked(key, now)):
+            return Withheld(Cause.DELETION_GUARD, why)
+        return None
+
+    def _keep(self, key: str, withheld: Withheld, now: float) -> None:
+        """Offered again by the diff that follows when the watch becomes certain, or the deletions are approved."""
+        record = self.unsynced.pending[key]
+        self._end_report(key, record)
+        record.failures = None
+        self.unsynced.move(key, "withheld", withheld, now)
+
+    def _pause_object(self, key: str, why: str, now: float) -> None:
+        """Offered again when the object changes, or is resumed."""
+        self.unsynced.move(key, "withheld", Withheld(Cause.OBJECT_PAUSED, why), now)
+        if self.unsynced.pending[key].reported is None:
+            self.events.append(Paused(key=key))
+
+    def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
+        id = self._take_id()
+        self.unsynced.move(sent.key, "sent", KeyInFlight(id, sent), now)
+        self.in_flight.sent(id, sent, size, now, in_parts=in_parts)
+        return id
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    def acked(self, header: message.Ack, now: float) -> None:
+        for answered in self.in_flight.acked(header.parent_id, cumulative=header.cumulative, now=now):
+            self._acked(answered, now)
+
+    def nacked(self, header: message.Nack, now: float) -> None:
+        refused = self.in_flight.nacked(header.parent_id, now)
+        if refused is not None:
+            after = header.retry_after
+            self._failed(refused, header.code, header.reason, now, permanent=header.permanent, after=after)
+
+    def _acked(self, answered: Answered, now: float) -> None:
+        key = answered.token.key
+        record = self.unsynced.get(key)
+        state = IN_SYNC if record is None else record.state
+        is_current = type(state) is KeyInFlight and state.id == answered.id
+        seconds = now - record.since if record is not None and (is_current or is_pending(state)) else 0.0
+        self._stored(answered.token, seconds)
+        if record is None:
+            self.offer(key, now)
+            return
+        if type(state) is KeyInFlight and not is_current:
+            return
+        if is_same(self.held.get(key), self.view.desired(self.node, key)):
+            # Also when only the answer was slow and a retry or a parking was already arranged.
+            self._matched(key, record)
+            return
+        if is_current:
+            self._supersede(key, record, now)
+        self.offer(key, now)
+
+    def _stored(self, acked: InFlightMessage, seconds: float) -> None:
+        """The node has done what this message said, ``seconds`` after it was offered."""
+        key, held = acked.key, self.held.get(acked.key)
+        if acked.held is not None:
+            if held is not None and held.uid != acked.uid:
+                # A new object under an old name: the edge dropped the old one in the same commit, so its status goes.
+                self.events.append(RemovedAtEdge(key=key, uid=held.uid, path=held.path))
+            self.held[key] = acked.held
+            self.events.append(AckedByEdge(key=key, held=acked.held, seconds=seconds))
+            return
+        if held is not None and held.uid == acked.uid:
+            del self.held[key]
+        self.events.append(RemovedAtEdge(key=key, uid=acked.uid, path=acked.path))
+        if self.guard is not None and key not in self.held:
+            self.guard.drop(key)
+
+    def _failed(
+        self,
+        answered: Answered,
+        code: str,
+        reason: str,
+        now: float,
+        *,
+        permanent: bool = False,
+        after: float | None = None,
+    ) -> None:
+        """A send was refused or not answered; of an older send of the key that says nothing any more."""
+        sent, key = answered.token, answered.token.key
+        record = self.unsynced.get(key)
+        if record is None or type(record.state) is not KeyInFlight or record.state.id != answered.id:
+            return
+        if record.state.again is not None:
+            self._supersede(key, record, now)
+            return
+        failures = None
+        if not permanent:
+            failures = backoff.retry(
+                record.failures, sent.content_id, sent.policy, node=self.node, key=key, retry_after=after
+            )
+        if failures is None:
+            self._park(sent, code, reason, now)
+            return
+        record.failures = failures
+        self.unsynced.move(key, "failed", Backoff(now + failures.previous, failures.retries), now)
+        self.events.append(Retried(key=key, code=code))
+
+    def _supersede(self, key: str, record: KeyState, now: float) -> None:
+        """It was answered, and something newer is wanted: that goes at once, with all its retries."""
+        state = record.state
+        assert isinstance(state, KeyInFlight)
+        record.failures = None
+        priority = self._priority(key) if state.again is None else state.again
+        self.unsynced.move(key, "superseded", Queued(priority), now)
+
+    def _park(self, given_up: InFlightMessage, code: str, reason: str, now: float) -> None:
+        """It is not tried again until something newer is wanted, or the schedule says so."""
+        record = self.unsynced.pending[given_up.key]
+        retries = record.failures.retries if record.failures is not None else 0
+        record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
+        record.reported = ReportedState(given_up.uid, given_up.path)
+        parked = Parked(
+            key=given_up.key,
+            content_id=given_up.content_id,
+            path=given_up.path,
+            code=code,
+            reason=reason[: message.REASON_CHARS_MAX],
+            retries=retries,
+            next_retry_at=now + seconds,
+        )
+        self.unsynced.move(given_up.key, "gave up", parked, now)
+        self.events.append(parked)
+
+    def _unparked(self, parked: Parked, why: str) -> None:
+        """It is tried again."""
+        self.events.append(Unparked(key=parked.key, uid=parked.uid, path=parked.path, why=why))
+
+    def _matched(self, key: str, record: KeyState) -> None:
+        """The edge holds what is wanted: nothing is to be done for this key."""
+        if type(record.state) is Parked:
+            self._unparked(record.state, "unwanted")
+        if record.reported is not None:
+            self._end_report(key, record)
+        self.unsynced.matched(key)
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """What time asks for: sends that were not answered, retries, and what was parked."""
+        try:
+            for lapsed in self.in_flight.lapsed(now):
+                self._failed(lapsed, "timeout", f"no ack within {lapsed.token.policy.ack_timeout:g} s", now)
+            if not self.paused:
+                self._wake(now)
+        except ImpossibleTransition as error:
+            self._break(error)
+
+    def _wake(self, now: float) -> None:
+        """What has waited long enough is queued: retries, and what was parked."""
+        for key in self.unsynced.due(now):
+            state = self.unsynced.state(key)
+            if isinstance(state, Parked):
+                self._unparked(state, "schedule")
+            self.unsynced.move(key, "due", Queued(self._priority(key)), now)
+
+    def next_tick(self) -> float | None:
+        """When ``tick`` may have something to do; None: not before something else happens."""
+        # Paused, what is due would be due all the time, and nothing may be done about it.
+        due = (self.in_flight.next_deadline(), None if self.paused else self.unsynced.next_due())
+        return min((at for at in due if at is not None), default=None)
+
+    # ---- what is reported ------------------------------------------------------------------------
+
+    def take_events(self) -> list[DeliveryEvent]:
+        """What happened since the last call; each is given out once."""
+        events, self.events = self.events, []
+        return events
+
+    def state_of(self, key: str) -> State:
+        """Where a key is, as it is reported: on a paused node nothing that waits to be sent goes."""
+        state = self.unsynced.state(key)
+        if self.paused and isinstance(state, Queued | Backoff | Withheld) and is_pending(state):
+            return Withheld(Cause.PAUSE, self.paused)
+        return state
+
+    def reported(self, key: str, uid: str, path: str) -> None:
+        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
+        record = self.unsynced.get(key)
+        if record is not None:
+            record.reported = ReportedState(uid, path)
+
+    def _end_report(self, key: str, record: KeyState) -> None:
+        """What was reported of this key is over; the status of something the edge never got goes with it."""
+        reported, record.reported = record.reported, None
+        held = self.held.get(key)
+        if reported is not None:
+            gone = held is None or held.uid != reported.uid
+            self.events.append(
+                RemovedAtEdge(key=key, uid=reported.uid, path=reported.path) if gone else Recovered(key=key)
+            )
+
+    def _priority(self, key: str) -> int:
+        """With which a message about this key waits."""
+        return _priority(self.view.desired(self.node, key))
+
+
+def is_same(held: HeldCopy | None, desired: Desired | None) -> bool:
+    """The edge has exactly what is wanted."""
+    return held is None if desired is None else _same(held, desired.live)
+
+
+def _same(held: HeldCopy | None, live: LiveObject) -> bool:
+    return held is not None and held.digest == live.digest and held.uid == live.uid
+
+
+def _priority(desired: Desired | None) -> int:
+    return desired.priority if desired is not None else DELETION_PRIORITY
+
+
+def _content_id(desired: Desired | None, held: HeldCopy | None) -> ContentId | None:
+    """What would be sent, or deleted; None: nothing."""
+    if desired is not None:
+        return desired.live.content_id
+    return ContentId(held.uid, "") if held is not None else None
