@@ -146,9 +146,12 @@ class Hub:
 
     # ---- the way out -----------------------------------------------------------------------------
 
-    def subscribe(self, notify: Callable[[], None]) -> None:
-        """``notify`` is called once when there may be something to take, and again after each ``take_ready``."""
-        self.open_sessions.subscribe(notify)
+    def subscribe(self, notify: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
+        """``notify`` is called once when there may be something to take, and again after each ``take_ready``.
+
+        ``at_once`` is called instead where a connection waits for what is taken: that need not be paced.
+        """
+        self.open_sessions.subscribe(notify, at_once)
 
     def take_ready(self, now: float, *, documents: bool = True, kube_events: bool = True) -> Ready:
         """What to do next.  What the shell has no time for now (False) waits here, where the newest replaces older."""

@@ -30,6 +30,7 @@ class OpenSessions:
         """Every session whose connection is not gone."""
         self._timers: Timers[int] = Timers()
         self._notify: Callable[[], None] = _nothing
+        self._at_once: Callable[[], None] = _nothing
         self._notified = False
         self._touched: set[NodeSession] = set()
         self._to_compare: set[str] = set()
@@ -37,9 +38,13 @@ class OpenSessions:
 
     # ---- the shell -------------------------------------------------------------------------------
 
-    def subscribe(self, notify: Callable[[], None]) -> None:
-        """``notify`` is called once when there may be something to take, and again after each ``taking``."""
+    def subscribe(self, notify: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
+        """``notify`` is called once when there may be something to take, and again after each ``taking``.
+
+        ``at_once`` is called instead, each time, where a connection waits for what is taken: that need not be paced.
+        """
         self._notify = notify
+        self._at_once = at_once if at_once is not None else notify
 
     def changed(self) -> None:
         """There may be something to take."""
@@ -85,6 +90,12 @@ class OpenSessions:
         self._touched.add(session)
         if not self._notified:
             self.changed()
+
+    def touch_at_once(self, session: NodeSession) -> None:
+        """It has frames to send, and its connection has just become ready for them."""
+        self._touched.add(session)
+        self._notified = True
+        self._at_once()
 
     def keep(self, session: NodeSession) -> None:
         """It has more for the next ``take_touched``, of which the shell hears by the time of its next turn."""

@@ -184,7 +184,7 @@ class Sessions:
         if (session := self.index.find(ref)) is not None:
             session.room(has_room)
             if session.has_frames:
-                self.index.touch(session)
+                self.index.touch_at_once(session)
 
     # ---- what edges say --------------------------------------------------------------------------
 

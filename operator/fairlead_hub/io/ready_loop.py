@@ -71,12 +71,16 @@ class ReadyLoop:
         self._scheduled: asyncio.Handle | None = None
         self._due = 0.0
         """When that is.  A handle cannot be asked: for a time that is over uvloop returns one without a time."""
-        hub.subscribe(self.soon)
+        hub.subscribe(self.soon, self.at_once)
         self.soon()
 
     def soon(self) -> None:
         """Perform as soon as the pace allows: something changed, or a writer is idle."""
         self._at(max(self._clock(), self._taken_at + PACE_SECONDS))
+
+    def at_once(self) -> None:
+        """Perform with the next turn of the event loop: a connection waits for its frames."""
+        self._at(self._clock())
 
     def _at(self, due: float) -> None:
         """Perform at this time, or earlier where that is arranged already."""

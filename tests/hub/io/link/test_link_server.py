@@ -223,6 +223,27 @@ async def test_a_slow_reader_holds_up_itself_alone(served: Served) -> None:
         await until(lambda: len(node.held) == 40)
 
 
+async def test_a_socket_that_is_not_read_is_given_one_turn_more_than_it_holds() -> None:
+    """What is not sent stays in the core, where the newest replaces it."""
+    async with serving("edge-1", window=WindowLimits(bytes=1 << 28)) as served, served.socket(hello="edge-1") as socket:
+        socket.transport.pause_reading()
+        noise = random.Random(1).randbytes(50_000).hex()
+        for n in range(200):
+            served.put(f"c{n}", data={"k": f"{n}{noise}"})
+        [link] = served.server._links.values()
+        await until(lambda: link.socket.paused)
+        session = served.hub.open_sessions.by_node["edge-1"]
+        await until(lambda: not session.has_room)
+        before = served.server.counts.frames_sent
+        served.put("last")
+        await asyncio.sleep(0.1)  # many turns
+        assert served.server.counts.frames_sent == before < 200
+        socket.transport.resume_reading()
+        async with asyncio.timeout(WAIT_SECONDS):
+            while served.server.counts.frames_sent < 200:
+                await socket.recv(decode=False)
+
+
 async def test_a_frame_that_cannot_be_sent_costs_its_own_node_only(served: Served) -> None:
     """A mistake of ours: that session ends, and the others of the same turn are served."""
     async with served.socket(hello="edge-1") as broken, served.node("edge-2") as node:
