@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from msgspec import Meta
 from pydantic import Field
 
-from fairlead_wire.validation import mistakes, model_mistakes, struct_mistakes
+from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.mistakes import Mistake, wrong
-from fairlead_wire.validation.model import Model
+from fairlead_wire.validation.model import MODELS, Model
+from fairlead_wire.validation.reader import STRUCTS
 
 
 def check_store(store: Any) -> None:
@@ -98,7 +99,7 @@ class AModel(Model):
         return self
 
 
-KINDS = pytest.mark.parametrize(("reader", "model"), [(struct_mistakes, Struct), (model_mistakes, AModel)])
+KINDS = pytest.mark.parametrize(("reader", "model"), [(STRUCTS, Struct), (MODELS, AModel)])
 KEYS = Struct.__struct_fields__
 
 
@@ -186,18 +187,18 @@ def test_everything_at_once_in_the_same_words(reader: Any, model: Any, document:
 @KINDS
 def test_a_value_by_itself(reader: Any, model: Any) -> None:
     """As a variable gives it."""
-    assert reader.find_value("x", str) == () == reader.find_value({"node": "x"}, model)
-    assert reader.find_value("x", list[str]) == (Mistake("", "must be a list, is 'x'"),)
-    assert reader.find_value([1], list[str]) == (Mistake("[0]", "must be text, is 1"),)
-    assert reader.find_value({"node": 1}, model) == (Mistake("node", "must be text, is 1"),)
+    assert reader.find("x", str) == () == reader.find({"node": "x"}, model)
+    assert reader.find("x", list[str]) == (Mistake("", "must be a list, is 'x'"),)
+    assert reader.find([1], list[str]) == (Mistake("[0]", "must be text, is 1"),)
+    assert reader.find({"node": 1}, model) == (Mistake("node", "must be text, is 1"),)
 
 
 @KINDS
 def test_a_model_is_read_key_by_key(reader: Any, model: Any) -> None:
     """What the settings' loader asks of either kind."""
     assert reader.is_model(model) and not reader.is_model(str) and not reader.is_model("x")
-    assert [name for name, _ in reader.fields(model)] == list(KEYS)
-    assert dict(reader.fields(model))["trigger"] == (str | float)
+    assert [each.name for each in reader.fields(model)] == list(KEYS)
+    assert {each.name: each.type for each in reader.fields(model)}["trigger"] == (str | float)
     assert reader.read({"node": "a"}, model).node == "a"
     with pytest.raises(ValueError):
         reader.read({}, model)
@@ -225,7 +226,7 @@ JSON = st.recursive(
 def test_something_is_found_exactly_where_the_document_is_refused(data: dict[str, Any]) -> None:
     """Both libraries agree with each other, and with what is said; neither raises anything else."""
     keys = []
-    for reader, model in ((struct_mistakes, Struct), (model_mistakes, AModel)):
+    for reader, model in ((STRUCTS, Struct), (MODELS, AModel)):
         found = reader.find(data, model)
         try:
             reader.read(data, model)
