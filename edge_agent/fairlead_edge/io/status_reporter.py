@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_edge import agent_status, metrics
+from fairlead_edge import agent_metrics, agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
-from fairlead_edge.identity.status import CertificateStatus
+from fairlead_edge.identity.certificate import CertificateStatus
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api.connections import LocalConnections
@@ -139,7 +139,7 @@ class StatusReporter:
 
     async def metrics(self) -> str:
         """For ``GET /metrics``."""
-        return metrics.render(agent_status.families(await self.read()))
+        return metrics.render(agent_metrics.families(await self.read()))
 
     async def run(self) -> None:
         """Until cancelled: sends the status to the hub when it changed, and notes when nothing is missing any more."""

@@ -15,38 +15,34 @@ The caller performs effects in the order given, and reports ``Applied``, ``Fence
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, assert_never
 
+import msgspec
+
+from fairlead_edge.objects.apply_queue import AckTracker, ApplyQueue, Chunks, Query, QueuedChange
 from fairlead_edge.objects.metastore import Outcome, Put, Remove, StoreSummary, WriteRefused
-from fairlead_edge.objects.sync import entries, status_frame
-from fairlead_edge.objects.sync.ack_tracker import AckTracker
-from fairlead_edge.objects.sync.apply_queue import ApplyQueue, Query, QueuedChange
-from fairlead_edge.objects.sync.chunks import Chunks
-from fairlead_edge.objects.sync.effects import (
+from fairlead_edge.objects.session_events import (
+    Answered,
+    Applied,
     Apply,
     AuthoritiesReceived,
-    Certified,
     Close,
-    Effect,
-    InputCame,
-    InputsAsked,
-    ListEntries,
-    PersistFence,
-    RulesTold,
-    SendFrame,
-    SessionOpened,
-    Summarise,
-    TablesTold,
-    UpstreamAnswered,
-)
-from fairlead_edge.objects.sync.events import (
-    Applied,
     Connected,
+    Effect,
     EntriesListed,
     Event,
     FencePersisted,
     FrameReceived,
+    InputReceived,
+    InputStatesRequested,
+    ListEntries,
+    PersistFence,
+    SendFrame,
+    SessionOpened,
     StatusReported,
+    StatusRulesReceived,
+    Summarise,
     Summarised,
     Ticked,
 )
@@ -57,7 +53,13 @@ from fairlead_wire.link.session import Role, Session, SessionState, Timer
 from fairlead_wire.objects import resource
 from fairlead_wire.objects.digest import BITS_MAX
 
+ENTRIES_PER_FRAME: Final = 2000
+STATUS_BYTES_MAX: Final = 2 * 1024 * 1024
+"""A longer status goes without its routes: it must not end the session, and thousands of bad routes explain
+themselves at length."""
 STALE_HUB_RETRY_SECONDS: Final = 1.0
+
+Request = message.Upstream | message.Report | message.AskTables | message.Renew
 
 
 class EdgeSession:
@@ -116,67 +118,16 @@ class EdgeSession:
             self.session.close()
             return [Close(code="protocol", reason=str(error))]
 
-    def send_upstream(
-        self,
-        stream: str,
-        encoding: message.Encoding,
-        content: bytes,
-        now: float,
-        *,
-        topic: str = "",
-        follows: bool = False,
-        traceparent: str | None = None,
-    ) -> tuple[int, SendFrame]:
-        """A batch goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
+    def ask(self, request: Request, now: float, content: bytes = b"") -> tuple[int, SendFrame]:
+        """Sends what the hub answers, under the next id: ``Answered`` with that id follows, unless the session ends.
 
-        Raises ``LocalError`` unless the session is open.
+        Some requests are only for a hub whose welcome says that it answers them.  Raises ``LocalError`` unless the
+        session is open.
         """
         if not self.is_open:
             raise LocalError("no session is open")
         id = self.session.take_id()
-        header = message.Upstream(
-            id=id,
-            stream=stream,
-            topic=topic,
-            encoding=encoding,
-            follows=follows,
-            traceparent=traceparent,
-            positions=True,
-        )
-        return id, self._send(header, now, content)
-
-    def send_report(
-        self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes, now: float
-    ) -> tuple[int, SendFrame]:
-        """The status of an object goes up; ``UpstreamAnswered`` with its id follows unless the session ends.
-
-        Only to a hub whose welcome says that it takes it.  Raises ``LocalError`` unless the session is open.
-        """
-        if not self.is_open:
-            raise LocalError("no session is open")
-        id = self.session.take_id()
-        header = message.Report(id=id, resource=resource, uid=uid, force=force, encoding=encoding)
-        return id, self._send(header, now, content)
-
-    def ask_tables(self, topics: list[str], now: float) -> tuple[int, SendFrame]:
-        """Asks how far tables have read; ``TablesTold`` or ``UpstreamAnswered`` follows unless the session ends.
-
-        Only to a hub whose welcome says that it answers.  Raises ``LocalError`` unless the session is open.
-        """
-        if not self.is_open:
-            raise LocalError("no session is open")
-        id = self.session.take_id()
-        return id, self._send(message.AskTables(id=id, topics=topics), now)
-
-    def send_renew(self, request: bytes, now: float) -> tuple[int, SendFrame]:
-        """Asks for a certificate; ``Certified`` or ``UpstreamAnswered`` with its id follows unless the session ends.
-
-        Raises ``LocalError`` unless the session is open.
-        """
-        if not self.is_open:
-            raise LocalError("no session is open")
-        id = self.session.take_id()
-        return id, self._send(message.Renew(id=id), now, request)
+        return id, self._send(msgspec.structs.replace(request, id=id), now, content)
 
     def answer_input(self, answer: message.Ack | message.Nack, now: float) -> list[Effect]:
         """A message for a module is durable here, or was not taken; nothing where the session ended meanwhile."""
@@ -235,25 +186,23 @@ class EdgeSession:
                     raise Malformed(f"a bucket is outside of 0 to {(1 << header.bits) - 1}")
                 return self._enqueue(Query(header))
             case message.Ack() | message.Nack():
-                return [UpstreamAnswered(header)]
-            case message.Tables():
-                return [TablesTold(header, content)]
+                return [Answered(header)]
+            case message.Tables() | message.Issued():
+                return [Answered(header, content)]
             case message.StatusRules():
-                return [RulesTold(header, content)]
-            case message.Issued():
-                return [Certified(header, content)]
+                return [StatusRulesReceived(header, content)]
             case message.Authorities():
                 return [AuthoritiesReceived(header, content)]
             case message.Input():
-                return self._input(InputCame(header, content))
+                return self._input(InputReceived(header, content))
             case message.AskInputs():
-                return self._input(InputsAsked(header))
+                return self._input(InputStatesRequested(header))
             case message.Keepalive():
                 return []
             case _:
                 assert_never(header)
 
-    def _input(self, effect: InputCame | InputsAsked) -> list[Effect]:
+    def _input(self, effect: InputReceived | InputStatesRequested) -> list[Effect]:
         if self._inputs is None:
             return [effect]
         if len(self._inputs) > 2 * message.INPUT_WINDOW:
@@ -386,7 +335,7 @@ class EdgeSession:
     def _answer_entries(self, held: list[message.HeldEntry], now: float) -> list[Effect]:
         query = self._done()
         assert isinstance(query.header, message.ListBuckets)
-        return [self._send(header, now, content) for header, content in entries.frames(query.header.id, held)]
+        return [self._send(header, now, content) for header, content in _entry_frames(query.header.id, held)]
 
     def _open(self, now: float) -> list[Effect]:
         query = self._done()
@@ -399,7 +348,7 @@ class EdgeSession:
         if not self.is_open or self._status is None or self._status == self._sent_status:
             return []
         self._sent_status = self._status
-        return [self._send(message.Status(), now, status_frame.encode(self._sent_status))]
+        return [self._send(message.Status(), now, _encode_status(self._sent_status))]
 
     def _tick(self, now: float) -> list[Effect]:
         match self.session.tick(now):
@@ -420,3 +369,18 @@ class EdgeSession:
 def _require_bits(bits: int) -> None:
     if not 0 <= bits <= BITS_MAX:
         raise Malformed(f"bits must be 0 to {BITS_MAX}, not {bits}")
+
+
+def _entry_frames(parent_id: int, entries: list[message.HeldEntry]) -> Iterator[tuple[message.Entries, bytes]]:
+    """The answer to a list of buckets; one empty frame when nothing is held there."""
+    for start in range(0, max(1, len(entries)), ENTRIES_PER_FRAME):
+        last = start + ENTRIES_PER_FRAME >= len(entries)
+        encoding, content = codec.pack(msgspec.json.encode(entries[start : start + ENTRIES_PER_FRAME]))
+        yield message.Entries(parent_id=parent_id, last=last, encoding=encoding), content
+
+
+def _encode_status(status: message.EdgeStatus) -> bytes:
+    content = msgspec.json.encode(status)
+    if len(content) > STATUS_BYTES_MAX:
+        content = msgspec.json.encode(msgspec.structs.replace(status, routes={}))
+    return content

@@ -1,11 +1,63 @@
-"""What a session wants done, in this order: the effects that ``session.EdgeSession.handle`` returns."""
+"""What happens to a session with the hub, and what it wants done: values that ``EdgeSession.handle`` takes and returns.
+
+``Event`` is any of the first, ``Effect`` any of the second; effects are performed in the order they are returned.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from fairlead_edge.objects.metastore import Put, Remove
+from fairlead_edge.objects.metastore import Outcome, Put, Remove, StoreSummary
 from fairlead_wire import message
+
+# ---- events: what happened ----------------------------------------------------------------------
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """The connection stands; nothing was said yet."""
+
+
+class FrameReceived(msgspec.Struct, frozen=True):
+    """One binary message came."""
+
+    frame: bytes
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """The batch of the last ``Apply`` is durable, except what was refused; one outcome for each write."""
+
+    outcomes: list[Outcome]
+
+
+class FencePersisted(msgspec.Struct, frozen=True):
+    """The fence of the last ``PersistFence`` is durable."""
+
+
+class Summarised(msgspec.Struct, frozen=True):
+    """The sums asked for by the last ``Summarise``."""
+
+    summary: StoreSummary
+
+
+class EntriesListed(msgspec.Struct, frozen=True):
+    """The entries asked for by the last ``ListEntries``."""
+
+    entries: list[message.HeldEntry]
+
+
+class Ticked(msgspec.Struct, frozen=True):
+    """Time passed; due at ``EdgeSession.next_tick``."""
+
+
+class StatusReported(msgspec.Struct, frozen=True):
+    """This is the agent's status now."""
+
+    status: message.EdgeStatus
+
+
+Event = Connected | FrameReceived | Applied | FencePersisted | Summarised | EntriesListed | Ticked | StatusReported
+
+# ---- effects: what is to be done ----------------------------------------------------------------
 
 
 class SendFrame(msgspec.Struct, frozen=True):
@@ -47,24 +99,14 @@ class SessionOpened(msgspec.Struct, frozen=True):
     welcome: message.Welcome
 
 
-class UpstreamAnswered(msgspec.Struct, frozen=True):
-    """The hub answered the upstream batch ``answer.parent_id``."""
+class Answered(msgspec.Struct, frozen=True):
+    """The hub answered the request ``answer.parent_id`` (``EdgeSession.ask``).
 
-    answer: message.Ack | message.Nack
+    ``content``: of ``Tables`` a JSON array of ``message.TopicTables``, of ``Issued`` an ``IssuedCertificates``.
+    """
 
-
-class TablesTold(msgspec.Struct, frozen=True):
-    """The hub answered the question ``answer.parent_id`` (content: JSON array of ``message.TopicTables``)."""
-
-    answer: message.Tables
-    content: bytes
-
-
-class Certified(msgspec.Struct, frozen=True):
-    """The hub answered the request for a certificate ``issued.parent_id``."""
-
-    issued: message.Issued
-    content: bytes
+    answer: message.Ack | message.Nack | message.Tables | message.Issued
+    content: bytes = b""
 
 
 class AuthoritiesReceived(msgspec.Struct, frozen=True):
@@ -74,20 +116,20 @@ class AuthoritiesReceived(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class InputCame(msgspec.Struct, frozen=True):
+class InputReceived(msgspec.Struct, frozen=True):
     """Store this message for a module (content: as ``message.Input`` says); ``EdgeSession.answer_input`` when done."""
 
     header: message.Input
     content: bytes
 
 
-class InputsAsked(msgspec.Struct, frozen=True):
+class InputStatesRequested(msgspec.Struct, frozen=True):
     """Report the state of these; call ``EdgeSession.report_inputs`` when it is known."""
 
     header: message.AskInputs
 
 
-class RulesTold(msgspec.Struct, frozen=True):
+class StatusRulesReceived(msgspec.Struct, frozen=True):
     """The hub said of which objects it takes status from here (content: JSON array of ``message.StatusRule``)."""
 
     rules: message.StatusRules
@@ -116,12 +158,10 @@ Effect = (
     | Summarise
     | ListEntries
     | SessionOpened
-    | UpstreamAnswered
-    | TablesTold
-    | Certified
+    | Answered
     | AuthoritiesReceived
-    | InputCame
-    | InputsAsked
-    | RulesTold
+    | InputReceived
+    | InputStatesRequested
+    | StatusRulesReceived
     | Close
 )

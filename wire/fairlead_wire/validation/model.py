@@ -40,7 +40,7 @@ class ModelReader(Reader):
         return isinstance(candidate, type) and issubclass(candidate, pydantic.BaseModel)
 
     def is_closed(self, model: Any) -> bool:
-        return model.model_config.get("extra") == "forbid"
+        return bool(model.model_config.get("extra") == "forbid")
 
     def fields(self, model: Any) -> list[Field]:
         return _fields(model)
@@ -48,10 +48,11 @@ class ModelReader(Reader):
     def read(self, data: Any, type: type[Document]) -> Document:
         if self.is_model(type):
             return cast(Document, cast(Any, type).model_validate(data))
+        annotation: Any = type
         try:
-            adapter = _adapter(type)
+            adapter = _adapter(annotation)
         except TypeError:  # limits that cannot be hashed
-            adapter = _adapter.__wrapped__(type)
+            adapter = _adapter.__wrapped__(annotation)
         return cast(Document, adapter.validate_python(data))
 
     def raised(self, error: ValueError) -> tuple[Mistake, ...]:

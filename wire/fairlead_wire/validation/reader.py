@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
@@ -40,27 +41,28 @@ class Field(NamedTuple):
     default: Any = None
 
 
-class Reader:
-    """What the libraries have in common.  A library is described by the five methods that raise here."""
+class Reader(ABC):
+    """What the libraries have in common; the five abstract methods describe a library."""
 
+    @abstractmethod
     def is_model(self, candidate: Any) -> bool:
         """True for a type of this library that is a table of a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_closed(self, model: Any) -> bool:
         """True when the model refuses unknown keys."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fields(self, model: Any) -> list[Field]:
-        raise NotImplementedError
+        """The keys of a model, in its order."""
 
+    @abstractmethod
     def read(self, data: Any, type: type[Document]) -> Document:
         """Convert ``data`` to a model, or to any other type.  Raises ``ValueError``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def raised(self, error: ValueError) -> tuple[Mistake, ...]:
         """The mistakes that a model's or a field's own check raised inside of ``error``."""
-        raise NotImplementedError
 
     def find(self, data: Any, type: Any) -> tuple[Mistake, ...]:
         """All mistakes, in the order of the model's keys; none when ``data`` can be read.  Bad data never raises."""

@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.file_access import KEY_NAME_BYTES
 
 FILE_NAME: Final = "encryption.keys"
@@ -110,7 +111,7 @@ def write(folder: Path, keys: tuple[DataKey, ...], operator_keys: list[bytes]) -
     content = msgspec.json.format(msgspec.json.encode(_KeyringDocument(_VERSION, wrapped)))
     line = content + b"\n" + hashlib.sha256(content).hexdigest().encode() + b"\n"
     for name in (FILE_NAME, COPY_NAME):
-        _replace(folder / name, line)
+        durable_file.replace(folder / name, line, draft=folder / f"{name}.new")
     return Keyring(keys, frozenset(map(fingerprint, operator_keys)))
 
 
@@ -162,18 +163,3 @@ def _unwrap(by: bytes, name: str, wrapped: str) -> bytes:
 
 def _bound(name: str) -> bytes:
     return f"fairlead-edge/1 data key {name}".encode()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -1,4 +1,4 @@
-"""The settings file of this device as ``fairlead edge join`` finds it and leaves it.
+"""The device as ``fairlead edge join`` finds and leaves it: its settings file, the agent's user, the folder's lock.
 
 Read before anything is sent, so that what cannot be written is refused while the token is still good.
 """
@@ -8,13 +8,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import pwd
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.identity import settings_text
 from fairlead_edge.identity.settings_text import CannotEdit
+from fairlead_edge.io import data_dir, durable_file
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.errors import FairleadError
@@ -27,7 +30,6 @@ CA_FILE_MODE: Final = 0o644
 SYSTEM_FOLDER: Final = Path("/etc/fairlead")
 SYSTEM_DATA_DIR: Final = "/var/lib/fairlead-edge"
 PREFIX: Final = "FAIRLEAD_EDGE_"
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 class CannotConfigure(FairleadError):
@@ -89,13 +91,13 @@ class DeviceSettings:
             lines = ", ".join(f'{key} = "{value}"' for key, value in values.items())
             raise CannotConfigure(f"{self.path}: {error}; write these into it by hand: {lines}") from None
         file = self.path.resolve()  # a link stays one
-        draft = file.with_name(f".{file.name}.new")
+        draft = durable_file.draft_of(file)
         try:
             self._write(draft, text, owner)
             self._check(draft, wanted)
             if not dry:
                 os.replace(draft, file)
-                _flush(file.parent)
+                durable_file.flush(file.parent)
         except OSError as error:
             remedy = "; run it as root, or as the owner of its folder" if isinstance(error, PermissionError) else ""
             remedy = "; free some room on this disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else remedy
@@ -118,20 +120,9 @@ class DeviceSettings:
             content = files.issuers.read_bytes()
         except OSError:
             return ""
-        file = self.ca_file.resolve()
-        draft = file.with_name(f".{file.name}.new")
         try:
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, _NEW_FILE, CA_FILE_MODE), "wb") as opened:
-                os.fchmod(opened.fileno(), CA_FILE_MODE)
-                opened.write(content)
-                opened.flush()
-                os.fsync(opened.fileno())
-            os.replace(draft, file)
-            _flush(file.parent)
+            durable_file.replace(self.ca_file.resolve(), content, mode=CA_FILE_MODE)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
             why = error.strerror or str(error)
             return f"{self.ca_file} cannot be written ({why}): copy {files.issuers} to where local programs may read it"
         return f"{self.ca_file}: local programs verify this node by it"
@@ -177,7 +168,7 @@ class DeviceSettings:
         """With mode and owner of the file it replaces; a new one belongs to who writes it, and to the agent's group."""
         draft.parent.mkdir(parents=True, exist_ok=True)
         draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, _NEW_FILE, 0o600), "w") as file:
+        with os.fdopen(os.open(draft, durable_file.NEW_FILE, 0o600), "w") as file:
             if self.exists:
                 before = self.path.stat()
                 if os.geteuid() == 0:
@@ -192,9 +183,69 @@ class DeviceSettings:
             os.fsync(file.fileno())
 
 
-def _flush(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+_REMEDIES: Final = {
+    "in use": "stop it first (systemctl stop fairlead-edge)",
+    "Permission denied": "run it as root, or as the agent's user",
+    "No space left on device": "free some room on this disk",
+}
+
+
+class CannotJoin(FairleadError):
+    """One sentence with its remedy.  What was in use before is still in use."""
+
+
+def owner_of(folder: Path, user: str) -> Owner | None:
+    """Who will run the agent, where root prepares it: ``user``, else who owns the folder, else whose home it is.
+
+    None: who runs this.  Raises ``CannotJoin``.
+    """
+    if user:
+        try:
+            found = pwd.getpwnam(user)
+        except KeyError:
+            raise CannotJoin(f"there is no user {user} on this machine") from None
+        if os.geteuid() not in (0, found.pw_uid):
+            raise CannotJoin(f"only root can give files to {user}: run it with sudo")
+        return Owner(user=found.pw_uid, group=found.pw_gid)
+    if os.geteuid() != 0:
+        return None
     try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        status = folder.stat()
+    except OSError:
+        home = next((each for each in pwd.getpwall() if each.pw_dir == str(folder)), None)
+        return Owner(user=home.pw_uid, group=home.pw_gid) if home else None
+    return Owner(user=status.st_uid, group=status.st_gid) if status.st_uid != 0 else None
+
+
+def name_of(owner: Owner | None) -> str:
+    """ "" where it is the user of this process."""
+    if owner is None or owner.user == os.geteuid():
+        return ""
+    try:
+        return pwd.getpwuid(owner.user).pw_name
+    except KeyError:
+        return str(owner.user)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
+    """No agent and no second join at the same time."""
+    try:
+        held = data_dir.lock(folder)
+    except StoreUnusable as error:
+        remedy = next((f"; {remedy}" for sign, remedy in _REMEDIES.items() if sign in str(error)), "")
+        raise CannotJoin(f"{error}{remedy}. Nothing was sent") from None
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, held)
+        if owner is not None:
+            _give(folder, held, owner)
+        yield
+
+
+def _give(folder: Path, lock: int, owner: Owner) -> None:
+    try:
+        os.fchown(lock, owner.user, owner.group)
+        os.chown(folder, owner.user, owner.group)
+    except OSError as error:
+        remedy = "run it as root, or as the owner of the folder"
+        raise CannotJoin(f"{folder}: cannot be given to user {owner.user}: {error.strerror}; {remedy}") from None

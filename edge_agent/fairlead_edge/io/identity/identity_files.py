@@ -28,6 +28,7 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge.io import durable_file
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import bundle, certificate
 from fairlead_wire.identity.certificate import Certificate
@@ -44,8 +45,6 @@ FILE_BYTES_MAX: Final = 256 * 1024
 RESERVED: Final = "reserved"
 RESERVED_BYTES: Final = 256 * 1024
 """Kept free on the disk while a hub is asked for a certificate; a usual identity takes 8 KiB."""
-DRAFT_PREFIX: Final = "."
-DRAFT_SUFFIX: Final = ".new"
 
 _PAIR: Final = re.compile(r"node-[0-9a-f]{1,40}\.pem")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.+?-----END (?:[A-Z]+ )?PRIVATE KEY-----\n?", re.S)
@@ -184,7 +183,7 @@ class IdentityFiles:
         try:
             if not self.folder.is_dir():
                 self.folder.mkdir(mode=FOLDER_MODE)
-                self._flush(self.folder.parent)
+                durable_file.flush(self.folder.parent)
             if self._owner is not None:
                 give_folder(self.folder, self._owner)
         except OSError as error:
@@ -196,15 +195,14 @@ class IdentityFiles:
 
         Raises ``IdentityFilesError`` where there is no room, or a file of the identity cannot be written.
         """
-        path = self._draft(self.folder / RESERVED)
+        path = durable_file.draft_of(self.folder / RESERVED)
         for target in (self.link, self.authorities, self.issuers, self._pending):
             if target.is_dir() and not target.is_symlink():
                 raise IdentityFilesError(f"{target}: is a folder; move it away")
         try:
             with self._sentence(self.folder):
                 path.unlink(missing_ok=True)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                with os.fdopen(os.open(path, flags, PRIVATE_MODE), "wb") as file:
+                with os.fdopen(os.open(path, durable_file.NEW_FILE, PRIVATE_MODE), "wb") as file:
                     os.posix_fallocate(file.fileno(), 0, RESERVED_BYTES)
             yield
         finally:
@@ -252,7 +250,7 @@ class IdentityFiles:
 
     def use(self, pair: Pair) -> None:
         """From now on this pair counts, for the next connection and the next start."""
-        draft = self._draft(self.link)
+        draft = durable_file.draft_of(self.link)
         with self._sentence(pair.path):
             pair.path.stat()  # a link that leads nowhere would lock the node out
         with self._sentence(self.link):
@@ -261,7 +259,7 @@ class IdentityFiles:
             if self._owner is not None:
                 os.chown(draft, self._owner.user, self._owner.group, follow_symlinks=False)
             os.replace(draft, self.link)
-            self._flush(self.folder)
+            durable_file.flush(self.folder)
 
     def confirm(self) -> None:
         """A session was opened with the pair in use: the others, and what was left half-written, are removed."""
@@ -269,10 +267,10 @@ class IdentityFiles:
         if current is None or not (self.folder / current).exists():
             return
         with self._writing, self._sentence(self.folder):
-            for path in [*self._paths(), *self.folder.glob(f"{DRAFT_PREFIX}*{DRAFT_SUFFIX}")]:
+            for path in [*self._paths(), *self.folder.glob(".*.new")]:
                 if path.name != current:
                     path.unlink(missing_ok=True)
-            self._flush(self.folder)
+            durable_file.flush(self.folder)
 
     # ---- the disk --------------------------------------------------------------------------------
 
@@ -298,20 +296,9 @@ class IdentityFiles:
     def _write(self, path: Path, content: bytes, mode: int, *, is_pair: bool = False) -> None:
         if len(content) > FILE_BYTES_MAX:
             raise BadPair(f"{path}: would be larger than {FILE_BYTES_MAX} bytes")
-        draft = self._draft(path)
+        owner = None if self._owner is None else (self._owner.user, self._owner.group)
         with self._writing, self._sentence(path):
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
-                os.fchmod(file.fileno(), mode)  # also under an umask that takes more away
-                if self._owner is not None:
-                    os.fchown(file.fileno(), self._owner.user, self._owner.group)
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if is_pair:
-                self._check(draft)
-            os.replace(draft, path)
-            self._flush(self.folder)
+            durable_file.replace(path, content, mode=mode, owner=owner, check=_check_pair if is_pair else None)
 
     def _write_bundle(self, path: Path, content: bytes) -> None:
         try:
@@ -320,23 +307,6 @@ class IdentityFiles:
         except (ssl.SSLError, ValueError) as error:
             raise BadPair(f"the authorities cannot be read: {error}") from None
         self._write(path, content, READABLE_MODE)
-
-    def _check(self, draft: Path) -> None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(draft), password=_no_password)
-        except (ssl.SSLError, ValueError) as error:
-            draft.unlink(missing_ok=True)
-            raise BadPair(f"the certificate that was issued is not one of our key: {error}") from None
-
-    def _draft(self, path: Path) -> Path:
-        return path.with_name(f"{DRAFT_PREFIX}{path.name}{DRAFT_SUFFIX}")
-
-    def _flush(self, folder: Path) -> None:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
 
     @contextlib.contextmanager
     def _sentence(self, path: Path) -> Iterator[None]:
@@ -361,6 +331,13 @@ def give_folder(folder: Path, owner: Owner) -> None:
 def _why(error: OSError) -> str:
     why = error.strerror or str(error)
     return f"{why}; free some room on this disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else why
+
+
+def _check_pair(file: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(file), password=_no_password)
+    except (ssl.SSLError, ValueError) as error:
+        raise BadPair(f"the certificate that was issued is not one of our key: {error}") from None
 
 
 def _no_password() -> str:

@@ -25,11 +25,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from fairlead_edge.identity import clock
-from fairlead_edge.io.identity import agent_user, joining, keys
-from fairlead_edge.io.identity.agent_user import CannotJoin
-from fairlead_edge.io.identity.device_settings import DeviceSettings
+from fairlead_edge.io.identity import join_client, keys
+from fairlead_edge.io.identity.device import CannotJoin, DeviceSettings, locked, name_of, owner_of
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
-from fairlead_edge.io.identity.joining import HubUnreachable, IssuedCertificate, RefusedByHub
+from fairlead_edge.io.identity.join_client import HubUnreachable, IssuedCertificate, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
 from fairlead_wire import distribution, durations
 from fairlead_wire.backoff.backoff import Backoff
@@ -82,8 +81,8 @@ async def join(wanted: JoinOptions, environ: Mapping[str, str], say: Say) -> Joi
     """Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.  ``say(what, text)`` reports each step."""
     settings = DeviceSettings(wanted.config, environ)
     node = _node(wanted, settings)
-    owner = agent_user.owner_of(settings.data_dir, wanted.user)
-    with agent_user.locked(settings.data_dir, owner):
+    owner = owner_of(settings.data_dir, wanted.user)
+    with locked(settings.data_dir, owner):
         device = _Device(wanted, settings, node, owner, say)
         return await device.join()
 
@@ -220,7 +219,7 @@ class _Device:
             node=name,
             expires=certificate.day(pair.certificate.not_after),
             config=self._settings.path,
-            owner=agent_user.name_of(self._owner),
+            owner=name_of(self._owner),
         )
 
     def _keys(self, node: str) -> dict[str, str]:
@@ -239,7 +238,7 @@ class _Device:
         """PEM of the authorities that the token names.  Nothing of ours is sent."""
         url = self._wanted.url
         try:
-            async with joining.connected(url, joining.unverified(), agent=self._agent) as hub:
+            async with join_client.connected(url, join_client.unverified(), agent=self._agent) as hub:
                 theirs = hub.hub_time()
                 shown = await hub.authorities()
         except HubUnreachable as error:
@@ -273,7 +272,7 @@ class _Device:
     async def _ask_certificate(self, context: ssl.SSLContext, pending: Pending) -> IssuedCertificate:
         """The same request each time: its answer may have been lost."""
         try:
-            async with joining.connected(self._wanted.url, context, agent=self._agent) as hub:
+            async with join_client.connected(self._wanted.url, context, agent=self._agent) as hub:
                 return await hub.join(self._wanted.token, node=self._node, request=pending.request)
         except HubUnreachable as error:
             if error.refusal is not None:
@@ -356,7 +355,7 @@ def _now() -> datetime.datetime:
 
 def _trusting(authorities: bytes) -> ssl.SSLContext:
     """Where this device's clock cannot be right, times in certificates are held against the earliest it can be."""
-    context = joining.verified(authorities)
+    context = join_client.verified(authorities)
     judgement = clock.judge(store_clock.read(), None, own_not_before=None)
     if judgement.distrust:
         context.distrust_clock(judgement.earliest)

@@ -6,17 +6,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from fairlead_edge.identity.clock import Anchor
+from fairlead_edge.io import durable_file
 from fairlead_wire.io import logs
 
 FILE: Final = "last-session.json"
-MODE: Final = 0o600
 BYTES_MAX: Final = 64 * 1024
 _log = logs.get("edge.identity")
 
@@ -45,17 +44,7 @@ def read(data_dir: Path) -> LastSession | None:
 def write(data_dir: Path, last: LastSession) -> None:
     """Whole or not at all.  A disk that refuses is logged: a late renewal would wait for approval then, no more."""
     path = data_dir / FILE
-    draft = path.with_suffix(".new")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, MODE), "wb") as file:
-            file.write(msgspec.json.encode(last))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        durable_file.replace(path, msgspec.json.encode(last))
     except OSError as error:
         _log.warning("last_session_unwritten", file=str(path), reason=str(error))

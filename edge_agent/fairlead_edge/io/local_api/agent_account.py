@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead_edge.agent_status import Stall
-from fairlead_edge.io.local_api.bodies.answer import Answer
+from fairlead_edge.io.local_api.bodies import Answer
 from fairlead_wire import message
 
 

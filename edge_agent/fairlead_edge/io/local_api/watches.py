@@ -18,8 +18,8 @@ from fairlead_edge.io.local_api import connections
 from fairlead_edge.io.local_api.connections import CHUNK_BYTES
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.presentation import api_errors, listing
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.presentation import api_requests, listing
+from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 WATCHES_MAX: Final = 256
@@ -153,7 +153,7 @@ class _Stream:
 
     async def expired(self, error: HistoryExpired) -> None:
         """It fell behind."""
-        await self._write(event("ERROR", api_errors.status(ApiError(410, f"too old resource version: {error}"))))
+        await self._write(event("ERROR", api_requests.status(ApiError(410, f"too old resource version: {error}"))))
 
     async def _mark(self, *, initial_events_end: bool = False) -> None:
         mark = listing.bookmark(

@@ -21,6 +21,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from fairlead_edge.drain import Undelivered
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner, give_folder
 from fairlead_wire.errors import FairleadError
 
@@ -128,7 +129,7 @@ class MoveFiles:
         if self.left_file.exists():
             with _sentence(self.left_file):
                 self.left_file.unlink(missing_ok=True)
-                _flush(self.data_dir)
+                durable_file.flush(self.data_dir)
 
     def note_staged(self, until: str) -> None:
         """The identity is complete: a token is good once, so it is kept for another attempt."""
@@ -153,7 +154,7 @@ class MoveFiles:
         """The node stays where it is; nothing of the new identity is kept."""
         with _sentence(self._plan):
             self._plan.unlink(missing_ok=True)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def give_up(self, progress: MoveProgress) -> None:
@@ -161,20 +162,20 @@ class MoveFiles:
         self.say(progress)
         with _sentence(self._plan):
             self._plan.unlink(missing_ok=True)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
 
     def switch(self) -> None:
         """The step that decides."""
         with _sentence(self._plan):
             os.replace(self._plan, self._switched)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
 
     def complete(self, moved: MovedHub) -> None:
         """All else is done."""
         self._write(self._moved, moved)
         with _sentence(self.folder):
             self._switched.unlink(missing_ok=True)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def drop_leftover(self, until: str) -> None:
@@ -186,22 +187,12 @@ class MoveFiles:
         """The settings file says it, too."""
         with _sentence(self._moved):
             self._moved.unlink(missing_ok=True)
-            _flush(self.data_dir)
+            durable_file.flush(self.data_dir)
 
     def _write(self, path: Path, value: msgspec.Struct, *, durable: bool = True) -> None:
-        draft = path.with_name(f".{path.name}.new")
+        owner = None if self._owner is None else (self._owner.user, self._owner.group)
         with _sentence(path):
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-                if self._owner is not None:
-                    os.fchown(file.fileno(), self._owner.user, self._owner.group)
-                file.write(msgspec.json.encode(value))
-                file.flush()
-                if durable:
-                    os.fsync(file.fileno())
-            os.replace(draft, path)
-            if durable:
-                _flush(path.parent)
+            durable_file.replace(path, msgspec.json.encode(value), owner=owner, durable=durable)
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
@@ -220,11 +211,3 @@ def _sentence(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise MoveFilesError(f"{path}: {error.strerror or error}") from None
-
-
-def _flush(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -22,9 +22,9 @@ import msgspec
 from fairlead_edge.drain import Undelivered
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io import data_dir
-from fairlead_edge.io.identity import agent_user
+from fairlead_edge.io.identity import device
 from fairlead_edge.io.identity import join as joins
-from fairlead_edge.io.identity.device_settings import DeviceSettings
+from fairlead_edge.io.identity.device import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pair
 from fairlead_edge.io.moving import switch
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MovePlan, MoveProgress
@@ -114,7 +114,7 @@ def found(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, Mov
     settings = DeviceSettings(config, environ)
     if not settings.exists or not settings.node or not settings.text("hub_url"):
         raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
-    owner = agent_user.owner_of(settings.data_dir, "")
+    owner = device.owner_of(settings.data_dir, "")
     return settings, MoveFiles(settings.data_dir, owner=owner)
 
 

@@ -13,23 +13,13 @@ import msgspec
 
 from fairlead_edge.errors import StoreDamaged, StoreUnusable
 from fairlead_edge.io.objects import schema, statuses_table
-from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects import schema as sql
 from fairlead_edge.io.objects.schema import VERSION, fact, held, remember
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects import metastore
-from fairlead_edge.objects.content import verify
-from fairlead_edge.objects.metastore import (
-    Absent,
-    HeldObject,
-    Outcome,
-    Put,
-    Remove,
-    Removed,
-    Stored,
-    Unchanged,
-)
+from fairlead_edge.objects.metastore import Absent, HeldObject, Outcome, Put, Remove, Removed, Stored, Unchanged, verify
 from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_wire import message
 from fairlead_wire.objects import digest
@@ -102,7 +92,7 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
     if previous is not None and metastore.same_content(previous, write):
         if previous.resource_version != write.resource_version:
             again = msgspec.structs.replace(previous, resource_version=write.resource_version)
-            connection.execute(sql.SET_RESOURCE_VERSION, (write.resource_version, schema.of(again), *key))
+            connection.execute(sql.SET_RESOURCE_VERSION, (write.resource_version, schema.checksum_of(again), *key))
         return Unchanged()
     version = next_version(connection)
     current = metastore.hold(write, local_version=version, now=now, previous=previous)

@@ -14,11 +14,10 @@ from fairlead_edge.io.objects.schema import fact, remember
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.statuses import allowed, reported, status_store
-from fairlead_edge.objects.statuses.allowed import KnownStatusRules
+from fairlead_edge.objects.statuses import reported, status_store
 from fairlead_edge.objects.statuses.patch import StatusPatch
 from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
-from fairlead_edge.objects.statuses.status_store import Key, Outgoing, StatusSummary
+from fairlead_edge.objects.statuses.status_store import Key, KnownStatusRules, Outgoing, StatusSummary
 from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -32,7 +31,7 @@ def rules_on_disk(connection: apsw.Connection) -> KnownStatusRules:
     if not isinstance(content, bytes) or not isinstance(digest, str):
         return KnownStatusRules()
     try:
-        return allowed.read(content, digest)
+        return status_store.read(content, digest)
     except Malformed:
         return KnownStatusRules()
 
@@ -54,8 +53,8 @@ class SqliteStatuses:
     def listen(self, listener: Callable[[StatusSummary], None]) -> None:
         self._listeners.append(listener)
 
-    async def told(self, content: bytes, digest: str) -> None:
-        known = allowed.read(content, digest)
+    async def replace_rules(self, content: bytes, digest: str) -> None:
+        known = status_store.read(content, digest)
 
         def job(connection: apsw.Connection) -> None:
             remember(connection, statuses_table.RULES, content)

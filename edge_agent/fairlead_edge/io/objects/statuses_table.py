@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_edge import checksum
 from fairlead_edge.io.objects import schema
-from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects import schema as sql
 from fairlead_edge.io.objects.schema import fact, remember
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects.metastore import HeldObject
@@ -86,7 +86,7 @@ def next_sequence(connection: apsw.Connection) -> int:
 
 def set_version(connection: apsw.Connection, current: HeldObject, key: Key) -> None:
     """The object's row at its new version."""
-    connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.of(current), *key))
+    connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.checksum_of(current), *key))
 
 
 def _within(connection: apsw.Connection, prefix: str) -> list[tuple[Key, EdgeReportedStatus]]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import apsw
 
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.file_access import PLAIN, PLAIN_SCHEMA, SEALED_SCHEMA, FileAccess, is_database
 from fairlead_edge.io.sqlite import schema_pages, wal
 from fairlead_edge.io.sqlite import statements as sql
@@ -102,15 +103,15 @@ def salvage(path: Path, *, fill: Fill, access: FileAccess = PLAIN) -> None:
             Path(leftover).unlink(missing_ok=True)
         _mend(aside, _schema_kept(path), access)
         _fill(aside, new, fill, access)
-        _flush(new)
+        durable_file.flush(new)
         new.rename(path)
-        _flush(path.parent)
+        durable_file.flush(path.parent)
     damaged = _beside(path, ".damaged")
     for end in (WAL, SHM):
         Path(f"{damaged}{end}").unlink(missing_ok=True)
         Path(f"{aside}{end}").unlink(missing_ok=True)
     aside.rename(damaged)
-    _flush(path.parent)
+    durable_file.flush(path.parent)
 
 
 def _schema_kept(path: Path) -> Path:
@@ -195,14 +196,6 @@ def _fill(aside: Path, new: Path, fill: Fill, access: FileAccess) -> None:
             source.close()
     finally:
         target.close()
-
-
-def _flush(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def copy(

@@ -34,8 +34,8 @@ from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.io.sqlite import statements as sql
+from fairlead_edge.io.sqlite.disk_space import Room
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.io.sqlite.spare_room import Room
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 
 __all__ = ["StoreFailed", "StoreFull", "Writer"]

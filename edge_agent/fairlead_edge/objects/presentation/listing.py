@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import selectors
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"

@@ -1,8 +1,10 @@
 """A PATCH of ``…/status``, read: which program, merge or apply, what of the status.  Bounded before it is parsed.
 
 application/merge-patch+json   JSON merge patch (RFC 7386)
-application/apply-patch+yaml   server-side apply: ``fieldManager`` is needed, ``force`` may be
+application/apply-patch+yaml   server-side apply: ``fieldManager`` is needed, ``force`` may be given
 others                         415: a strategic merge needs the kind's schema, and none is kept at the edge
+
+Clients of Kubernetes send JSON under the name of YAML; people send YAML with curl.
 """
 
 from __future__ import annotations
@@ -13,9 +15,57 @@ from typing import Any, Final, Literal
 import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.statuses.yaml_text import BadYaml, load
 from fairlead_wire import message
-from fairlead_wire.errors import Permanent
+from fairlead_wire.errors import FairleadError, Permanent
+
+
+class BadYaml(FairleadError):
+    """It cannot be read; the text says where."""
+
+
+def load_yaml(text: bytes) -> Any:
+    """YAML as JSON values: without references, tags and dates, which JSON does not have.  Raises ``BadYaml``.
+
+    The parser is imported when the first YAML comes.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """A reference would let a few bytes stand for gigabytes."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.events.AliasEvent):
+                raise yaml.YAMLError("references (*name) are not taken")
+            return super().compose_node(parent, index)
+
+    dates = "tag:yaml.org,2002:timestamp"
+    Loader.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if pair[0] != dates] for first, pairs in Loader.yaml_implicit_resolvers.items()
+    }
+    try:
+        found = yaml.load(text, Loader)
+        _check(found)
+    except (yaml.YAMLError, ValueError, UnicodeDecodeError, RecursionError) as error:
+        raise BadYaml(" ".join(str(error).split())[:200] or type(error).__name__) from None
+    return found
+
+
+def _check(value: Any) -> None:
+    """Raises ``ValueError`` where JSON has no such value."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if not all(isinstance(key, str) for key in each):
+                raise ValueError("a key is no text")
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+        elif isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
+            raise ValueError("a number is not finite")
+        elif not isinstance(each, str | int | float | bool | None):
+            raise ValueError(f"{type(each).__name__} is no value of JSON")
+
 
 MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -121,7 +171,7 @@ def _object(media: str, body: bytes) -> dict[str, Any]:
         if media == MERGE:
             raise PatchRefused(400, f"the body is not JSON: {error}") from None
         try:
-            found = load(body)
+            found = load_yaml(body)
         except BadYaml as bad:
             raise PatchRefused(400, f"the body is neither JSON nor YAML: {bad}") from None
     if not isinstance(found, dict):

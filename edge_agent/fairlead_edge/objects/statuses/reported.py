@@ -1,4 +1,4 @@
-"""The status that programs reported of one object: who owns what of it, and how far it got.
+"""The status that programs reported of one object: which program owns which field of it, and how far it got.
 
     PATCH ─▶ waiting ─hub: the API server has it─▶ written
                 ▲ └──hub: never──▶ refused (code, reason)
@@ -6,19 +6,161 @@
 
 There is one of it for each object and UID: what is newer replaces what still waits.  ``sequence`` rises with every
 change, so that an answer about an older one settles nothing.
+
+Ownership is decided for fields; a field is anything but a JSON object that is not empty, and a list is one field:
+
+    apply(program, document)   replaces all that this program applied before; fields of others with another value are a
+                               conflict, unless it is forced
+    merge(program, patch)      JSON merge patch (RFC 7386): what it names is this program's from then on; null removes
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.statuses import ownership
-from fairlead_edge.objects.statuses.ownership import CONFLICTS_TOLD_MAX, Share
 from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch
 from fairlead_wire import message
+
+Document = dict[str, Any]
+Path = tuple[str, ...]
+CONFLICTS_TOLD_MAX: Final = 10
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one program owns of a status."""
+
+    operation: Literal["Apply", "Update"]
+    document: Document
+
+
+Shares = Mapping[str, Share]
+"""By field manager."""
+
+
+class FieldConflict(msgspec.Struct, frozen=True):
+    """Another program owns this field, with another value."""
+
+    manager: str
+    path: Path
+
+    @property
+    def field(self) -> str:
+        return ".".join(("", "status", *self.path))
+
+
+def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, Share], list[FieldConflict]]:
+    """The shares as they are once it is forced, and whose fields that takes; no conflicts: take the shares."""
+    wanted = _without_nulls(document)
+    after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
+    conflicts = [
+        FieldConflict(other, path)
+        for other, share in shares.items()
+        if other != manager
+        for path in _conflicts(share.document, wanted, ())
+    ]
+    for each in conflicts:
+        _remove(after[each.manager].document, each.path)
+    after[manager] = Share("Apply", wanted)
+    return _kept(after), conflicts
+
+
+def merge(shares: Shares, manager: str, patch: Document | None) -> dict[str, Share]:
+    """``patch`` None removes all."""
+    if patch is None:
+        return {}
+    after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
+    # What it applied before stays among its own: a program that patches has no use for two shares.
+    own = after[manager] = Share("Update", after[manager].document if manager in after else {})
+    for path, value in _changes(patch, ()):
+        is_empty_object = isinstance(value, dict)
+        for share in after.values():
+            if not (is_empty_object and _is_object(share.document, path)):
+                _remove(share.document, path)
+        if value is not None and not (is_empty_object and any(_is_object(s.document, path) for s in after.values())):
+            _set(own.document, path, value)
+    return _kept(after)
+
+
+def union(shares: Shares) -> Document:
+    """The status that all of them make."""
+    found: Document = {}
+    for share in shares.values():
+        found = _merged(found, share.document)
+    return found
+
+
+def _kept(shares: Mapping[str, Share]) -> dict[str, Share]:
+    return {name: share for name, share in shares.items() if share.document}
+
+
+def _without_nulls(document: Document) -> Document:
+    return {
+        key: _without_nulls(value) if isinstance(value, dict) else value
+        for key, value in document.items()
+        if value is not None
+    }
+
+
+def _conflicts(theirs: Any, ours: Any, path: Path) -> Iterator[Path]:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in theirs.keys() & ours.keys():
+            yield from _conflicts(theirs[key], ours[key], (*path, key))
+    elif not _equal(theirs, ours):
+        yield path
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """1 and true are equal in Python, and so are 1 and 1.0."""
+    return msgspec.json.encode(first, order="sorted") == msgspec.json.encode(second, order="sorted")
+
+
+def _changes(patch: Document, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Fields in the order they are written; an object that is empty changes nothing that is one already."""
+    for key, value in patch.items():
+        if isinstance(value, dict) and value:
+            yield from _changes(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _is_object(document: Document, path: Path) -> bool:
+    found: Any = document
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return isinstance(found, dict)
+
+
+def _remove(document: Document, path: Path) -> None:
+    """Take the field out, and a field that stands where one of the path's objects should be."""
+    inner = document
+    for key in path[:-1]:
+        found = inner.get(key)
+        if not isinstance(found, dict):
+            inner.pop(key, None)
+            return
+        inner = found
+    inner.pop(path[-1], None)
+
+
+def _set(document: Document, path: Path, value: Any) -> None:
+    inner = document
+    for key in path[:-1]:
+        inner = inner.setdefault(key, {})
+    inner[path[-1]] = value
+
+
+def _merged(first: Document, second: Document) -> Document:
+    found = dict(first)
+    for key, value in second.items():
+        known = found.get(key)
+        found[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return found
+
 
 MANAGERS_MAX: Final = 16
 """Programs that may own fields of one status."""
@@ -41,7 +183,7 @@ class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
     @property
     def status(self) -> bytes:
         """What all programs own, as JSON."""
-        return msgspec.json.encode(ownership.union(self.shares), order="sorted")
+        return msgspec.json.encode(union(self.shares), order="sorted")
 
     @property
     def described(self) -> str:
@@ -60,10 +202,10 @@ def patched(
         shares: dict[str, Share] = dict(before)
     elif patch.operation == "Update":
         asked = None if isinstance(patch.status, msgspec.UnsetType) else patch.status
-        shares, force = ownership.merge(before, patch.manager, asked), "cluster"
+        shares, force = merge(before, patch.manager, asked), "cluster"
     else:
         document = {} if isinstance(patch.status, msgspec.UnsetType) or patch.status is None else patch.status
-        shares, conflicts = ownership.apply(before, patch.manager, document)
+        shares, conflicts = apply(before, patch.manager, document)
         if conflicts and not patch.force:
             raise _conflict(conflicts)
         force = "all" if patch.force else ""
@@ -100,7 +242,7 @@ def _same(first: EdgeReportedStatus, second: EdgeReportedStatus) -> bool:
     return encode(first.shares) == encode(second.shares) and message.stronger(first.force, second.force) == first.force
 
 
-def _conflict(conflicts: list[ownership.FieldConflict]) -> PatchRefused:
+def _conflict(conflicts: list[FieldConflict]) -> PatchRefused:
     told = conflicts[:CONFLICTS_TOLD_MAX]
     count = f"{len(conflicts)} conflict" + ("s" if len(conflicts) > 1 else "")
     named = ", ".join(f'"{each.manager}": {each.field}' for each in told)
