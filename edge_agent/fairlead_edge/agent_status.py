@@ -23,7 +23,7 @@ from fairlead_wire.backoff import delivery_text
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
-"""A queue of which nothing was taken for so long stands still."""
+"""A queue from which nothing was taken for this long is stalled."""
 
 
 REFUSED_ROUTES_SHOWN: Final = 3
@@ -198,7 +198,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
-                **_stands_still(agent, queue),
+                **_stall_fields(agent, queue),
             )
             for queue in agent.outbox.queues
             if queue.length
@@ -235,7 +235,7 @@ def _whole_priorities(queues: Iterable[message.QueueStatus]) -> list[message.Que
 
 
 def _two_digits(seconds: float) -> float:
-    """A status that says nothing new is not sent."""
+    """Rounded to two digits: an unchanged status is not sent."""
     return float(f"{seconds:.2g}")
 
 
@@ -260,18 +260,18 @@ def stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
     return [Stall(for_seconds=seconds, code="route_refused", reason=reason, attempts=0, retry_in_seconds=None)]
 
 
-def _stands_still(agent: AgentStatus, queue: QueueCounts) -> dict[str, Any]:
-    """Why nothing of it is taken.  That a budget is used up is said in the same place: hubs of all versions show it."""
+def _stall_fields(agent: AgentStatus, queue: QueueCounts) -> dict[str, Any]:
+    """Why nothing is taken from a queue; a used-up budget is reported in the same place, which every hub shows."""
     held = agent.queues_held.get((queue.endpoint, queue.priority))
     if held is None or held.why is not Why.DAY or not agent.line.used_up:
         stalls = stalls_of(agent, queue)
         return _stalled(_stall_of(agent, queue) or max(stalls, key=lambda stall: stall.for_seconds, default=None))
-    said = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
-    return {"stalled_seconds": STALLED_SECONDS, "stalled_by": said[: message.NAME_CHARS_MAX]}
+    reason = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
+    return {"stalled_seconds": STALLED_SECONDS, "stalled_by": reason[: message.NAME_CHARS_MAX]}
 
 
 def _stalled(stall: Stall | None) -> dict[str, Any]:
-    """To the half minute: a status that says nothing new is not sent."""
+    """Rounded to half a minute: an unchanged status is not sent."""
     if stall is None or stall.for_seconds < STALLED_SECONDS:
         return {}
     steps = stall.for_seconds // STALLED_SECONDS

@@ -1,4 +1,4 @@
-"""The edge agent as a program: it starts, is opened anew after damage or a move, and ends with an exit code.
+"""The edge agent as a program: it starts, restarts after damage or a move, and ends with an exit code.
 
 Starting: settings (exit 2), the folder's lock and the stores (exit 1, never a store in memory instead), then the
 local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing new is taken,
@@ -43,7 +43,7 @@ OWNER_ONLY: Final = 0o077
 """The files hold Secrets: only the agent's user may read what it creates."""
 REOPENINGS_MAX: Final = 5
 REOPENINGS_SECONDS: Final = 600.0
-"""A disk that damages the stores more often than so many times in this time is given up: the program ends."""
+"""When the stores are damaged more often than this in this time, the program gives up and ends."""
 
 _log = logs.get("edge.app")
 
@@ -81,8 +81,10 @@ def run(config: Path | None) -> int:
 
 
 def _run_again_after_damage(settings: EdgeSettings, manager: ServiceManager, load: Callable[[], EdgeSettings]) -> None:
-    """A store found damaged while it is used is opened anew, which salvages it; but not for ever.  So is one whose node
-    went over to another hub."""
+    """A store that is found damaged while in use is reopened, which salvages it, but not for ever.
+
+    The stores are also reopened when the node has moved to another hub.
+    """
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
     while True:
         try:
@@ -94,7 +96,7 @@ def _run_again_after_damage(settings: EdgeSettings, manager: ServiceManager, loa
             if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
                 raise
             damaged.append(now)
-            _log.error("store_damaged", reason=str(error), remedy="it is opened anew, and what can be read is saved")
+            _log.error("store_damaged", reason=str(error), remedy="it is reopened, and what can be read is saved")
             manager.repairing()
             # As a start would find them: after a move the file names the new hub, and what was loaded the old one.
             with contextlib.suppress(settings_io.SettingsError):
@@ -102,7 +104,7 @@ def _run_again_after_damage(settings: EdgeSettings, manager: ServiceManager, loa
 
 
 async def _serve(settings: EdgeSettings, manager: ServiceManager, *, thorough: bool) -> None:
-    """``thorough``: damage was met, so that the stores are looked through whole before they are used."""
+    """``thorough``: damage was found, so the stores are checked completely before they are used."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -20,7 +20,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 LINES_MAX: Final = 1000
 NAME_CHARS_MAX: Final = 128
 TOKEN_CHARS_MAX: Final = 1024
-"""A longer one is none of ours, and not hashed."""
+"""A longer token cannot be valid, and is not hashed."""
 
 _NAME: Final = re.compile(rf"[^/#\x00-\x20\x7f]{{1,{NAME_CHARS_MAX}}}")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")

@@ -173,7 +173,7 @@ class Agent:
                 await first_failure(tasks, stop)
             finally:
                 self._stopping = True
-                # Not where damage was met: the program goes on, and systemd never takes STOPPING=1 back.
+                # Not after damage: the program goes on, and systemd never takes STOPPING=1 back.
                 if not isinstance(sys.exception(), StoreDamaged | Switched):
                     manager.stopping()
                 _log.info("stopping")
@@ -212,7 +212,7 @@ class Agent:
         return loops
 
     async def _watch_stores(self) -> None:
-        """Any caller may meet a failure; it ends the agent all the same."""
+        """A failure that any caller meets ends the agent."""
         writers = (self._store.writer, self._outbox.writer)
         waiting = [asyncio.create_task(writer.failed.wait()) for writer in writers]
         try:
@@ -263,8 +263,8 @@ class Agent:
 
     def _damaged(self, objects: int) -> None:
         self._reporter.lost(objects)
-        self._objects.watches.look()
-        self._link.compare_again(f"{objects} objects on disk are damaged and are asked for again")
+        self._objects.watches.wake()
+        self._link.compare_again(f"{objects} objects on disk are damaged and are requested again")
 
     def _changed(self, change: VersionedChange[HeldObject]) -> None:
         self._reporter.follow(change)
@@ -278,7 +278,7 @@ class Agent:
     def _age_of(self, held: HeldObject) -> float:
         now, contact = self._outbox.now(), self._link.last_contact()
         known = held.stored_at if contact is None else max(contact, held.stored_at)
-        # A clock that is behind what it wrote down was started anew (its file was removed): at least all of it passed.
+        # A clock behind its own record was restarted (its file was removed): at least its whole reading has passed.
         return now - known if known <= now else now
 
     def _unready(self) -> str:

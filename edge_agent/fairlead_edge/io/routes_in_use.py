@@ -49,15 +49,15 @@ class RoutesInUse:
         self._changed = changed
         self._routes = NodeRoutes(node, [], ever=False)
         self._refused: set[tuple[str, str, str]] = set()
-        """Routes that were logged: each once, and again when it was mended in between."""
+        """Refused routes that were logged: each is logged once, and again when it was repaired in between."""
 
     @property
     def statuses(self) -> Mapping[str, message.RoutesStatus]:
-        """What was made of each object."""
+        """The status of each object."""
         return self._routes.statuses
 
     async def load(self) -> None:
-        """Read what is held; where the disk lost some of it, also the copy beside the store."""
+        """Read the held objects; where the disk lost some, also the copy beside the store."""
         held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
         if self._store.lacking:
             known = {each.resource.name for each in held}
@@ -73,7 +73,7 @@ class RoutesInUse:
         self._put_in_use()
 
     def follow(self, change: VersionedChange[HeldObject]) -> None:
-        """An object changed; of other kinds nothing follows."""
+        """An object changed; other kinds than EdgeRoutes are ignored."""
         if self._routes.follow(change):
             self._put_in_use()
 
@@ -100,7 +100,7 @@ class RoutesCopy:
         self._access = access
 
     def write(self, held: Iterable[HeldObject]) -> None:
-        """These are in use now; a disk that takes nothing keeps the older ones."""
+        """Write the routes now in use; when the disk takes nothing, the older ones stay."""
         content = msgspec.json.encode(list(held))
         draft = self._path.with_suffix(".new")
         with contextlib.suppress(OSError):
@@ -108,7 +108,7 @@ class RoutesCopy:
             draft.replace(self._path)
 
     def read(self) -> list[HeldObject]:
-        """What was written last; nothing when that is damaged, too."""
+        """The routes written last; none when the copy is damaged, too."""
         try:
             crc, content = self._access.unseal(self._path.read_bytes(), self._path.name).split(b" ", 1)
             return _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else []

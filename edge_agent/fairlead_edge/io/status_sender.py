@@ -43,7 +43,7 @@ class ReportLink(Protocol):
 
 
 class StatusSender:
-    """See the module.  ``follow`` it a link before it runs."""
+    """See the module.  Call ``follow`` with a link before ``run``."""
 
     def __init__(self, statuses: StatusStore, log: WatchHistory[HeldObject], random: Random) -> None:
         self._statuses, self._random = statuses, random
@@ -76,7 +76,7 @@ class StatusSender:
         link.on_open(self._wake.set)
 
     def rules_received(self, header: message.StatusRules, content: bytes) -> None:
-        """The hub said which statuses it takes from now on."""
+        """The hub sent the rules by which it takes statuses from now on."""
         self._newest_rules = header, content
         self._wake.set()
 
@@ -110,7 +110,7 @@ class StatusSender:
             )
         except RemoteError as error:
             _log.warning("status_rules_malformed", reason=str(error))
-        except Temporary as error:  # a full disk: those that were told before stay in force
+        except Temporary as error:  # a full disk: the rules before stay in force
             _log.warning("status_rules_not_kept", reason=str(error))
             asyncio.get_running_loop().call_later(RULES_RETRY_SECONDS, self._wake.set)
             return
@@ -166,7 +166,7 @@ class StatusSender:
         code = reason = ""
         if isinstance(answer, message.Nack):
             code, reason = answer.code or "refused", answer.reason[: message.REASON_CHARS_MAX]
-            remedy = "mend the cause, then let the program report again; GET /v1/statuses lists all"
+            remedy = "fix the cause, then let the program report again; GET /v1/statuses lists all"
             _log.warning("status_refused", object=found.resource.path, code=code, reason=reason, remedy=remedy)
         await self._statuses.settle(key, found.uid, found.sequence, code=code, reason=reason)
         self.counters["refused" if code else "written"] += 1

@@ -1,4 +1,4 @@
-"""The objects a node holds: the port, what may be written to it, and what comes of a write.
+"""The objects a node holds: the port, the writes it takes, and the outcome of a write.
 
 The store is the truth of what this edge holds (the records in the cluster only follow it).  A write is
 judged against what is there *inside* the transaction that makes it: content by its digest, identity by UID.
@@ -36,7 +36,7 @@ FIRST: Final = ("", "")
 REASON_CHARS_MAX: Final = 300
 """Of what a refusal quotes; it travels in a frame's header."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
-"""How long a refused write should wait: long enough for a clean-up to have made room."""
+"""How long to wait before a refused write is tried again: a clean-up may have made room by then."""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,12 +127,12 @@ Usable = Callable[[Resource, bytes], bool]
 
 
 def anything(resource: Resource, content: bytes) -> bool:
-    """No kind is used here, so none needs a fallback."""
+    """Every content is usable: no kind is used here, so none needs a fallback."""
     return True
 
 
 def fallback(previous: HeldObject, put: Put, usable: Usable) -> Literal["drop", "take", "keep"]:
-    """What becomes of an object's fallback as ``put`` replaces ``previous``: take is "``previous`` is the new one"."""
+    """What to do with an object's fallback when ``put`` replaces ``previous``; "take": ``previous`` is the new one."""
     if previous.uid != put.uid or usable(put.resource, put.content):
         return "drop"
     return "take" if usable(previous.resource, previous.content) else "keep"
@@ -155,10 +155,10 @@ class Metastore(Protocol):
         """
 
     async def lower_fence(self, fence: int) -> None:
-        """The number that is remembered is given up for this one: no hub has shown it for long."""
+        """Replace the remembered number by this lower one: no hub has shown the higher one for long."""
 
     async def stale_hub(self) -> StaleHub | None:
-        """Since when hubs are refused whose numbers are lower; None: none is."""
+        """Since when hubs with lower numbers are refused; None: none is."""
 
     async def persist_stale_hub(self, found: StaleHub) -> None:
         """Remember it until a number is obeyed or given up."""
@@ -272,7 +272,7 @@ def summarise(entries: Iterable[tuple[str, str]], bits: int | None) -> StoreSumm
 
 
 class _ObjectMetadata(msgspec.Struct):
-    """What is read of it here and by those who list: as an API server gives it, or it is no object."""
+    """What is read of the metadata here and by lists: as an API server gives it, or it is not an object."""
 
     name: str = ""
     namespace: str = ""
@@ -292,7 +292,7 @@ _whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
 
 
 def _document(content: bytes) -> _ObjectDocument:
-    """Read all of it, once: what a typed decoder passes over unread would stop every later list of its kind.
+    """Decode all of it, once: what a typed decoder skips would make every later list of its kind fail.
 
     Raises ``Permanent``.
     """
@@ -305,7 +305,7 @@ def _document(content: bytes) -> _ObjectDocument:
 
 
 def verify(put: Put) -> Kind:
-    """Is the content what the header says?  Returns its kind; raises ``Permanent`` with a code when it is not."""
+    """Check that the content is what the header says.  Returns its kind; raises ``Permanent`` with a code."""
     actual = digest.content_digest(put.content)
     if actual != put.digest:
         raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")

@@ -1,10 +1,10 @@
-"""One session with the hub, decided: what happened and the time in, what to do out.
+"""One session with the hub, as a state machine: events and the time in, effects out.
 
     Connected ──▶ Summarise ──Summarised──▶ Send(hello) … welcome ──▶ PersistFence, Opened
     Received(update, delete) ──▶ Apply ──Applied──▶ Send(ack | nack)        one batch at a time, in order
     Received(compare, list)  ──▶ Summarise | ListEntries ──▶ Send(buckets | entries)
 
-Nothing is acknowledged before ``Applied`` said that it is durable.  Work is done strictly in the order it came,
+Nothing is acknowledged before ``Applied`` reports that it is durable.  Work is done strictly in the order it came,
 so an answer to ``compare`` covers every change sent before it.  While one batch is being written the next
 collects: a slow disk makes larger commits, not a longer queue.
 
@@ -84,7 +84,7 @@ class EdgeSession:
         self._status: message.EdgeStatus | None = None
         self._sent_status: message.EdgeStatus | None = None
         self._inputs: list[Effect] | None = []
-        """Those that came before the hub's fence was durable; None: it is."""
+        """Effects about inputs that came before the hub's fence was durable; None once it is."""
 
     @property
     def is_open(self) -> bool:
@@ -119,7 +119,7 @@ class EdgeSession:
             return [Close(code="protocol", reason=str(error))]
 
     def ask(self, request: Request, now: float, content: bytes = b"") -> tuple[int, SendFrame]:
-        """Sends what the hub answers, under the next id: ``Answered`` with that id follows, unless the session ends.
+        """Send a request under the next id; ``Answered`` with that id follows, unless the session ends.
 
         Some requests are only for a hub whose welcome says that it answers them.  Raises ``LocalError`` unless the
         session is open.
@@ -130,11 +130,11 @@ class EdgeSession:
         return id, self._send(msgspec.structs.replace(request, id=id), now, content)
 
     def answer_input(self, answer: message.Ack | message.Nack, now: float) -> list[Effect]:
-        """A message for a module is durable here, or was not taken; nothing where the session ended meanwhile."""
+        """A message for a module is durable here, or was refused; no effect if the session has ended meanwhile."""
         return [self._send(answer, now)] if self.is_open else []
 
     def report_inputs(self, parent_id: int, states: bytes, now: float) -> list[Effect]:
-        """The state of those the hub asked for (JSON array of ``message.InputReached``)."""
+        """The states the hub asked for (JSON array of ``message.InputReached``)."""
         return [self._send(message.InputStates(parent_id=parent_id), now, states)] if self.is_open else []
 
     def _handle(self, event: Event, now: float) -> list[Effect]:
@@ -245,7 +245,7 @@ class EdgeSession:
         try:
             plain = codec.unpack(header.encoding, content)
         except RemoteError as error:
-            # One object that cannot be unpacked is parked by the hub; the session and the others go on.
+            # The hub parks an object that cannot be unpacked; the session and the other objects go on.
             code = "too_large" if isinstance(error, FrameTooLarge) else "malformed_content"
             refused = WriteRefused(code=code, reason=str(error), permanent=True)
             return [self._nack(header.id, refused, now)]
@@ -259,9 +259,9 @@ class EdgeSession:
         return self._enqueue(QueuedChange(header.id, put, header.traceparent))
 
     def _supersede(self, path: str, now: float) -> list[Effect]:
-        """A newer message about an object: what has come of an older one in parts is of no use any more.
+        """A newer message about an object came: the parts received of an older one are of no use any more.
 
-        It is refused by name, because a cumulative ack of later ones would say that it is durable.
+        The older one is refused explicitly, because a cumulative ack of later ones would declare it durable.
         """
         refused = WriteRefused(code="superseded", reason="a newer message for this object came first", permanent=False)
         return [self._nack(id, refused, now) for id in self._chunks.drop(path)]

@@ -14,11 +14,11 @@ from fairlead_wire import message
 
 
 class Connected(msgspec.Struct, frozen=True):
-    """The connection stands; nothing was said yet."""
+    """The connection is established; no frame was sent yet."""
 
 
 class FrameReceived(msgspec.Struct, frozen=True):
-    """One binary message came."""
+    """A frame was received."""
 
     frame: bytes
 
@@ -110,7 +110,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class AuthoritiesReceived(msgspec.Struct, frozen=True):
-    """The hub said which authorities to believe (content: PEM), or to renew sooner."""
+    """The hub sent the authorities to trust (content: PEM), or asks to renew sooner."""
 
     authorities: message.Authorities
     content: bytes
@@ -130,16 +130,16 @@ class InputStatesRequested(msgspec.Struct, frozen=True):
 
 
 class StatusRulesReceived(msgspec.Struct, frozen=True):
-    """The hub said of which objects it takes status from here (content: JSON array of ``message.StatusRule``)."""
+    """The hub sent the rules by which it takes status from here (content: JSON array of ``message.StatusRule``)."""
 
     rules: message.StatusRules
     content: bytes
 
 
 class Close(msgspec.Struct, frozen=True):
-    """End the connection, for this reason.  Come back after ``retry_after`` seconds (0: by your own pace).
+    """End the connection, for this reason, and connect again after ``retry_after`` seconds (0: at the usual pace).
 
-    None: do not come back, the hub said so.
+    None: do not connect again, the hub said so.
     """
 
     code: str

@@ -2,7 +2,7 @@
 
 A page keeps its length, so that every file has its layout, and damage to a disk stays where it is: one flipped bit
 spoils 16 bytes, and the checksum of the row they belong to shows it.  The tweak is the page's number: a page that was
-moved to another place is no page.  The first ``CLEAR_BYTES`` of the first page stay readable, but for the magic.
+moved to another place cannot be read.  The first ``CLEAR_BYTES`` of the first page stay readable, but for the magic.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class IdentityFilesError(FairleadError):
 
 
 class BadPair(IdentityFilesError):
-    """These are no key and certificate that belong to each other; nothing was changed."""
+    """Key and certificate do not belong together; nothing was changed."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class IdentityFiles:
         self._pending = folder / PENDING
         self._owner = owner
         self._writing = threading.Lock()
-        """A renewal and what the hub said may be written at once; and drafts are removed."""
+        """A renewal and authorities sent by the hub may be written at the same time, and drafts are removed."""
 
     @classmethod
     def of(cls, data_dir: Path, *, owner: Owner | None = None) -> IdentityFiles:
@@ -143,7 +143,7 @@ class IdentityFiles:
         return sorted(found, key=lambda each: each.certificate.not_before, reverse=True)
 
     def pair(self, path: Path) -> Pair:
-        """What the file says of itself."""
+        """The pair in this file."""
         try:
             return Pair(path=path, certificate=certificate.read(self._read(path)))
         except ValueError as error:
@@ -210,14 +210,14 @@ class IdentityFiles:
                 path.unlink(missing_ok=True)
 
     def keep_pending(self, pending: Pending) -> None:
-        """So that the same request can be made again when its answer got lost."""
+        """Keep key and request, so that the same request can be repeated when its answer was lost."""
         body = base64.encodebytes(pending.request)
         request = b"-----BEGIN CERTIFICATE REQUEST-----\n%b-----END CERTIFICATE REQUEST-----\n" % body
         purpose = f"# {' '.join(pending.purpose.split())}\n".encode()
         self._write(self._pending, purpose + pending.key + request, PRIVATE_MODE)
 
     def drop_pending(self) -> None:
-        """It has its certificate, or is wanted no more."""
+        """Forget the pending key: it has its certificate, or is no longer wanted."""
         with self._sentence(self._pending):
             self._pending.unlink(missing_ok=True)
 
@@ -249,7 +249,7 @@ class IdentityFiles:
         return self.pair(path)
 
     def use(self, pair: Pair) -> None:
-        """From now on this pair counts, for the next connection and the next start."""
+        """Use this pair from now on: for the next connection and the next start."""
         draft = durable_file.draft_of(self.link)
         with self._sentence(pair.path):
             pair.path.stat()  # a link that leads nowhere would lock the node out
@@ -341,5 +341,5 @@ def _check_pair(file: Path) -> None:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask at the terminal, and an agent has none."""
+    """Refuse a password: OpenSSL would ask at the terminal, and an agent has none."""
     raise ValueError("it is encrypted, and an agent has no password for it")

@@ -35,8 +35,8 @@ from fairlead_wire.backoff.backoff import Backoff
 from fairlead_wire.identity import certificate, pins
 from fairlead_wire.identity.join_token import JoinToken
 
-PATIENCE_SECONDS: Final = 60.0
-"""How long a hub that asks to come back (too many join at once, it starts) is asked again."""
+RETRY_SECONDS_MAX: Final = 60.0
+"""How long to retry while the hub asks to come back later (too many devices join at once, or it is starting)."""
 BACKOFF: Final = Backoff(0.5, 5.0)
 _ELSEWHERE: Final = "If this device joined before, with another --config, its key is beside that file: give that one"
 REMEDIES: Final = {
@@ -44,21 +44,21 @@ REMEDIES: Final = {
     "name_taken": _ELSEWHERE,
     "csr_key_reused": "That key is dropped here: run the same command again, and a new one is made",
 }
-"""What the device can add to the hub's reason, by code."""
+"""What the device can add to the hub's reason, by error code."""
 SKEW_SECONDS: Final = 60.0
-"""A difference between two clocks that is worth a word."""
+"""A larger difference between the two clocks is reported."""
 MISTYPED_DIGITS_MAX: Final = 4
-"""Pins that differ in so few of their 64 digits are the same one, mistyped: by chance none is so close."""
+"""Pins that differ in this few of their 64 digits are one pin, mistyped: by chance none is that close."""
 NOTHING_SENT: Final = "Nothing was sent"
 NODE_PLACEHOLDER: Final = "node"
-"""For trying out settings before the hub said the name."""
+"""For trying out the settings before the hub has assigned a name."""
 
 Say = Callable[[str, str], None]
 Asked = TypeVar("Asked")
 
 
 class JoinOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said.  ``node`` "": the settings file's, else the token's."""
+    """Options of the command line.  ``node`` "": that of the settings file, else of the token."""
 
     url: str
     token: JoinToken
@@ -94,7 +94,7 @@ async def stage(wanted: JoinOptions, settings: DeviceSettings, files: IdentityFi
     return await device.issue()
 
 
-class _Again(CannotJoin):
+class _Retryable(CannotJoin):
     """It may work in a moment."""
 
     retry_after = 0.0
@@ -136,9 +136,9 @@ class _Device:
         self._refuse_second_identity()
         with self._reserved():
             self._say("clock here", certificate.day(_now()))
-            context = _trusting(await self._patiently(self._ask_authorities))
+            context = _trusting(await self._with_retries(self._ask_authorities))
             pending = await self._pending()
-            answer = await self._patiently(lambda: self._ask_certificate(context, pending))
+            answer = await self._with_retries(lambda: self._ask_certificate(context, pending))
         return self._keep(answer, pending)
 
     # ---- what is on disk ---------------------------------------------------------------------------
@@ -277,20 +277,20 @@ class _Device:
         except HubUnreachable as error:
             if error.refusal is not None:
                 raise CannotJoin(_not_verified(error)) from None
-            raise _Again(f"{error}; run the same again: it asks with the same key") from None
+            raise _Retryable(f"{error}; run the same again: it asks with the same key") from None
         except RefusedByHub as error:
             self._forget_refused(error)
             if (remedy := REMEDIES.get(error.code)) is not None:
                 raise RefusedByHub(error.code, f"{error.reason}. {remedy}", error.retry_after) from None
             raise
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
-        """Ask again where the hub says to come back, and where an answer may have been lost."""
-        until, random = time.monotonic() + PATIENCE_SECONDS, Random()
+    async def _with_retries(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
+        """Retry when the hub says to come back, and when an answer may have been lost."""
+        until, random = time.monotonic() + RETRY_SECONDS_MAX, Random()
         for attempt in itertools.count():
             try:
                 return await ask()
-            except (RefusedByHub, _Again) as error:
+            except (RefusedByHub, _Retryable) as error:
                 asked = error.retry_after
                 if asked is None:
                     raise
@@ -302,7 +302,7 @@ class _Device:
         raise AssertionError("a count has no end")
 
     def _forget_refused(self, error: RefusedByHub) -> None:
-        """A key that the hub does not take is not shown again."""
+        """A key that the hub refuses is not sent again."""
         if error.code.startswith("csr_"):
             with contextlib.suppress(IdentityFilesError):
                 self._files.drop_pending()

@@ -4,7 +4,7 @@
         pem = await hub.authorities()
         issued = await hub.join(token, node="shop-17", request=der)
 
-``context`` decides whom the device believes: ``unverified`` for asking who is there, ``verified`` for all else.
+``context`` decides whom the device trusts: ``unverified`` for asking who is there, ``verified`` for all else.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class RefusedByHub(FairleadError):
 
 
 class StrangeAnswer(FairleadError):
-    """The other side does not speak as a hub does."""
+    """The other side does not behave like a hub."""
 
 
 class IssuedCertificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hub issued."""
+    """The certificate that the hub issued."""
 
     node: str
     expires: str
@@ -92,7 +92,7 @@ class IssuedCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unverified() -> ssl.SSLContext:
-    """Believes nothing: good for asking which authorities there are, when the answer is compared with a pin."""
+    """Trusts nothing: for asking which authorities there are, when the answer is compared with a pin."""
     context = handshake.ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
@@ -102,7 +102,7 @@ def unverified() -> ssl.SSLContext:
 
 
 def verified(authorities: bytes) -> handshake.ClientContext:
-    """Believes these authorities (PEM), and only for the name in the URL.  Shows no certificate."""
+    """Trusts these authorities (PEM), and only for the name in the URL.  Shows no certificate."""
     context = handshake.ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=authorities.decode("ascii"))
@@ -163,7 +163,7 @@ class JoinClient:
         self._place = place
 
     def hub_time(self) -> datetime.datetime | None:
-        """The clock of the other side, as its answer to the upgrade said."""
+        """The clock of the other side, from the Date header of its response to the upgrade."""
         response = self._connection.response
         try:
             said = response.headers.get("Date", "") if response is not None else ""
@@ -226,7 +226,7 @@ class JoinClient:
 
 
 class _JoinConnection(ClientConnection):
-    """Remembers what ended it: the library says that it ended, not why."""
+    """Remembers why it ended: the library only says that it did."""
 
     is_made = False
     """TLS is done; before that there is a connection of TCP alone."""

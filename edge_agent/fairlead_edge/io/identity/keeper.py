@@ -1,6 +1,6 @@
-"""Joins what keeps the node's certificate: the link tells it what happens, and asks it what to do.
+"""Joins the parts that keep the node's certificate: the link reports to it, and asks it what to do.
 
-before a dial ──▶ is the clock believed? else certificates are held against the earliest time that it can be
+before a dial ──▶ is the clock trusted? if not, certificates are checked against the earliest possible time
 session opens ──▶ last-session.json; Renewer: when to renew; the old pair is removed
 authorities ───▶ AuthoritiesKeeper: written for the next dial; Renewer: sooner, where another authority signs now
 refused by TLS ─▶ a pair not used before: back to the one before it │ expired: LateRenewal

@@ -1,7 +1,7 @@
 """What the node remembers of its last session, in ``<data_dir>/last-session.json``: durable before the session is used.
 
-``storeEpoch`` tells the hub, when a certificate ended meanwhile, that this disk is the one it spoke with last;
-``time`` is the earliest the present can be (``identity.clock``).
+When a certificate has expired meanwhile, ``storeEpoch`` shows the hub that this disk is the one it spoke with last;
+``time`` is the earliest the current time can be (``identity.clock``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(LastSession)
 
 
 def read(data_dir: Path) -> LastSession | None:
-    """None: there was none, or what is there cannot be read."""
+    """The last session; None when there was none, or the file cannot be read."""
     path = data_dir / FILE
     try:
         with path.open("rb") as file:
@@ -42,7 +42,7 @@ def read(data_dir: Path) -> LastSession | None:
 
 
 def write(data_dir: Path, last: LastSession) -> None:
-    """Whole or not at all.  A disk that refuses is logged: a late renewal would wait for approval then, no more."""
+    """Written whole or not at all.  A failure is only logged: a late renewal would then wait for approval."""
     path = data_dir / FILE
     try:
         durable_file.replace(path, msgspec.json.encode(last))

@@ -40,7 +40,7 @@ _NORMAL_CLOSURE: Final = 1000
 
 
 LOGGED_SECONDS: Final = 3600.0
-"""Between two lines about one object that is refused for one reason."""
+"""Between two log lines about one object that is refused for one reason."""
 _refusals = LogLimiter(LOGGED_SECONDS)
 _log = logs.get("edge.conversation")
 
@@ -200,7 +200,7 @@ class Conversation:
         return answer, content
 
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
-        """How far tables have read these topics, as the hub says it.  Raises ``LinkDown`` as ``send_upstream`` does."""
+        """Ask the hub how far tables have read these topics.  Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open or not self.answers_tables:
             raise LinkDown("no session with a hub that answers is open")
         answer, content = await self._asked(message.AskTables(id=0, topics=topics))
@@ -223,8 +223,9 @@ class Conversation:
             self._unanswered.pop(id, None)
 
     def _unexpected(self, answer: message.FromHub) -> LinkDown:
-        """The hub answered a request by what is no answer to it."""
-        self.end(session_events.Close(code="protocol", reason=f"{type(answer).__name__} is no answer to that request"))
+        """The hub sent something that is not an answer to the request."""
+        reason = f"{type(answer).__name__} is not an answer to that request"
+        self.end(session_events.Close(code="protocol", reason=reason))
         return _lost()
 
     def _perform(self, effect: session_events.Effect) -> None:

@@ -61,7 +61,7 @@ class Dialler:
         self.port = url.port or (443 if url.scheme == "wss" else 80)
 
     async def connect(self, context: ssl.SSLContext | None) -> ClientConnection:
-        """A connection on which nothing was said yet.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
+        """A new connection, before the first frame.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
         dialled: list[_Dialled] = []
 
         def remembered(*args: Any, **options: Any) -> _Dialled:
@@ -148,7 +148,7 @@ class Dialler:
 
 
 class _Dialled(ClientConnection):
-    """Remembers what ended it: during the upgrade the library says that it ended, not why."""
+    """Remembers why it ended: during the upgrade the library only says that it did."""
 
     lost: Exception | None = None
 

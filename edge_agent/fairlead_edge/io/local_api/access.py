@@ -21,14 +21,14 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class LocalCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """``module`` is the one whose token was shown."""
+    """``module`` is the one whose token was sent."""
 
     is_agent: bool = False
     module: str = ""
 
 
 NO_TOKEN: Final = LocalCaller()
-"""No token was shown, or none is looked at."""
+"""No token was sent, or tokens are not checked."""
 
 
 class AccessGuard:

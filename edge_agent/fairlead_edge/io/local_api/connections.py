@@ -32,7 +32,7 @@ CHUNK_BYTES: Final = 64 * 1024
 UNSENT_BYTES_MAX: Final = 32 * 1024 * 1024
 """Answers that wait to be read, on all connections of a port.  For more, the slowest readers are closed."""
 SMALL_ANSWER_BYTES: Final = 16 * 1024
-"""What less is waiting costs nobody the connection: answers to probes and publishers."""
+"""With less unsent, no connection is closed: responses to probes and publishers."""
 
 
 _log = logs.get("edge.listening")
@@ -95,8 +95,8 @@ class LocalConnections:
         activity = self._activity.get(protocol)
         return activity is not None and activity.is_silent
 
-    def victim(self, protocols: Iterable[web.RequestHandler], now: float) -> web.RequestHandler | None:
-        """Which of these can best be done without; None when all are being answered."""
+    def expendable(self, protocols: Iterable[web.RequestHandler], now: float) -> web.RequestHandler | None:
+        """The connection that is needed least; None when all are being answered."""
         found: tuple[int, float, web.RequestHandler] | None = None
         for protocol in protocols:
             activity = self._activity.get(protocol)
@@ -156,7 +156,7 @@ class LocalConnections:
 
 
 def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int | None:
-    """0 goes first; None: not at all.  Those who only just began to send or to read go last."""
+    """0 is closed first, None never.  Clients that have only just begun to send or to read come last."""
     age = now - activity.since
     if activity.request is not None:
         if activity.request.content.is_eof():

@@ -184,7 +184,7 @@ class ObjectsApi:
         items = "rows" if as_table else "items"
         parts = self._parts(scope, lambda page: _encode(body(page)[items])[1:-1])
         page, part = await anext(parts)
-        # What only the end tells (how to continue) stands at the end: of a long list one chunk is held at a time.
+        # How to continue is known only at the end, so it is written there: one chunk of a long list is held at a time.
         rest = {key: value for key, value in body(page).items() if key not in (items, "metadata")}
         head = _encode(rest)[:-1] + f',"{items}":['.encode()
         if page.is_last:

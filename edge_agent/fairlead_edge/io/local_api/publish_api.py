@@ -64,7 +64,7 @@ def add_routes(app: web.Application, upstream: UpstreamService, access: AccessGu
 
 
 def _answering(handler: Handler) -> Handler:
-    """What the store cannot do just now, or any more, as an answer."""
+    """Turns errors that any handler may meet into responses."""
 
     async def answering(request: web.Request) -> web.StreamResponse:
         try:
@@ -106,7 +106,7 @@ class _Handlers:
         return Author(module=module, node=self._upstream.node, has_token=self._access.has_token)
 
     def _caller(self, request: web.Request) -> LocalCaller:
-        """A stranger was refused before."""
+        """Who asks; unknown tokens were refused before."""
         return (self._access.caller(request) if self._access is not None else None) or NO_TOKEN
 
     def _not_its_input(self, request: web.Request) -> web.Response | None:
@@ -272,7 +272,7 @@ async def _ids(request: web.Request) -> list[str]:
 
 
 async def read_body(request: web.Request, limit: int) -> bytes:
-    """The body, never more than ``limit`` of it in memory, however long it says it is, unpacks to or takes."""
+    """The body; never more than ``limit`` bytes in memory, whatever its length header, compression or duration."""
     parts: list[bytes] = []
     size = 0
     try:

@@ -42,7 +42,7 @@ async def _speak_json(request: web.Request, handler: Handler) -> web.StreamRespo
         text = f"{request.method} {request.path}: {error.reason.lower()}"
         code = HTTPStatus(error.status).name.lower()
         return responses.error(error.status, code, text, headers=headers, path=request.path)
-    except StoreFailed as error:  # the agent ends, or opens it anew: in both cases, ask again soon
+    except StoreFailed as error:  # the agent ends, or reopens it: in both cases, ask again soon
         return responses.error(503, "store_failed", str(error), retry_after_seconds=1, path=request.path)
     except Temporary as error:
         seconds = error.retry_after_seconds or 0

@@ -5,7 +5,7 @@ move/staged.json    of which hub that is; the identity is complete then
 move/plan.json      where to, and what to do with what cannot be delivered; while it is there the agent delivers
 move/switched.json  the same file under its other name: from this rename on the node belongs to the new hub
 move/progress.json  what the agent says of it
-moved.json          all is done but the settings file, which may belong to another user: until it says so, this counts
+moved.json          all is done but the settings file, which may belong to another user; until then this counts
 left.json           the node is out of service; no agent starts here until the device joins a hub again
 """
 
@@ -48,7 +48,7 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent does for it now."""
+    """What the agent is doing for the move."""
 
     step: Literal["deliver", "close", "gave up"]
     waiting: int = 0
@@ -56,13 +56,13 @@ class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
-    """Of which hub the staged identity is."""
+    """The hub of the staged identity."""
 
     until: str
 
 
 class MovedHub(msgspec.Struct, frozen=True, kw_only=True):
-    """What the settings have to say from now on, where they still name ``since``."""
+    """The settings that hold from now on, where the file still names ``since``."""
 
     since: str
     until: str
@@ -141,7 +141,7 @@ class MoveFiles:
         return found.until if found is not None else ""
 
     def ask(self, plan: MovePlan) -> None:
-        """From now on the agent moves."""
+        """Ask the agent to move; it does so from now on."""
         with _sentence(self._progress):
             self._progress.unlink(missing_ok=True)
         self._write(self._plan, plan)
@@ -165,13 +165,13 @@ class MoveFiles:
             durable_file.flush(self.folder)
 
     def switch(self) -> None:
-        """The step that decides."""
+        """The step that decides: from this rename on, the node belongs to the new hub."""
         with _sentence(self._plan):
             os.replace(self._plan, self._switched)
             durable_file.flush(self.folder)
 
     def complete(self, moved: MovedHub) -> None:
-        """All else is done."""
+        """Everything but the settings file is done."""
         self._write(self._moved, moved)
         with _sentence(self.folder):
             self._switched.unlink(missing_ok=True)
@@ -179,12 +179,12 @@ class MoveFiles:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def drop_leftover(self, until: str) -> None:
-        """What a kill behind the last step of a move to ``until`` left; a move that is prepared is left alone."""
+        """Remove what a kill after the last step of a move to ``until`` left; a prepared move is left alone."""
         if self.plan() is None and self.switched() is None and self.staged_for() == until:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget_moved(self) -> None:
-        """The settings file says it, too."""
+        """The settings file names the new hub, too."""
         with _sentence(self._moved):
             self._moved.unlink(missing_ok=True)
             durable_file.flush(self.data_dir)

@@ -61,7 +61,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
         for number in bad:
             connection.execute(sql.delete_row(table), (number,))
         dropped += len(bad) if table == "objects" else 0
-    schema.mend_kinds(connection)
+    schema.repair_kinds(connection)
     version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
     remember(connection, "version", version)
     connection.pragma("max_page_count", max(PAGES_MIN, bytes_max // PAGE_BYTES))
@@ -109,7 +109,7 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
 
 
 def remove(connection: apsw.Connection, write: Remove) -> Outcome:
-    """Delete the object if it is the one that is meant."""
+    """Delete the object if it has this UID."""
     key = metastore.key_of(write.resource)
     previous = _previous(connection, key)
     if previous is None or previous.uid != write.uid:
@@ -122,7 +122,7 @@ def remove(connection: apsw.Connection, write: Remove) -> Outcome:
 
 
 def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
-    """Called while the object is still there as it was."""
+    """Called while the previous object is still in its row."""
     if what == "keep":
         return
     connection.execute(sql.DELETE_FALLBACK, key)
@@ -131,7 +131,7 @@ def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what
 
 
 def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
-    """Take out rows that are damaged still; returns how many went, and the store's version then."""
+    """Remove rows that are still damaged; returns how many, and the store's version afterwards."""
     dropped = 0
     for number in numbers:
         row = connection.execute(sql.row("objects"), (number,)).fetchone()
@@ -144,9 +144,10 @@ def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int,
 
 
 def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
-    """The node belongs to another cluster: its fence counts anew, its rules of statuses are not known, and objects
-    of this type are gone.  Returns the
-    store's version then."""
+    """The node belongs to another cluster: forget the fence, the rules of statuses and all objects of this type.
+
+    Returns the store's version afterwards.
+    """
     remember(connection, "fence", 0)
     forget_stale_hub(connection)
     remember(connection, "lacking", 0)
@@ -169,7 +170,7 @@ def persist_stale_hub(connection: apsw.Connection, found: StaleHub) -> None:
 
 
 def forget_stale_hub(connection: apsw.Connection) -> None:
-    """Nothing is written where there is nothing: this is done for each session."""
+    """Writes only when there is something to forget: this runs for each session."""
     if fact(connection, "stale_hub_since") is not None:
         remember(connection, "stale_hub_since", None)
 

@@ -2,7 +2,7 @@
 
 objects    one row per (group, plural, namespace, name): identity, versions, canonical JSON
 fallbacks  the same, of objects whose version in ``objects`` cannot be used
-kinds      every kind ever held, for discovery; made anew from the objects where it is damaged
+kinds      every kind ever held, for discovery; rebuilt from the objects where it is damaged
 facts      node, highest fence obeyed, store version, last contact with the hub
 
 An object is found by (group, plural, namespace, name); objects that are damaged are found by their row's number, for
@@ -111,7 +111,7 @@ SET_FACT: Final = (
     "INSERT INTO facts(name, value, checksum) VALUES (?, ?, ?)"
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
 )
-"""Write a fact over."""
+"""Write a fact, replacing the old value."""
 
 DELETE_FACT: Final = "DELETE FROM facts WHERE name = ?"
 """A status whose object is gone."""
@@ -252,12 +252,12 @@ def fact(connection: apsw.Connection, name: str) -> Any:
 
 
 def remember(connection: apsw.Connection, name: str, value: Any) -> None:
-    """Write a fact over."""
+    """Write a fact, replacing the old value."""
     connection.execute(SET_FACT, (name, value, checksum.of_row(name, value)))
 
 
 def damaged(connection: apsw.Connection, table: Table, *, after: int, limit: int) -> tuple[int | None, list[int]]:
-    """Look at the next rows above ``after``; returns where to go on (None: at the end), and those that are damaged."""
+    """Verify the next rows above ``after``; returns where to continue (None: at the end), and the damaged rows."""
     found = rows(connection, rows_above(table), (after, limit))
     return (found[-1][0] if len(found) == limit else None), [row[0] for row in found if held(row) is None]
 
@@ -268,8 +268,8 @@ def every(connection: apsw.Connection, table: Table) -> Iterator[tuple[int, Held
         yield int(row[0]), held(row)
 
 
-def mend_kinds(connection: apsw.Connection) -> None:
-    """Kinds as their objects say; one that cannot be read and has no object any more is forgotten."""
+def repair_kinds(connection: apsw.Connection) -> None:
+    """Rebuild kinds from their objects; one that cannot be read and has no object any more is forgotten."""
     seen: set[tuple[str, str, str]] = set()
     for _, read in every(connection, "objects"):
         if read is None:
@@ -285,7 +285,7 @@ def mend_kinds(connection: apsw.Connection) -> None:
 
 
 def put_kind(connection: apsw.Connection, kind: Kind) -> None:
-    """Only where it says something else: the row is there for nearly every object."""
+    """Writes only when it differs: the row is there already for nearly every object."""
     at = (kind.group, kind.version, kind.plural)
     known = connection.execute(KIND, at).fetchone()
     if known != (kind.kind.encode(), int(kind.namespaced)):

@@ -3,7 +3,7 @@
 Each write is its own job (``objects_table``), so that one refused object does not undo its neighbours while all share
 one flush.
 
-Nothing is served that the disk changed: each row has a checksum, looked at when it is read, at the opening, and in
+Nothing is served that the disk changed: each row has a checksum, verified when it is read, at the opening, and in
 scrubs.  A damaged one is taken out, and listeners are called (``on_damage``), so that the hub sends it again.
 
 A file whose structure is damaged is salvaged when it is opened: what can be read is kept, and the hub sends the rest
@@ -117,7 +117,7 @@ class SqliteMetastore:
             raise StoreUnusable(f"{self.path}: {error}") from None
         self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
         self._in_order = asyncio.Lock()
-        """Changes are noted in the order of their versions, from whichever place they come."""
+        """Keeps changes in the order of their versions, wherever they come from."""
         self.statuses = sqlite_statuses.SqliteStatuses(self.writer, self._log, rules[-1], self._in_order)
         """What programs here reported of the objects."""
         if opened[0].dropped:
@@ -132,7 +132,7 @@ class SqliteMetastore:
         _log.error("objects_damaged", objects=objects, remedy="the hub sends them again; look at the disk's health")
 
     async def _set_aside(self, numbers: Sequence[int]) -> None:
-        """Take damaged rows out; clients that watch list anew, for nothing shows what they were."""
+        """Remove damaged rows; watching clients list again, for nothing shows what the rows were."""
         with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
             dropped, version = await self.writer.submit(partial(objects_table.set_aside, numbers=numbers))
             if dropped:
@@ -143,19 +143,19 @@ class SqliteMetastore:
                     listener(dropped)
 
     async def is_whole(self) -> None:
-        """The hub has seen what is held, and sent what was missing."""
+        """The hub has compared what is held and sent what was missing."""
         await self.writer.submit(lambda connection: remember(connection, "lacking", 0))
         self.lacking = False
 
     async def forget_cluster(self, group: str, plural: str) -> None:
-        """What belongs to the cluster alone, for the node goes over to another one: the fence, and this type."""
+        """Forget what belongs to the old cluster, for the node moves to another: fence and objects of this type."""
         forget = partial(objects_table.forget_cluster, group=group, plural=plural)
         self._log.lose(await self.writer.submit(forget))
         self.statuses.known = KnownStatusRules()
         self.lacking = False
 
     async def scrub(self) -> None:
-        """Look at everything held, in small steps."""
+        """Verify everything held, in small steps."""
         after: int | None = 0
         while after is not None:
             look = partial(schema.damaged, table="objects", after=after, limit=SCRUB_ROWS)
@@ -257,7 +257,7 @@ class SqliteMetastore:
         return status_store.with_status(found[0], kept) if found else None
 
     async def _sound(self, found: Sequence[Any]) -> list[HeldObject]:
-        """Those that are as they were stored; the others are set aside."""
+        """The objects that are as they were stored; damaged rows are removed."""
         read = [(row[0], held(row)) for row in found]
         if damaged := [number for number, each in read if each is None]:
             await self._set_aside(damaged)
@@ -364,7 +364,7 @@ def _look(path: Path, connection: apsw.Connection) -> str:
 
 
 def audit(connection: apsw.Connection) -> str:
-    """What ``sqlite.writer`` calls where a statement failed."""
+    """For ``sqlite.writer``, which asks when a statement failed."""
     [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
     if found != "ok":
         return str(found)

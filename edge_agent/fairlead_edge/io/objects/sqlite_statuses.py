@@ -26,7 +26,7 @@ _log = logs.get("edge.statuses")
 
 
 def rules_on_disk(connection: apsw.Connection) -> KnownStatusRules:
-    """As they were told last; none where the disk changed them, for the hub tells them again."""
+    """The rules received last; none when the disk changed them, for the hub sends them again."""
     content, digest = fact(connection, statuses_table.RULES), fact(connection, statuses_table.RULES_DIGEST)
     if not isinstance(content, bytes) or not isinstance(digest, str):
         return KnownStatusRules()
@@ -96,7 +96,7 @@ class SqliteStatuses:
         return await asyncio.shield(asyncio.create_task(self._change(job)))
 
     async def _change(self, job: Callable[[apsw.Connection], Changed]) -> HeldObject:
-        """A task of its own: a client that hangs up must not keep a change that is on disk from watches."""
+        """Runs as a task of its own: a client that hangs up must not hide from watches a change that is on disk."""
         async with self._in_order:
             try:
                 current, changed = await self._writer.submit(job)

@@ -1,10 +1,10 @@
 """Reported statuses among the facts of the object store: what one call does to them, within one transaction.
 
     status/<group>/<plural>/<namespace>/<name>   one ``EdgeReportedStatus``, as JSON
-    status-rules, status-rules-digest            what the hub told
+    status-rules, status-rules-digest            what the hub sent
     status-sequence                              the highest given out
 
-They are facts, not a table of their own: a program before them opens the file all the same, and passes them over.
+They are facts, not a table of their own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def name_of(key: Key) -> str:
 
 
 def kept(connection: apsw.Connection, key: Key) -> EdgeReportedStatus | None:
-    """None too where the disk changed it: programs report again."""
+    """The status of an object; None also when the disk changed it, for programs report again."""
     return _decoded(fact(connection, name_of(key)))
 
 
@@ -72,7 +72,7 @@ def forget(connection: apsw.Connection, key: Key) -> None:
 
 
 def forget_orphans(connection: apsw.Connection) -> None:
-    """Those whose object an agent before statuses removed, or made anew: it did not know of them."""
+    """Forget statuses whose object is gone, or was recreated while damaged rows were being replaced."""
     for key, each in _within(connection, _PREFIX):
         found = rows(connection, sql.UID_OF_OBJECT, key)
         if not found or found[0][0] != each.uid:

@@ -25,7 +25,7 @@ WAL_BYTES: Final = 2 * 1024 * 1024
 """What the log has from the start: more than any step that frees room writes."""
 WAL_BYTES_MIN: Final = 128 * 1024
 SHORT_BYTES: Final = 16 * 1024 * 1024
-"""Less free than this, and a store that says it is full is believed to mean the disk."""
+"""With less free than this, a full store is taken for a full disk."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -47,7 +47,7 @@ class Room:
         return self._file
 
     def take(self, connection: apsw.Connection) -> None:
-        """Before a commit: have blocks for all pages of the file as it will be.  Raises ``apsw.FullError``."""
+        """Before a commit: allocate blocks for all pages the file will have.  Raises ``apsw.FullError``."""
         wanted = int(connection.pragma("page_count")) * PAGE_BYTES
         if wanted > self._bytes:
             self._bytes = os.fstat(self._file).st_size  # a checkpoint may have made it shorter or longer
@@ -86,7 +86,7 @@ def _allocate(file: int, since: int, until: int) -> None:
     except OSError as error:
         if error.errno in _FULL:
             raise apsw.FullError("the disk is full") from None
-        # A file system that cannot, or a limit: SQLite will find out, and say it, when it writes.
+        # A file system that cannot, or a limit: SQLite finds out when it writes.
 
 
 UNUSED_PAGES_MIN: Final = 4096

@@ -79,7 +79,7 @@ def set_user_version(version: int) -> str:
 
 
 def incremental_vacuum(pages: int) -> str:
-    """Give so many unused pages back."""
+    """Give this many unused pages back."""
     return f"PRAGMA incremental_vacuum({pages})"
 
 

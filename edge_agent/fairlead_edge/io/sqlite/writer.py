@@ -14,7 +14,7 @@ file has its blocks before a commit makes it longer, so the log can always be fo
 
 After an error of the disk nothing it says can be believed (a failed fsync may have dropped the pages it could not
 write): the writer refuses everything from then on and the program should end, so that the next start reads what is
-really there.  A file that is damaged raises ``StoreDamaged``: opened anew, it is salvaged.
+really there.  A file that is damaged raises ``StoreDamaged``: when it is reopened, it is salvaged.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from fairlead_edge.io.sqlite import statements as sql
 from fairlead_edge.io.sqlite.disk_space import Room
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
-
-__all__ = ["StoreFailed", "StoreFull", "Writer"]
 
 PENDING_MAX: Final = 20_000
 """Jobs that may wait for the disk; more are refused, so that memory stays bounded when it stalls."""
@@ -66,8 +64,8 @@ def sound(_: apsw.Connection) -> str:
 class Writer:
     """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in a transaction of its own.
 
-    ``audit`` is asked when a job or a query fails by what no job should fail by: a value that is none, a row that is
-    not there.  ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
+    ``audit`` is called when a job or a query fails in a way no job should: a value of the wrong type, a missing row.
+    ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
 
     Raises ``apsw.Error`` from the constructor when the file cannot be opened.  Jobs run on the writer's thread;
     a job may be run twice (when its first transaction had to be given up because of another), so it should touch
@@ -312,7 +310,7 @@ def _asked(audit: Audit, connection: apsw.Connection) -> str:
     try:
         return audit(connection)
     except Exception as error:  # noqa: BLE001 - an audit that cannot be made is its own finding
-        return f"it cannot be looked through: {error}"
+        return f"it cannot be checked: {error}"
 
 
 def _open(path: Path, setup: Callable[[apsw.Connection], None], access: FileAccess) -> apsw.Connection:

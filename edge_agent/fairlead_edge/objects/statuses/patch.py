@@ -20,7 +20,7 @@ from fairlead_wire.errors import FairleadError, Permanent
 
 
 class BadYaml(FairleadError):
-    """It cannot be read; the text says where."""
+    """The YAML cannot be read; the text says where."""
 
 
 def load_yaml(text: bytes) -> Any:
@@ -31,7 +31,7 @@ def load_yaml(text: bytes) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A reference would let a few bytes stand for gigabytes."""
+        """Refuses references: a few bytes could stand for gigabytes."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.events.AliasEvent):
@@ -79,7 +79,7 @@ _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 class PatchRefused(Permanent):
-    """Nothing was changed; ``status`` is the HTTP status."""
+    """The patch is refused and nothing was changed; ``status`` is the HTTP status."""
 
     def __init__(
         self, status: int, text: str, *, details: dict[str, Any] | None = None, retry_after: int | None = None
@@ -91,7 +91,7 @@ class PatchRefused(Permanent):
 
 
 class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program asks; ``status`` UNSET: nothing of it.  Empty texts were not given."""
+    """What a program asks for; ``status`` UNSET: the patch has none.  Empty strings were not given."""
 
     operation: Literal["Apply", "Update"]
     manager: str
@@ -143,7 +143,7 @@ def read(content_type: str, body: bytes, query: Mapping[str, str], user_agent: s
 
 
 def check_identity(patch: StatusPatch, held: HeldObject, kind: str) -> None:
-    """Is it about this object, as it is now?  Raises ``PatchRefused``."""
+    """Check that the patch is for this object in its current version.  Raises ``PatchRefused``."""
     at = held.resource
     for name, given, there in (
         ("apiVersion", patch.api_version, at.api_version),
@@ -184,17 +184,17 @@ def _object(media: str, body: bytes) -> dict[str, Any]:
 
 
 def _checked_metadata(document: dict[str, Any]) -> dict[str, Any]:
-    """What is outside of the status is for the cluster to change; what only says nothing is passed over."""
+    """Only the cluster changes what is outside the status; empty values there are ignored."""
     metadata = document.get("metadata")
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict):
         raise PatchRefused(400, "metadata: must be an object")
-    strange = [key for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")
+    unknown = [key for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")
                and value not in (None, {}, [])]  # fmt: skip
-    strange += [f"metadata.{key}" for key, value in metadata.items() if key not in _IDENTITY
+    unknown += [f"metadata.{key}" for key, value in metadata.items() if key not in _IDENTITY
                 and value not in (None, {}, [])]  # fmt: skip
-    if strange:
-        named = ", ".join(str(key)[:60] for key in sorted(strange)[:5])
+    if unknown:
+        named = ", ".join(str(key)[:60] for key in sorted(unknown)[:5])
         raise PatchRefused(422, f"{named}: only status can be changed at the edge; leave out the rest")
     return metadata
 
@@ -238,6 +238,6 @@ def _snake(key: str) -> str:
 
 
 def _of_agent(user_agent: str) -> str:
-    """As the API server names a program that does not say who it is."""
+    """The name the API server gives to a program without a field manager."""
     name = "".join(each for each in user_agent.partition("/")[0] if each.isprintable()).strip()
     return name[:MANAGER_CHARS_MAX] or DEFAULT_MANAGER

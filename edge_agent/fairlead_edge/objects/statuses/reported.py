@@ -28,7 +28,7 @@ from fairlead_wire import message
 
 Document = dict[str, Any]
 Path = tuple[str, ...]
-CONFLICTS_TOLD_MAX: Final = 10
+CONFLICTS_SHOWN_MAX: Final = 10
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class FieldConflict(msgspec.Struct, frozen=True):
 
 
 def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, Share], list[FieldConflict]]:
-    """The shares as they are once it is forced, and whose fields that takes; no conflicts: take the shares."""
+    """The shares as they would be with force, and the conflicts; without conflicts the shares can be used."""
     wanted = _without_nulls(document)
     after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
     conflicts = [
@@ -70,7 +70,7 @@ def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, S
 
 
 def merge(shares: Shares, manager: str, patch: Document | None) -> dict[str, Share]:
-    """``patch`` None removes all."""
+    """The shares after a JSON merge patch; ``patch`` None removes everything."""
     if patch is None:
         return {}
     after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
@@ -87,7 +87,7 @@ def merge(shares: Shares, manager: str, patch: Document | None) -> dict[str, Sha
 
 
 def union(shares: Shares) -> Document:
-    """The status that all of them make."""
+    """The status that all shares make together."""
     found: Document = {}
     for share in shares.values():
         found = _merged(found, share.document)
@@ -182,19 +182,19 @@ class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def status(self) -> bytes:
-        """What all programs own, as JSON."""
+        """The whole status, of all programs, as JSON."""
         return msgspec.json.encode(union(self.shares), order="sorted")
 
     @property
     def described(self) -> str:
-        """For people."""
+        """The state as people read it."""
         return f"refused: {self.code}: {self.reason}" if self.state == "refused" else self.state
 
 
 def patched(
     held: HeldObject, kept: EdgeReportedStatus | None, patch: StatusPatch, *, sequence: int, now: float
 ) -> EdgeReportedStatus | None:
-    """What is kept once the patch is made; None where it changes nothing.  Raises ``PatchRefused``."""
+    """The status after the patch; None when it changes nothing.  Raises ``PatchRefused``."""
     known = kept if kept is not None and kept.uid == held.uid else None
     before = known.shares if known is not None else {}
     force: message.Force = ""
@@ -230,7 +230,7 @@ def patched(
 
 
 def settled(kept: EdgeReportedStatus, sequence: int, *, code: str = "", reason: str = "") -> EdgeReportedStatus:
-    """The hub answered about this sequence; a newer one goes on waiting.  A ``code``: never."""
+    """The hub answered for this sequence; a newer one keeps waiting.  ``code``: it was refused for good."""
     if kept.sequence != sequence:
         return kept
     state: State = "refused" if code else "written"
@@ -243,12 +243,12 @@ def _same(first: EdgeReportedStatus, second: EdgeReportedStatus) -> bool:
 
 
 def _conflict(conflicts: list[FieldConflict]) -> PatchRefused:
-    told = conflicts[:CONFLICTS_TOLD_MAX]
+    shown = conflicts[:CONFLICTS_SHOWN_MAX]
     count = f"{len(conflicts)} conflict" + ("s" if len(conflicts) > 1 else "")
-    named = ", ".join(f'"{each.manager}": {each.field}' for each in told)
+    named = ", ".join(f'"{each.manager}": {each.field}' for each in shown)
     causes = [
         {"reason": "FieldManagerConflict", "message": f'conflict with "{each.manager}"', "field": each.field}
-        for each in told
+        for each in shown
     ]
     return PatchRefused(
         409,

@@ -31,7 +31,7 @@ Rules = tuple[message.StatusRule, ...]
 
 
 class KnownStatusRules(msgspec.Struct, frozen=True):
-    """The rules as the hub told them, and their digest."""
+    """The rules as the hub sent them, and their digest."""
 
     digest: str = ""
     rules: Rules = ()
@@ -70,7 +70,7 @@ def refusal(known: KnownStatusRules, group: str, kind: str, namespace: str, labe
 
 
 def any_of(known: KnownStatusRules, group: str, kind: str) -> bool:
-    """May some objects of this kind have their status from here?"""
+    """May the status of some objects of this kind be reported from here?"""
     return any(each.allowed and (each.group, each.kind) == (group, kind) for each in known.rules)
 
 
@@ -131,25 +131,25 @@ class StatusStore(Protocol):
 
     @property
     def known(self) -> KnownStatusRules:
-        """By which rules; kept over restarts."""
+        """The rules in force; kept over restarts."""
 
     def listen(self, listener: Callable[[StatusSummary], None]) -> None:
-        """Call it with each status that was patched."""
+        """Call ``listener`` with each status that was patched."""
 
     async def replace_rules(self, content: bytes, digest: str) -> None:
         """These rules are in force from now on.  Raises ``Malformed``."""
 
     async def patch(self, key: Key, version: str, kind: Kind, patch: StatusPatch, now: float) -> HeldObject:
-        """The object as it is then, durably.  Raises ``PatchRefused``."""
+        """Patch the status durably; returns the object with it.  Raises ``PatchRefused``."""
 
     async def lines(self) -> list[StatusSummary]:
-        """All, by their sequence: what was changed longest ago first."""
+        """All statuses by their sequence: the one changed longest ago first."""
 
     async def outgoing(self, key: Key) -> Outgoing | None:
-        """What waits of this object; None: nothing does any more."""
+        """What waits to be sent for this object; None: nothing any more."""
 
     async def settle(self, key: Key, uid: str, sequence: int, *, code: str = "", reason: str = "") -> None:
-        """The hub's answer: the cluster has it, or never will (``code``)."""
+        """Note the hub's answer: the cluster has the status, or never will (``code``)."""
 
 
 def decide(
@@ -164,7 +164,7 @@ def decide(
     sequence: int,
     now: float,
 ) -> tuple[HeldObject, EdgeReportedStatus | None]:
-    """The object that is meant, and what is kept of its status then (None: as it is).  Raises ``PatchRefused``."""
+    """The object that is patched, and its new status (None: no change).  Raises ``PatchRefused``."""
     if held is None or held.resource.version != version:
         group, plural, _, name = key
         raise PatchRefused(404, f'{plural}{f".{group}" if group else ""} "{name}" not found')
@@ -185,7 +185,7 @@ def with_status(held: HeldObject, kept: EdgeReportedStatus | None) -> HeldObject
 
 
 def check_room(count: int, bytes: int) -> None:
-    """Raises ``PatchRefused`` where one more would be too much: others of them, and their bytes with this one's."""
+    """Raises ``PatchRefused`` when there is no room: ``count`` is of other statuses, ``bytes`` includes this one."""
     if count >= STATUSES_MAX:
         raise full(f"statuses of {STATUSES_MAX} objects are kept already")
     if bytes > STATUSES_BYTES_MAX:
@@ -193,7 +193,7 @@ def check_room(count: int, bytes: int) -> None:
 
 
 def full(reason: str) -> PatchRefused:
-    """Nothing was stored; there may be room later."""
+    """The refusal when nothing can be stored now; there may be room later."""
     return PatchRefused(507, reason, retry_after=FULL_RETRY_SECONDS)
 
 

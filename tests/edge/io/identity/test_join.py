@@ -77,7 +77,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[JoinHub]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(join, "RETRY_SECONDS_MAX", 0.0)
 
 
 async def test_a_device_joins(hub: JoinHub, device: Device) -> None:

@@ -64,7 +64,7 @@ def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
     """A lost one comes back, a wrong one is mended, and one that cannot be read goes."""
     connection.execute("INSERT INTO kinds VALUES('', 'v1', 'configmaps', 'ConfigMuh', 0), ('', '\x01', 'x', 'X', 1)")
     connection.execute("INSERT INTO kinds VALUES('apps', 'v1', 'deployments', 'Deployment', 1)")
-    schema.mend_kinds(connection)
+    schema.repair_kinds(connection)
     assert sorted(rows(connection, "SELECT * FROM kinds")) == [
         ("", "v1", "configmaps", "ConfigMap", 1),
         ("apps", "v1", "deployments", "Deployment", 1),
