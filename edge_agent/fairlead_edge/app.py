@@ -24,7 +24,7 @@ import uvloop
 
 from fairlead_edge.errors import OutOfService, StoreDamaged, StoreFailed, StoreUnusable
 from fairlead_edge.io.agent import Agent
-from fairlead_edge.io.encryption import key_file
+from fairlead_edge.io.encryption import opening
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
 from fairlead_edge.io.local_api.listener import CannotListen
 from fairlead_edge.io.moving.files import MoveFilesError
@@ -65,7 +65,7 @@ def run(config: Path | None) -> int:
         _log.info("out_of_service", reason=str(error))
         print(f"fairlead edge: {error}", file=sys.stderr)
         return 0 if error.now else settings_io.EXIT_STATUS
-    except (tls.TlsFilesError, BadTokens, CannotTrace, key_file.BadKey) as error:
+    except (tls.TlsFilesError, BadTokens, CannotTrace, opening.BadKey) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
     except (StoreUnusable, StoreFailed, CannotListen, MoveFilesError, IdentityFilesError) as error:

@@ -135,6 +135,12 @@ class Link:
             meter.without_kernel(self.counters)
 
     @property
+    def _connected(self) -> Conversation:
+        if self._conversation is None:
+            raise LinkDown("not connected to the hub")
+        return self._conversation
+
+    @property
     def upstream_window(self) -> int:
         """Batches that may be unanswered at once; 0 while no session is open."""
         return self._conversation.upstream_window if self._conversation else 0
@@ -165,9 +171,7 @@ class Link:
 
         Raises ``LinkDown`` when no session is open or it ends first: whether the hub took it is then unknown.
         """
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.send_upstream(
+        return await self._connected.send_upstream(
             stream, encoding, content, topic=topic, follows=follows, priority=priority, traceparent=traceparent
         )
 
@@ -178,9 +182,7 @@ class Link:
 
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
         """How far tables have read these topics (JSON array of ``message.TopicTables``).  Raises ``LinkDown``."""
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.ask_tables(topics)
+        return await self._connected.ask_tables(topics)
 
     @property
     def takes_reports(self) -> bool:
@@ -191,15 +193,11 @@ class Link:
         self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
     ) -> message.Ack | message.Nack:
         """Send the status of an object; the hub's answer.  Raises ``LinkDown``."""
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.send_report(resource, uid, force, encoding, content)
+        return await self._connected.send_report(resource, uid, force, encoding, content)
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
         """Ask the hub for a certificate; its answer and the content.  Raises ``LinkDown``."""
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.renew(request)
+        return await self._connected.renew(request)
 
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.
